@@ -1,0 +1,75 @@
+"""One contestant, one measurement, one JSON line on stdout.
+
+    python -m tests.benchmarks.contestant machine       FOLDER  fp32|bf16
+    python -m tests.benchmarks.contestant train_plain   FOLDER  fp32|bf16
+    python -m tests.benchmarks.contestant decode_marian FOLDER  BEAM_SIZE
+
+The folder is the runner's: batches.safetensors, test.source, and the trained run.
+"""
+
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tests.benchmarks import machine, task
+
+WARM_UP = 3
+
+
+def memory(kind: str) -> float:
+    """MiB that this process holds (VmRSS), or held at most (VmHWM), as Linux counts them; elsewhere NaN.
+
+    getrusage would do everywhere, but its maximum starts at what the parent process held.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return float("nan")
+    line = next(line for line in status.read_text().splitlines() if line.startswith(kind))
+    return int(line.split()[1]) / 1024
+
+
+def time_training(step: Callable[[Tensor, Tensor], None], batches: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
+    before = memory("VmRSS")
+    for source, target in batches[:WARM_UP]:
+        step(source, target)
+    start = time.perf_counter()
+    for source, target in batches[WARM_UP:]:
+        step(source, target)
+    seconds = time.perf_counter() - start
+    source_tokens, target_tokens = task.real_tokens(batches[WARM_UP:])
+    return {
+        "target_tokens_per_second": target_tokens / seconds,
+        "gflops": task.flops(source_tokens, target_tokens) / seconds / 1e9,
+        "step_mib": memory("VmHWM") - before,
+    }
+
+
+def time_decoding(translate: Callable[[list[str]], list[str]], lines: list[str], output: Path) -> dict[str, float]:
+    translate(lines[: len(lines) // 20])
+    start = time.perf_counter()
+    hypotheses = translate(lines)
+    seconds = time.perf_counter() - start
+    output.write_text("".join(f"{hypothesis}\n" for hypothesis in hypotheses), encoding="utf-8", newline="\n")
+    return {"sentences_per_second": len(lines) / seconds}
+
+
+def measure(name: str, folder: Path, setting: str) -> dict[str, float]:
+    if name == "machine":
+        return {"gflops": machine.matmul_gflops(setting)}
+    contestant = importlib.import_module(f"tests.benchmarks.{name}")
+    if name.startswith("train"):
+        return time_training(contestant.make_step(setting), task.load_batches(folder / "batches.safetensors"))
+    lines = (folder / "test.source").read_text(encoding="utf-8").split("\n")[:-1]
+    return time_decoding(contestant.make_translate(folder / "run", int(setting)), lines, folder / f"{name}.{setting}")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(task.THREADS)
+    torch.manual_seed(1)
+    print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3])))

@@ -1,0 +1,90 @@
+"""Hugging Face's Marian, the same size and shape as our post-norm Transformer."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from transformers import MarianConfig, MarianMTModel
+
+from mt.data.tokenizer import BOS, EOS, PAD
+from mt.model.embedding import sinusoidal_positions
+from mt.translation.search import NEVER_WRITTEN
+from tests.benchmarks import task
+
+FEED_FORWARD_NAMES = {
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "around_feed_forward.norm": "final_layer_norm",
+}
+NAMES = {
+    "encoder": FEED_FORWARD_NAMES
+    | {
+        "self_attention.query": "self_attn.q_proj",
+        "self_attention.key_value": "self_attn",
+        "self_attention.output": "self_attn.out_proj",
+        "around_attention.norm": "self_attn_layer_norm",
+    },
+    "decoder": FEED_FORWARD_NAMES
+    | {
+        "self_attention.query": "self_attn.q_proj",
+        "self_attention.key_value": "self_attn",
+        "self_attention.output": "self_attn.out_proj",
+        "around_self_attention.norm": "self_attn_layer_norm",
+        "cross_attention.query": "encoder_attn.q_proj",
+        "cross_attention.key_value": "encoder_attn",
+        "cross_attention.output": "encoder_attn.out_proj",
+        "around_cross_attention.norm": "encoder_attn_layer_norm",
+    },
+}
+"""Ours → theirs; a module with keys and values in one matrix becomes two there."""
+
+
+def new_marian() -> MarianMTModel:
+    return MarianMTModel(
+        MarianConfig(
+            vocab_size=task.VOCABULARY,
+            d_model=task.WIDTH,
+            encoder_layers=task.LAYERS,
+            decoder_layers=task.LAYERS,
+            encoder_attention_heads=task.HEADS,
+            decoder_attention_heads=task.HEADS,
+            encoder_ffn_dim=task.FEED_FORWARD,
+            decoder_ffn_dim=task.FEED_FORWARD,
+            max_position_embeddings=512,
+            activation_function="relu",
+            dropout=task.DROPOUT,
+            scale_embedding=True,
+            pad_token_id=PAD,
+            bos_token_id=BOS,
+            eos_token_id=EOS,
+            forced_eos_token_id=None,
+            decoder_start_token_id=BOS,
+        )
+    )
+
+
+def copy_into_marian(weights: Mapping[str, Tensor], marian: MarianMTModel) -> None:
+    """Give Marian the weights of our post-norm Transformer with a joint, tied vocabulary: the same function of its input.
+
+    Raises KeyError or RuntimeError where the two differ in more than names.
+    """
+    copied = {"final_logits_bias": torch.zeros(1, task.VOCABULARY)}
+    copied["final_logits_bias"][0, NEVER_WRITTEN] = -1e9
+    vectors = weights["encoder.embedding.tokens.weight"]
+    for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):
+        copied[f"{name}.weight"] = vectors
+    # Marian's own waves stand sines first, cosines after them; ours alternate, as in the paper.
+    waves = sinusoidal_positions(marian.config.max_position_embeddings, task.WIDTH)
+    for stack in ("encoder", "decoder"):
+        copied[f"model.{stack}.embed_positions.weight"] = waves
+        for layer in range(task.LAYERS):
+            ours, theirs = f"{stack}.layers.{layer}", f"model.{stack}.layers.{layer}"
+            for our_name, their_name in NAMES[stack].items():
+                for kind in ("weight", "bias"):
+                    tensor = weights[f"{ours}.{our_name}.{kind}"]
+                    if our_name.endswith("key_value"):
+                        prefix = f"{theirs}.{their_name}"
+                        copied[f"{prefix}.k_proj.{kind}"], copied[f"{prefix}.v_proj.{kind}"] = tensor.chunk(2)
+                    else:
+                        copied[f"{theirs}.{their_name}.{kind}"] = tensor
+    marian.load_state_dict(copied)

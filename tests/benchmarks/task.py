@@ -1,0 +1,83 @@
+"""What every contestant shares: the model's size, the batches, the peers' update, how a precision is meant."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from mt.data.tokenizer import PAD
+
+VOCABULARY = 8000
+WIDTH = 256
+FEED_FORWARD = 1024
+HEADS = 4
+LAYERS = 3
+DROPOUT = 0.1
+LABEL_SMOOTHING = 0.1
+LEARNING_RATE = 1e-3
+CLIP_NORM = 1.0
+
+THREADS = 2
+BATCH_TOKENS = 4096
+SENTENCES = 1000
+"""How many are decoded."""
+SENTENCES_A_BATCH = 64
+"""In which a peer decodes them, sorted by length."""
+
+
+def save_batches(batches: list[tuple[Tensor, Tensor]], path: Path) -> None:
+    """Write pairs of source (B, S) and target (B, T+1) ids, int64, padded."""
+    tensors = {}
+    for number, (source, target) in enumerate(batches):
+        tensors[f"{number}.source"] = source
+        tensors[f"{number}.target"] = target
+    save_file(tensors, path)
+
+
+def load_batches(path: Path) -> list[tuple[Tensor, Tensor]]:
+    """The pairs that save_batches wrote, in the same order."""
+    tensors = load_file(path)
+    return [(tensors[f"{n}.source"], tensors[f"{n}.target"]) for n in range(len(tensors) // 2)]
+
+
+def autocast(precision: str) -> AbstractContextManager:
+    """fp32: as it is; bf16: autocast around the forward pass and the loss."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
+
+
+def adamw(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, fused=True)
+
+
+def update(model: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """The second half of everybody's training step."""
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
+    optimizer.step()
+
+
+def real_tokens(batches: list[tuple[Tensor, Tensor]]) -> tuple[int, int]:
+    """Source pieces and target pieces to predict, padding left out."""
+    source_tokens = sum(int((source != PAD).sum()) for source, _ in batches)
+    target_tokens = sum(int((target[:, 1:] != PAD).sum()) for _, target in batches)
+    return source_tokens, target_tokens
+
+
+def flops(source_tokens: int, target_tokens: int) -> float:
+    """Of the products with weights, forward and backward, that the real tokens need (attention scores left out)."""
+    square = WIDTH * WIDTH
+    feed_forward = 2 * WIDTH * FEED_FORWARD
+    per_source = LAYERS * (4 * square + feed_forward) + LAYERS * 2 * square
+    per_target = LAYERS * (6 * square + feed_forward) + WIDTH * VOCABULARY
+    return 6.0 * (source_tokens * per_source + target_tokens * per_target)
+
+
+def by_length(lines: list[str], size: int) -> Iterator[list[int]]:
+    """Line numbers in groups of ``size``, lines of like length together."""
+    order = sorted(range(len(lines)), key=lambda n: len(lines[n]))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]

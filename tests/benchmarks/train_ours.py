@@ -1,0 +1,50 @@
+"""Our training step, with the parts that ``mt.training.trainer`` puts together."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from mt.config import OptimizerConfig, ScheduleConfig, TransformerConfig
+from mt.data.batching import Batch
+from mt.data.tokenizer import PAD
+from mt.device import keep_freed_memory
+from mt.model.transformer import Transformer
+from mt.training.objective import CrossEntropyObjective
+from mt.training.optimizer import Optimizer
+from tests.benchmarks import task
+
+
+def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
+    """A training step on source (B, S) and target (B, T+1) ids."""
+    keep_freed_memory()
+    config = TransformerConfig(
+        architecture="transformer",
+        width=task.WIDTH,
+        feed_forward=task.FEED_FORWARD,
+        heads=task.HEADS,
+        encoder_layers=task.LAYERS,
+        decoder_layers=task.LAYERS,
+        dropout=task.DROPOUT,
+    )
+    model = Transformer(config, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
+    objective = CrossEntropyObjective(model, task.LABEL_SMOOTHING).train()
+    optimizer = Optimizer(model, OptimizerConfig(learning_rate=task.LEARNING_RATE), ScheduleConfig(), max_updates=1000)
+
+    def step(source: Tensor, target: Tensor) -> None:
+        batch = Batch(
+            ids=torch.arange(len(source)),
+            source=source,
+            target=target,
+            source_tokens=int((source != PAD).sum()),
+            target_tokens=int((target[:, 1:] != PAD).sum()),
+        )
+        with task.autocast(precision):
+            loss = objective(batch) / batch.target_tokens
+        optimizer.set_learning_rate(1)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), task.CLIP_NORM)
+        optimizer.step()
+
+    return step
