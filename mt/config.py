@@ -1,0 +1,437 @@
+"""The typed schema of every config: each key, its range, and the contradictions between keys.
+
+Hydra composes the YAML files in ``conf/`` and the command line; this module says whether the result makes
+sense. All mistakes are found at once, before any work (``mt.command_line`` turns them into one message).
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+
+def _not_a_switch(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+Number = BeforeValidator(_not_a_switch)
+"""Python counts True as 1; a user who writes training.patience=true means something else."""
+PositiveInt = Annotated[int, Number, Field(gt=0)]
+NonNegativeInt = Annotated[int, Number, Field(ge=0)]
+PositiveFloat = Annotated[float, Number, Field(gt=0)]
+NonNegativeFloat = Annotated[float, Number, Field(ge=0)]
+Probability = Annotated[float, Number, Field(ge=0, lt=1)]
+Text = Annotated[str, Field(min_length=1)]
+LanguageCode = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$", description="a language code such as en or zh_CN"
+    ),
+]
+RunName = Annotated[
+    str,
+    Field(pattern=r"^[^/\x00-\x1f]+$", max_length=200, description="the name of a folder, without /"),
+]
+Device = Annotated[
+    str,
+    Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda or cuda:0 (1, 2, …)"),
+]
+
+
+class Section(BaseModel):
+    """A part of the config: unknown keys are refused and values never change after the check."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+
+# Data -------------------------------------------------------------------------------------------------------
+
+
+class CorpusConfig(Section):
+    """What every kind of corpus has."""
+
+    source_language: LanguageCode
+    target_language: LanguageCode
+    max_length: PositiveInt = 128
+    """Training pairs with more pieces than this on either side are dropped (and counted)."""
+    valid_pairs: PositiveInt = 2000
+    """Held out from the training pairs when the corpus has no validation split; likewise test_pairs."""
+    test_pairs: PositiveInt = 2000
+    weight: PositiveFloat = 1.0
+    """How often each training pair is seen in an epoch: 2 is twice, 0.5 every second epoch on average."""
+
+    @model_validator(mode="after")
+    def _two_languages(self) -> "CorpusConfig":
+        if self.source_language == self.target_language:
+            raise ValueError(f"source_language and target_language are the same: {self.source_language}")
+        return self
+
+
+class FilesConfig(CorpusConfig):
+    """Two parallel text files a split, one sentence a line; plain, .gz, .xz or .zst."""
+
+    kind: Literal["files"]
+    train: tuple[Text, Text]
+    valid: tuple[Text, Text] | None = None
+    test: tuple[Text, Text] | None = None
+
+    @model_validator(mode="after")
+    def _two_files(self) -> "FilesConfig":
+        for split, files in (("train", self.train), ("valid", self.valid), ("test", self.test)):
+            if files and files[0] == files[1]:
+                raise ValueError(f"{split} has the same file on both sides: {files[0]}")
+        return self
+
+
+class TableConfig(CorpusConfig):
+    """One file a split with a column for each side: TSV (unquoted), CSV, JSONL or Parquet."""
+
+    kind: Literal["table"]
+    train: Text
+    valid: Text | None = None
+    test: Text | None = None
+    source_column: Text | NonNegativeInt
+    """A number (from 0; the file then has no header) or a name."""
+    target_column: Text | NonNegativeInt
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> "TableConfig":
+        if self.source_column == self.target_column:
+            raise ValueError(f"source_column and target_column are the same: {self.source_column}")
+        if isinstance(self.source_column, int) != isinstance(self.target_column, int):
+            raise ValueError(
+                "source_column and target_column must both be numbers (no header) or both be names"
+            )
+        return self
+
+
+class HubConfig(CorpusConfig):
+    """A Hugging Face data set (or a local folder of the same layout) that loads without a script."""
+
+    kind: Literal["hub"]
+    path: Text
+    subset: Text | None = None
+    revision: Text | None = None
+    train_split: Text = "train"
+    valid_split: Text | None = "validation"
+    test_split: Text | None = "test"
+    source_column: Text | None = None
+    """Defaults to the language code, as a column of its own or inside a ``translation`` column."""
+    target_column: Text | None = None
+
+
+class RecipeConfig(CorpusConfig):
+    """A corpus that a script in ``data/`` fetches, verifies and splits by itself."""
+
+    kind: Literal["recipe"]
+    recipe: Literal["tatoeba_en_fr"]
+
+
+SingleCorpusConfig = Annotated[
+    FilesConfig | TableConfig | HubConfig | RecipeConfig, Field(discriminator="kind")
+]
+
+
+class MixtureConfig(CorpusConfig):
+    """Several corpora of one direction in one run; validation and test come from the first."""
+
+    kind: Literal["mixture"]
+    corpora: Annotated[tuple[SingleCorpusConfig, ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _corpora_inherit(cls, values: object) -> object:
+        if not isinstance(values, dict) or not isinstance(values.get("corpora"), list | tuple):
+            return values
+        inherited = {
+            name: values[name]
+            for name in ("source_language", "target_language", "max_length", "valid_pairs", "test_pairs")
+            if name in values
+        }
+        corpora = [inherited | entry if isinstance(entry, dict) else entry for entry in values["corpora"]]
+        return values | {"corpora": corpora}
+
+    @model_validator(mode="after")
+    def _one_direction(self) -> "MixtureConfig":
+        for entry in self.corpora:
+            if (entry.source_language, entry.target_language) != (self.source_language, self.target_language):
+                raise ValueError("all corpora of a mixture must have the mixture's own two languages")
+        return self
+
+
+DataConfig = Annotated[
+    FilesConfig | TableConfig | HubConfig | RecipeConfig | MixtureConfig, Field(discriminator="kind")
+]
+
+
+# Tokens -----------------------------------------------------------------------------------------------------
+
+
+class TokenizerConfig(Section):
+    """SentencePiece, trained on the training split alone."""
+
+    kind: Literal["bpe", "unigram", "char"] = "bpe"
+    vocabulary_size: Annotated[int, Number, Field(ge=300, le=1_000_000)] = 8000
+    """An upper bound for char."""
+    joint: bool = True
+    """One vocabulary for both languages, or one for each."""
+    normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] = "nmt_nfkc"
+    character_coverage: Annotated[float, Number, Field(gt=0.9, le=1)] | None = None
+    """Share of characters that get a piece of their own, the rest become bytes; null: 0.9995 for Chinese,
+    Japanese and Korean, else 1."""
+    sampling: Probability = 0.0
+    """BPE-dropout probability (Provilkov et al. 2020) or, for unigram, 1 - the smoothing α is drawn with."""
+    reuse: Text | None = None
+    """A run or model folder whose tokenizer to take instead of training one."""
+
+    @model_validator(mode="after")
+    def _sampling_fits(self) -> "TokenizerConfig":
+        if self.kind == "char" and self.sampling > 0:
+            raise ValueError("sampling needs kind=bpe or unigram: characters can be cut in one way only")
+        return self
+
+
+# Model ------------------------------------------------------------------------------------------------------
+
+
+class TransformerConfig(Section):
+    """Vaswani et al. 2017; the letters in brackets are the paper's."""
+
+    architecture: Literal["transformer"]
+    width: PositiveInt = 256
+    """Size of every vector between layers (d_model)."""
+    feed_forward: PositiveInt = 1024
+    """Inner size of the feed-forward blocks (d_ff)."""
+    heads: PositiveInt = 4
+    """Attention heads (h); must divide width."""
+    encoder_layers: PositiveInt = 3
+    decoder_layers: PositiveInt = 3
+    dropout: Probability = 0.1
+    """On embeddings, residual branches and the feed-forward activation (P_drop)."""
+    attention_dropout: Probability = 0.0
+    activation: Literal["relu", "gelu"] = "relu"
+    norm: Literal["pre", "post"] = "pre"
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_positions: PositiveInt = 512
+    """Longest sequence that learned positions can take."""
+    tie_embeddings: bool = True
+    """Target embedding = output matrix, and with a joint vocabulary = source embedding too."""
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "TransformerConfig":
+        if self.width % self.heads:
+            divisors = [n for n in range(1, self.width + 1) if self.width % n == 0]
+            below = max(n for n in divisors if n < self.heads)
+            above = [n for n in divisors if n > self.heads][:1]
+            nearest = " or ".join(str(n) for n in [below, *above])
+            raise ValueError(
+                f"heads={self.heads} does not divide width={self.width}; nearest that does: {nearest}"
+            )
+        if self.positions == "sinusoidal" and self.width % 2:
+            raise ValueError(f"sinusoidal positions need an even width, not {self.width}")
+        return self
+
+
+ModelConfig = TransformerConfig
+
+
+# Training ---------------------------------------------------------------------------------------------------
+
+
+class OptimizerConfig(Section):
+    kind: Literal["adamw", "muon"] = "adamw"
+    """muon (Jordan et al. 2024) moves the hidden matrices, AdamW everything else."""
+    learning_rate: PositiveFloat = 1e-3
+    """The schedule's peak, for AdamW."""
+    muon_learning_rate: PositiveFloat = 4e-3
+    """The schedule's peak for the matrices that Muon moves."""
+    betas: tuple[Probability, Probability] = (0.9, 0.98)
+    epsilon: PositiveFloat = 1e-9
+    weight_decay: NonNegativeFloat = 0.0
+
+
+class ScheduleConfig(Section):
+    kind: Literal["inverse_sqrt", "cosine", "linear"] = "inverse_sqrt"
+    """After the warm-up: ∝ 1/√update, or to zero at max_updates along a cosine or a line."""
+    warmup: NonNegativeInt = 1000
+    """Updates over which the learning rate rises from zero."""
+
+
+class TrainingConfig(Section):
+    max_updates: PositiveInt = 20000
+    batch_tokens: PositiveInt = 4096
+    """Most target tokens (and most source tokens) in a batch, padding included."""
+    accumulate: PositiveInt = 1
+    """Batches whose gradients make one update."""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
+    label_smoothing: Probability = 0.1
+    clip_norm: NonNegativeFloat = 1.0
+    """Largest gradient norm; 0 switches clipping off."""
+    max_bad_steps: PositiveInt = 20
+    """Consecutive updates with a non-finite gradient after which the run stops."""
+
+    device: Device = "auto"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """auto: bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
+    threads: NonNegativeInt = 0
+    """CPU threads; 0 leaves the choice to torch."""
+
+    validate_every: PositiveInt = 1000
+    """Updates between validations; each also saves a checkpoint."""
+    valid_bleu_pairs: PositiveInt = 500
+    """How many validation pairs are translated (greedily) each time; the loss always takes all."""
+    save_every: PositiveInt | None = None
+    """Updates between further checkpoints; null saves at validations alone."""
+    keep_last: PositiveInt = 1
+    """Checkpoints kept."""
+    log_every: PositiveInt = 50
+    metric: Literal["bleu", "loss"] = "bleu"
+    """What decides which weights are best, on validation."""
+    patience: NonNegativeInt = 0
+    """Validations without improvement before the run stops early; 0 never stops early."""
+    weights: Literal["best", "last", "average"] = "best"
+    """What model.safetensors holds in the end."""
+    average: PositiveInt = 5
+    """With weights=average: how many of the last checkpoints."""
+    init_from: Text | None = None
+    """A run or model folder to start from (fine-tuning): its weights and its tokenizer."""
+
+    @model_validator(mode="after")
+    def _contradictions(self) -> "TrainingConfig":
+        if self.weights == "average" and self.keep_last < self.average:
+            raise ValueError(
+                f"weights=average over average={self.average} checkpoints needs keep_last ≥ {self.average}, "
+                f"not {self.keep_last}"
+            )
+        if self.device == "cpu" and self.precision == "fp16":
+            raise ValueError("precision=fp16 needs a GPU: on device=cpu take bf16 or fp32")
+        if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:
+            raise ValueError(
+                f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}"
+            )
+        return self
+
+
+# Decoding ---------------------------------------------------------------------------------------------------
+
+
+class DecodingConfig(Section):
+    method: Literal["beam", "sample"] = "beam"
+    beam_size: Annotated[int, Number, Field(ge=1, le=1000)] = 5
+    """1 is greedy search; method=sample has no beam."""
+    length_penalty: NonNegativeFloat = 1.0
+    """α in score = log P(hypothesis) / lengthᵅ."""
+    n_best: PositiveInt = 1
+    """More than 1 writes one JSON line of scored hypotheses for each input line."""
+    temperature: PositiveFloat = 1.0
+    top_k: NonNegativeInt = 0
+    """Sample among the k likeliest pieces only; 0 is all of them."""
+    top_p: Annotated[float, Number, Field(gt=0, le=1)] = 1.0
+    """Sample among the likeliest pieces that hold this much probability."""
+    seed: NonNegativeInt = 1
+    """Sampling is keyed by this and the line number."""
+    max_length_ratio: PositiveFloat = 2.0
+    """A hypothesis has at most ratio · source pieces + extra pieces."""
+    max_length_extra: NonNegativeInt = 20
+    max_source_length: PositiveInt = 256
+    """Longer lines are cut into parts of at most so many pieces, translated and rejoined, with a warning."""
+    batch_tokens: PositiveInt = 4096
+    """Most source tokens in a batch, padding and beams included."""
+
+    @model_validator(mode="after")
+    def _contradictions(self) -> "DecodingConfig":
+        if self.method == "beam" and self.n_best > self.beam_size:
+            raise ValueError(f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self.beam_size}")
+        for key, value, everything in (
+            ("temperature", self.temperature, 1.0),
+            ("top_k", self.top_k, 0),
+            ("top_p", self.top_p, 1.0),
+        ):
+            if self.method == "beam" and value != everything:
+                raise ValueError(f"{key}={value} is for sampling: it needs method=sample, not beam")
+        return self
+
+
+# Commands ---------------------------------------------------------------------------------------------------
+
+
+class TrainConfig(Section):
+    """``python train.py``"""
+
+    name: RunName
+    runs: Text = "runs"
+    """Folder that holds the run folders."""
+    seed: NonNegativeInt = 1
+    data: DataConfig
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+    """How the test set is translated."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.runs) / self.name
+
+    @field_validator("name")
+    @classmethod
+    def _not_a_way_out(cls, name: str) -> str:
+        if name in (".", ".."):
+            raise ValueError("a run needs a name of its own")
+        return name
+
+    @model_validator(mode="after")
+    def _contradictions(self) -> "TrainConfig":
+        if self.training.init_from and self.tokenizer.reuse:
+            raise ValueError("training.init_from brings its own tokenizer: leave tokenizer.reuse out")
+        if self.model.positions == "learned":
+            longest = self.data.max_length + 1  # with EOS
+            if self.model.max_positions < longest:
+                raise ValueError(
+                    f"model.max_positions={self.model.max_positions} is too small for "
+                    f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
+                )
+        if self.decoding.method == "sample" or self.decoding.n_best > 1:
+            raise ValueError(
+                "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
+            )
+        return self
+
+
+class TranslateConfig(Section):
+    """``python translate.py``"""
+
+    run: Text
+    """A run or model folder."""
+    input: Text | None = None
+    """null: standard input."""
+    output: Text | None = None
+    """null: standard output."""
+    reference: Text | None = None
+    """Translations to score instead of searching for one, line by line."""
+    device: Device = "auto"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
+    threads: NonNegativeInt = 0
+    decoding: DecodingConfig = DecodingConfig()
+
+    @model_validator(mode="after")
+    def _contradictions(self) -> "TranslateConfig":
+        if self.output is not None and self.output in (self.input, self.reference):
+            raise ValueError(f"output={self.output} would overwrite what is read: give output another name")
+        if self.reference is not None and self.decoding.n_best > 1:
+            raise ValueError("reference has one translation a line to score: leave decoding.n_best=1")
+        if self.reference is not None and self.decoding.method == "sample":
+            raise ValueError("reference is scored, not searched for: leave decoding.method=beam")
+        if self.device == "cpu" and self.precision == "fp16":
+            raise ValueError("precision=fp16 needs a GPU: on device=cpu take bf16 or fp32")
+        return self

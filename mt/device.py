@@ -1,0 +1,60 @@
+"""Where the arithmetic runs and in which number format."""
+
+import ctypes
+import platform
+from contextlib import AbstractContextManager
+
+import torch
+
+from mt.errors import InputError
+
+
+def choose_device(wanted: str) -> torch.device:
+    """``auto`` is the GPU where there is one (CUDA, then Apple's), else the CPU.
+
+    Raises InputError for a device this machine lacks.
+    """
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    device = torch.device(wanted)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; try device=auto")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise InputError("device=mps: not available on this machine; try device=auto")
+    return device
+
+
+def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+    """``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
+    if wanted == "fp16" and device.type == "cpu":
+        raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
+    if wanted == "auto":
+        if device.type == "cuda":
+            wanted = "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
+        else:
+            wanted = "bf16" if device.type == "cpu" and _cpu_multiplies_bf16() else "fp32"
+    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[wanted]
+
+
+def _cpu_multiplies_bf16() -> bool:
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:
+    """Matrix products in ``precision``, everything delicate in fp32."""
+    return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep large buffers that were freed instead of returning them to the system.
+
+    Every training step asks for the same buffers again; faulting their pages in anew costs up to 15 % of a step.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return
+    trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h
+    libc = ctypes.CDLL(None)
+    libc.mallopt(mmap_max, 0)
+    libc.mallopt(trim_threshold, 2**31 - 1)

@@ -1,0 +1,149 @@
+"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2), masks, key/value cache, recording.
+
+Shapes: B sentences, T queries, S keys, H heads, D width, d = D / H width of a head.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mt.data.tokenizer import PAD
+from mt.model.dropout import Dropout
+
+
+def padding_mask(pieces: Tensor) -> Tensor:
+    """True where a key is a real piece: (B, S) → (B, 1, 1, S)."""
+    return (pieces != PAD)[:, None, None, :]
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """True where a key stands no later than the query: (1, 1, T, T)."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: nn.Module | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """softmax(QKᵀ / √d) V, written out.
+
+    query (B, H, T, d), key and value (B, H, S, d), mask broadcastable to (B, H, T, S): True where attention may go.
+    A query that may attend to nothing gets a zero vector. Returns the context (B, H, T, d), the weights and the masked
+    scores before the softmax (both B, H, T, S).
+    """
+    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)  # (B, H, T, S)
+    if mask is not None:
+        bias = torch.zeros(mask.shape, dtype=scores.dtype, device=scores.device)
+        # A sum is a fraction of masked_fill's cost; the lowest finite number rather than -∞ keeps NaN away.
+        scores = scores.add_(bias.masked_fill_(~mask, torch.finfo(scores.dtype).min))
+    weights = scores.softmax(dim=-1)
+    if mask is not None:
+        attended = mask.any(dim=-1, keepdim=True)
+        if not attended.all():
+            weights = weights * attended
+    used = weights if dropout is None else dropout(weights)
+    return used.to(value.dtype) @ value, weights, scores
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """Projected keys and values, each (N, H, S, d)."""
+
+    key: Tensor
+    value: Tensor
+
+    def append(self, later: "KeyValue") -> "KeyValue":
+        """One after the other along the positions."""
+        return KeyValue(torch.cat([self.key, later.key], dim=2), torch.cat([self.value, later.value], dim=2))
+
+    def select(self, rows: Tensor) -> "KeyValue":
+        return KeyValue(self.key.index_select(0, rows), self.value.index_select(0, rows))
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """What one call of one attention saw: weights and, if asked for, raw scores QKᵀ / √d (masked ones at the lowest
+    number); both (B, H, T, S)."""
+
+    weights: Tensor
+    scores: Tensor | None
+
+
+class MultiHeadAttention(nn.Module):
+    """Concat(head₁ … head_H) W^O with headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.output = nn.Linear(width, width)
+        self.dropout = Dropout(dropout)
+        self.recorder: _Recorder | None = None
+        # Each of the three is a matrix of its own in the paper; initialised so, too.
+        for matrix in (self.query.weight, *self.key_value.weight.chunk(2), self.output.weight):
+            nn.init.xavier_uniform_(matrix)
+        for layer in (self.query, self.key_value, self.output):
+            nn.init.zeros_(layer.bias)
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, d)
+
+    def keys_and_values(self, x: Tensor) -> KeyValue:
+        """(B, S, D) → what queries are compared with and what they get; computed once, used by many queries."""
+        key, value = self.key_value(x).chunk(2, dim=-1)
+        return KeyValue(self._split_heads(key), self._split_heads(value))
+
+    def forward(self, x: Tensor, attended: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+        """Queries from x (B, T, D) look at S keys, as far as mask (broadcastable to B, H, T, S) allows; (B, T, D).
+
+        With causal=True (and no mask), query t sees keys 0 … t.
+        """
+        query = self._split_heads(self.query(x))  # (B, H, T, d)
+        # On CPUs the fused kernel's backward pass is slow on short sequences: the formula makes a step 25 % faster.
+        explicit = self.recorder is not None or (self.training and x.device.type == "cpu")
+        if explicit:
+            if causal:
+                mask = causal_mask(x.shape[1], x.device)
+            context, weights, scores = scaled_dot_product_attention(
+                query, attended.key, attended.value, mask, self.dropout
+            )
+            if self.recorder is not None:
+                self.recorder.keep(weights, scores)
+        else:
+            probability = self.dropout.probability if self.training else 0.0
+            context = functional.scaled_dot_product_attention(
+                query, attended.key, attended.value, attn_mask=mask, dropout_p=probability, is_causal=causal
+            )
+        return self.output(context.transpose(1, 2).flatten(2))
+
+
+class _Recorder:
+    def __init__(self, with_scores: bool) -> None:
+        self.with_scores = with_scores
+        self.maps: list[AttentionMap] = []
+
+    def keep(self, weights: Tensor, scores: Tensor) -> None:
+        self.maps.append(AttentionMap(weights.detach(), scores.detach() if self.with_scores else None))
+
+
+@contextmanager
+def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[dict[str, list[AttentionMap]]]:
+    """Inside it, every attention of the model keeps what it sees (and takes the explicit path to see it).
+
+    Yields, for each attention by its module name (``decoder.layers.0.cross_attention``), one map a call.
+    """
+    attentions = {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadAttention)}
+    maps: dict[str, list[AttentionMap]] = {}
+    for name, attention in attentions.items():
+        attention.recorder = _Recorder(with_scores)
+        maps[name] = attention.recorder.maps
+    try:
+        yield maps
+    finally:
+        for attention in attentions.values():
+            attention.recorder = None

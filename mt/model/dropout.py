@@ -1,0 +1,48 @@
+"""Dropout whose masks cost little on a CPU (Srivastava et al. 2014)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class _MaskedScale(torch.autograd.Function):
+    """x ↦ x · keep · scale; keeps one byte an element for the backward pass."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, keep: Tensor, scale: float) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(keep)
+        ctx.scale = scale
+        return (x * keep).mul_(scale)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        (keep,) = ctx.saved_tensors
+        return (gradient * keep).mul_(ctx.scale), None, None
+
+
+class Dropout(nn.Module):
+    """Sets elements to zero with a probability and scales the rest, in training only.
+
+    PyTorch draws a CPU mask element by element in one thread, which costs an eighth of a training step. Random 64-bit
+    words cut into bytes cost a thirtieth of that; the probability is then rounded to a multiple of 1/256, and the scale
+    is the exact inverse of what is kept. On other devices this is PyTorch's own dropout.
+
+    Masks come from torch's global generator, which the trainer seeds anew for every batch.
+    """
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.probability = probability
+        self.dropped_of_256 = round(probability * 256)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.probability == 0:
+            return x
+        if x.device.type != "cpu":
+            return functional.dropout(x, self.probability)
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.dropped_of_256
+        return _MaskedScale.apply(x, keep, 256 / (256 - self.dropped_of_256))
+
+    def extra_repr(self) -> str:
+        return f"{self.probability}"

@@ -1,0 +1,63 @@
+"""The seam: what the trainer, the search and the scoring know of a model, and all they know.
+
+Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D features, V pieces.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The encoded source: features (B, S, D) and which positions are real, (B, S)."""
+
+    features: Tensor
+    real: Tensor
+
+
+class State(ABC):
+    """A decoder in mid-sentence: K rows for each of B sentences, rows of one sentence side by side."""
+
+    @abstractmethod
+    def select(self, rows: Tensor) -> Any:
+        """The state whose sentence b has the rows ``rows[b]`` (B', K') of this one.
+
+        All K' must come from one sentence; sentences may be left out (finished ones), rows repeated (beams that split).
+        """
+
+
+class Seq2Seq(ABC, nn.Module):
+    """An encoder-decoder over pieces. Anything that can do this can be trained, searched and compared."""
+
+    @abstractmethod
+    def encode(self, source: Tensor) -> Memory:
+        """Source pieces (B, S), PAD to the right → memory."""
+
+    @abstractmethod
+    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        """Teacher forcing: pieces BOS y₁ … (B, T) → features (B, T, D) that predict y₁ y₂ …"""
+
+    @abstractmethod
+    def start(self, memory: Memory) -> Any:
+        """The state before the first piece, one row a sentence (K = 1)."""
+
+    @abstractmethod
+    def advance(self, pieces: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """One step: the last piece of every row (N,) → features (N, D) that predict the next, and the state after."""
+
+    @property
+    @abstractmethod
+    def output_weight(self) -> Tensor:
+        """The output layer's matrix (V, D)."""
+
+    @property
+    @abstractmethod
+    def max_length(self) -> int | None:
+        """Most positions (EOS included) that a source or target may have; None: any number."""
+
+    def project(self, features: Tensor) -> Tensor:
+        """The output layer: features (…, D) → logits (…, V)."""
+        return nn.functional.linear(features, self.output_weight)

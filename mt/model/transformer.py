@@ -1,0 +1,218 @@
+"""The Transformer encoder-decoder (Vaswani et al. 2017), pre-norm (Xiong et al. 2020) or post-norm.
+
+Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D width.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from mt.config import TransformerConfig
+from mt.model.attention import KeyValue, MultiHeadAttention, padding_mask
+from mt.model.dropout import Dropout
+from mt.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, TokenEmbedding
+from mt.model.seq2seq import Memory, Seq2Seq, State
+
+
+class FeedForward(nn.Module):
+    """max(0, x W₁ + b₁) W₂ + b₂ (section 3.3), or with GELU."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.inner = nn.Linear(config.width, config.feed_forward)
+        self.activation = nn.ReLU() if config.activation == "relu" else nn.GELU()
+        self.dropout = Dropout(config.dropout)
+        self.outer = nn.Linear(config.feed_forward, config.width)
+        for layer in (self.inner, self.outer):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) → (B, T, D)"""
+        return self.outer(self.dropout(self.activation(self.inner(x))))
+
+
+class Residual(nn.Module):
+    """The branch around a sublayer f: x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), dropout on f."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.width)
+        self.dropout = Dropout(config.dropout)
+        self.norm_first = config.norm == "pre"
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, T, D) → (B, T, D)"""
+        if self.norm_first:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config.width, config.heads, config.attention_dropout)
+        self.feed_forward = FeedForward(config)
+        self.around_attention = Residual(config)
+        self.around_feed_forward = Residual(config)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, S, D), mask (B, 1, 1, S) → (B, S, D)"""
+        attention = self.self_attention
+        x = self.around_attention(x, lambda y: attention(y, attention.keys_and_values(y), mask))
+        return self.around_feed_forward(x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the memory, then feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config.width, config.heads, config.attention_dropout)
+        self.cross_attention = MultiHeadAttention(config.width, config.heads, config.attention_dropout)
+        self.feed_forward = FeedForward(config)
+        self.around_self_attention = Residual(config)
+        self.around_cross_attention = Residual(config)
+        self.around_feed_forward = Residual(config)
+
+    def forward(
+        self, x: Tensor, memory: KeyValue, memory_mask: Tensor, past: KeyValue | None = None
+    ) -> tuple[Tensor, KeyValue]:
+        """x (N, T, D) looks at the memory (B, H, S, d) under memory_mask (B, 1, 1, S).
+
+        Without ``past`` all T positions stand side by side under the causal mask; with it, x is the one position that
+        follows. Returns (N, T, D) and the self-attention's keys and values up to here.
+        """
+        own = past
+
+        def attend_to_self(y: Tensor) -> Tensor:
+            nonlocal own
+            new = self.self_attention.keys_and_values(y)
+            own = new if past is None else past.append(new)
+            return self.self_attention(y, own, causal=past is None)
+
+        def attend_to_memory(y: Tensor) -> Tensor:
+            # The K rows of a sentence are its K queries: the memory need not be repeated for them.
+            queries = y.reshape(len(memory_mask), -1, y.shape[-1])
+            return self.cross_attention(queries, memory, memory_mask).view_as(y)
+
+        x = self.around_self_attention(x, attend_to_self)
+        x = self.around_cross_attention(x, attend_to_memory)
+        x = self.around_feed_forward(x, self.feed_forward)
+        assert own is not None
+        return x, own
+
+
+class Encoder(nn.Module):
+    def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+
+    def forward(self, source: Tensor) -> Tensor:
+        """(B, S) → (B, S, D)"""
+        x, mask = self.embedding(source), padding_mask(source)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+
+    def project_memory(self, memory: Memory) -> list[KeyValue]:
+        """Each layer's keys and values of the memory, (B, H, S, d)."""
+        return [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
+
+    def forward(
+        self, target: Tensor, memory: list[KeyValue], memory_mask: Tensor, past: list[KeyValue] | None = None
+    ) -> tuple[Tensor, list[KeyValue]]:
+        """Pieces (N, T) that follow ``past`` → features (N, T, D) and each layer's keys and values up to here."""
+        start = 0 if past is None else past[0].key.shape[2]
+        x = self.embedding(target, start)
+        own: list[KeyValue] = []
+        for depth, layer in enumerate(self.layers):
+            x, keys_and_values = layer(x, memory[depth], memory_mask, None if past is None else past[depth])
+            own.append(keys_and_values)
+        return self.norm(x), own
+
+
+@dataclass(frozen=True)
+class TransformerState(State):
+    """Keys and values of every decoder layer: its own (N, H, t, d), nothing before the first piece, and the memory's
+    (B, H, S, d)."""
+
+    rows: int
+    """N"""
+    own: list[KeyValue] | None
+    memory: list[KeyValue]
+    memory_mask: Tensor
+    """(B, 1, 1, S)"""
+
+    def select(self, rows: Tensor) -> "TransformerState":
+        beams = self.rows // len(self.memory_mask)
+        sentences = rows[:, 0] // beams
+        memory, memory_mask = self.memory, self.memory_mask
+        if len(rows) != len(memory_mask) or not torch.equal(sentences, torch.arange(len(rows), device=rows.device)):
+            memory = [layer.select(sentences) for layer in memory]
+            memory_mask = memory_mask.index_select(0, sentences)
+        own = None if self.own is None else [layer.select(rows.flatten()) for layer in self.own]
+        return TransformerState(rows.numel(), own, memory, memory_mask)
+
+
+class Transformer(Seq2Seq):
+    """Encoder and decoder stacks over token embeddings, tied as the config says."""
+
+    def __init__(
+        self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int, joint_vocabulary: bool
+    ) -> None:
+        super().__init__()
+        source_tokens = TokenEmbedding(source_vocabulary, config.width)
+        shared = joint_vocabulary and config.tie_embeddings
+        target_tokens = source_tokens if shared else TokenEmbedding(target_vocabulary, config.width)
+        self.encoder = Encoder(config, Embedding(source_tokens, _positions(config), config.dropout))
+        self.decoder = Decoder(config, Embedding(target_tokens, _positions(config), config.dropout))
+        self.output = nn.Linear(config.width, target_vocabulary, bias=False)
+        if config.tie_embeddings:
+            self.output.weight = target_tokens.weight
+        else:
+            nn.init.normal_(self.output.weight, std=config.width**-0.5)
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.output.weight
+
+    @property
+    def max_length(self) -> int | None:
+        positions = self.encoder.embedding.positions
+        return positions.num_embeddings if isinstance(positions, LearnedPositions) else None
+
+    def encode(self, source: Tensor) -> Memory:
+        return Memory(self.encoder(source), padding_mask(source)[:, 0, 0])
+
+    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        features, _ = self.decoder(target, self.decoder.project_memory(memory), memory.real[:, None, None])
+        return features
+
+    def start(self, memory: Memory) -> TransformerState:
+        mask = memory.real[:, None, None]
+        return TransformerState(len(mask), None, self.decoder.project_memory(memory), mask)
+
+    def advance(self, pieces: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        features, own = self.decoder(pieces[:, None], state.memory, state.memory_mask, state.own)
+        return features[:, 0], TransformerState(state.rows, own, state.memory, state.memory_mask)
+
+
+def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions:
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.width)
+    return LearnedPositions(config.width, config.max_positions)

@@ -1,0 +1,149 @@
+"""What a run or model folder holds: writing it, opening it, checking it.
+
+Opening a folder executes nothing it contains: YAML is read without tags or interpolation, weights are safetensors.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pydantic
+import torch
+import yaml
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from mt.config import TrainConfig
+from mt.data.tokenizer import TokenizerPair
+from mt.errors import InputError
+from mt.files import write_atomically
+from mt.model.build import build_model
+from mt.model.seq2seq import Seq2Seq
+
+CONFIG = "config.yaml"
+WEIGHTS = "model.safetensors"
+METRICS = "metrics.jsonl"
+RESULTS = "results.json"
+PROVENANCE = "provenance.json"
+LOG = "train.log"
+TENSORBOARD = "tensorboard"
+SCORED = "scored"
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """All that translating needs."""
+
+    config: TrainConfig
+    tokenizers: TokenizerPair
+    model: Seq2Seq
+
+
+def open_model(folder: Path) -> TrainedModel:
+    """Reads config.yaml, the tokenizer and model.safetensors; the model is on the CPU, in evaluation mode.
+
+    Raises InputError that names the file which is missing, damaged or does not fit the others.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such run or model folder")
+    config = read_config(folder)
+    tokenizers = TokenizerPair.load(folder)
+    model = build_model(config.model, tokenizers)
+    load_weights(model, folder / WEIGHTS)
+    return TrainedModel(config, tokenizers, model.eval())
+
+
+def read_config(folder: Path) -> TrainConfig:
+    """The config of a run, checked anew. Raises InputError naming the file."""
+    path = folder / CONFIG
+    try:
+        return TrainConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; a run or model folder holds {CONFIG}, a tokenizer and {WEIGHTS}") from None
+    except pydantic.ValidationError as error:
+        mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise InputError(f"{path}: not a config of this version: {mistakes}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def write_config(folder: Path, config: TrainConfig) -> None:
+    """config.yaml: resolved and complete."""
+    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    write_atomically(folder / CONFIG, text)
+
+
+def weights_of(model: Seq2Seq) -> dict[str, Tensor]:
+    """Every weight once, tied ones under their first name."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def checksum(tensors: dict[str, Tensor]) -> str:
+    """SHA-256 over names, shapes and contents."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
+        digest.update(tensor.view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
+    """A safetensors file with its checksum in the metadata; returns the checksum."""
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    digest = checksum(on_cpu)
+    write_atomically(path, save(on_cpu, metadata={"format": "pt", "sha256": digest}))
+    return digest
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the CPU. Raises InputError if it is missing, cut short or changed."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+    if metadata.get("sha256", "") not in ("", checksum(tensors)):
+        raise InputError(f"{path}: damaged: its contents do not match its checksum")
+    return tensors
+
+
+def load_weights(model: Seq2Seq, path: Path) -> None:
+    """Copies a weights file into a model. Raises InputError if they do not fit."""
+    tensors = read_tensors(path)
+    own = weights_of(model)
+    wrong = [
+        *(f"{name} is missing" for name in own.keys() - tensors.keys()),
+        *(f"{name} is not part of the model" for name in tensors.keys() - own.keys()),
+        *(
+            f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(own[name].shape)}"
+            for name in own.keys() & tensors.keys()
+            if tensors[name].shape != own[name].shape
+        ),
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise InputError(f"{path}: does not fit the config beside it: {'; '.join(sorted(wrong)[:3])}{more}")
+    with torch.no_grad():
+        for name, weight in own.items():
+            weight.copy_(tensors[name])
+
+
+def write_json(path: Path, content: dict) -> None:
+    write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> dict:
+    """Raises InputError naming the file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a JSON object")
+    return content

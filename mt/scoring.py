@@ -1,0 +1,75 @@
+"""How good translations are: BLEU, chrF and TER by sacreBLEU, with the signatures that make the numbers comparable."""
+
+import importlib.util
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+logger = logging.getLogger(__name__)
+
+NO_SPACES = {"zh", "cmn", "yue", "lzh", "wuu", "ja", "jpn", "ko", "kor", "th", "tha", "km", "lo", "my", "bo", "dz"}
+"""Languages that sacreBLEU's default tokenizer, 13a, would take for one long word a sentence."""
+
+
+@lru_cache
+def bleu_tokenizer(language: str) -> str:
+    """sacreBLEU's tokenizer for a target language: zh, ja-mecab or ko-mecab (if installed), char, else 13a."""
+    base = language.replace("_", "-").split("-")[0].lower()
+    if base in ("zh", "cmn", "yue", "lzh", "wuu"):
+        return "zh"
+    for languages, tokenizer, package in (
+        (("ja", "jpn"), "ja-mecab", "MeCab"),
+        (("ko", "kor"), "ko-mecab", "mecab_ko"),
+    ):
+        if base in languages:
+            if importlib.util.find_spec(package):
+                return tokenizer
+            logger.warning(
+                "BLEU for %s counts characters: sacreBLEU's %s tokenizer is not installed (pip install sacrebleu[%s])",
+                language,
+                tokenizer,
+                languages[0],
+            )
+    return "char" if base in NO_SPACES else "13a"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Corpus scores from 0 to 100 (TER: the lower the better, and it may pass 100)."""
+
+    bleu: float
+    bleu_signature: str
+    chrf: float
+    chrf_signature: str
+    ter: float
+    ter_signature: str
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
+    """BLEU (Papineni et al. 2002), cased and detokenised, one reference a sentence."""
+    return BLEU(tokenize=bleu_tokenizer(language)).corpus_score(hypotheses, [references]).score
+
+
+def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """chrF2 (Popović 2015)."""
+    return CHRF().corpus_score(hypotheses, [references]).score
+
+
+def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Scores:
+    """All three, as the ``sacrebleu`` command computes them with the same tokenizer."""
+    bleu = BLEU(tokenize=bleu_tokenizer(language))
+    chrf = CHRF()
+    ter = TER(asian_support=bleu_tokenizer(language) != "13a")
+    return Scores(
+        bleu=bleu.corpus_score(hypotheses, [references]).score,
+        bleu_signature=str(bleu.get_signature()),
+        chrf=chrf.corpus_score(hypotheses, [references]).score,
+        chrf_signature=str(chrf.get_signature()),
+        ter=ter.corpus_score(hypotheses, [references]).score,
+        ter_signature=str(ter.get_signature()),
+    )

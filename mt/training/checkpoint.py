@@ -1,0 +1,103 @@
+"""The exact state of training: safetensors for tensors, JSON for the rest, complete or not there."""
+
+import dataclasses
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from mt.errors import InputError
+from mt.files import new_folder
+from mt.run_folder import WEIGHTS, read_json, read_tensors, write_json, write_tensors
+
+CHECKPOINTS = "checkpoints"
+FORMAT = 1
+"""Raised whenever older checkpoints cannot be continued."""
+
+
+@dataclass
+class Progress:
+    """Where training stands; with the weights, the optimizer's tensors and the config it decides all that follows."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of the epoch that are done."""
+    source_tokens: int = 0
+    target_tokens: int = 0
+    seconds: float = 0.0
+    """Spent in updates: neither validating nor saving."""
+    best_score: float | None = None
+    best_update: int = 0
+    validations_without_gain: int = 0
+    validation_due: bool = False
+    """Interrupted during a validation, which comes first on resuming."""
+    bad_updates: int = 0
+    consecutive_bad_updates: int = 0
+    metrics_bytes: int = 0
+    """Length of metrics.jsonl; whatever stands behind is cut off on resuming."""
+    scaler: dict[str, float] = dataclasses.field(default_factory=dict)
+    """GradScaler's state (fp16)."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    folder: Path
+    progress: Progress
+
+    def weights(self) -> dict[str, Tensor]:
+        return read_tensors(self.folder / WEIGHTS)
+
+    def optimizer_tensors(self) -> dict[str, Tensor]:
+        return read_tensors(self.folder / "optimizer.safetensors")
+
+
+def save_checkpoint(
+    run: Path, progress: Progress, weights: dict[str, Tensor], optimizer: dict[str, Tensor], keep_last: int
+) -> None:
+    """Writes checkpoints/step_N as a whole, then removes all but the ``keep_last`` newest."""
+    folder = run / CHECKPOINTS / f"step_{progress.update}"
+    with new_folder(folder) as partial:
+        write_tensors(partial / WEIGHTS, weights)
+        write_tensors(partial / "optimizer.safetensors", optimizer)
+        write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
+    for old in checkpoint_folders(run)[:-keep_last]:
+        shutil.rmtree(old)
+
+
+def checkpoint_folders(run: Path) -> list[Path]:
+    """The complete checkpoints of a run, oldest first."""
+    numbered = [
+        (int(found[1]), path)
+        for path in (run / CHECKPOINTS).glob("step_*")
+        if (found := re.fullmatch(r"step_(\d+)", path.name))
+    ]
+    return [path for _, path in sorted(numbered)]
+
+
+def newest_checkpoint(run: Path) -> Checkpoint | None:
+    """Raises InputError if it is damaged or of another version."""
+    folders = checkpoint_folders(run)
+    if not folders:
+        return None
+    path = folders[-1] / "progress.json"
+    content = read_json(path)
+    version = content.pop("format", None)
+    if version != FORMAT:
+        raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")
+    try:
+        return Checkpoint(folders[-1], Progress(**content))
+    except TypeError as error:
+        raise InputError(f"{path}: not the progress of a run: {error}") from None
+
+
+def average_weights(folders: list[Path]) -> dict[str, Tensor]:
+    """The mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
+    first, *others = folders
+    total = read_tensors(first / WEIGHTS)
+    for folder in others:
+        for name, tensor in read_tensors(folder / WEIGHTS).items():
+            total[name] += tensor
+    return {name: tensor / len(folders) for name, tensor in total.items()}

@@ -1,0 +1,110 @@
+"""Watching a run: progress bar, log, metrics.jsonl and TensorBoard, all with the same numbers."""
+
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import torch
+from torch.utils.tensorboard import SummaryWriter
+from tqdm import tqdm
+
+from mt.heat_map import heat_map
+from mt.run_folder import METRICS, TENSORBOARD
+from mt.translation.translator import Attention
+
+logger = logging.getLogger(__name__)
+
+
+class Monitor:
+    """Use as a context manager; numbers go to ``record``, what a person reads to ``show_…``."""
+
+    def __init__(self, run: Path, update: int, max_updates: int, metrics_bytes: int) -> None:
+        """``update`` are done and ``metrics_bytes`` of metrics.jsonl belong to them: what stands behind is cut off."""
+        self._metrics = (run / METRICS).open("ab")
+        self._metrics.truncate(metrics_bytes)
+        self._board = SummaryWriter(str(run / TENSORBOARD), purge_step=update + 1 if update else None)
+        self._bar = tqdm(
+            total=max_updates, initial=update, unit="update", dynamic_ncols=True, disable=None, smoothing=0.05
+        )
+        self._started = time.monotonic()
+        self._first_update = update
+        self._max_updates = max_updates
+
+    def __enter__(self) -> "Monitor":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+        self._board.close()
+        self._metrics.close()
+
+    def advance(self) -> None:
+        """One update more."""
+        self._bar.update()
+
+    def record(self, split: str, step: int, values: dict[str, float | int]) -> None:
+        """One line of metrics.jsonl, and one TensorBoard point for each value."""
+        line = json.dumps({"step": step, "split": split} | values)
+        self._metrics.write(line.encode() + b"\n")
+        for name, value in values.items():
+            self._board.add_scalar(f"{split}/{name}", value, step)
+
+    def show_training(self, step: int, loss: float, tokens_per_second: float) -> None:
+        """The bar's figures; without a terminal, a log line with the time still needed."""
+        if not self._bar.disable:
+            self._bar.set_postfix_str(f"loss {loss:.3f}, {tokens_per_second:,.0f} tokens/s")
+            return
+        each = (time.monotonic() - self._started) / max(1, step - self._first_update)
+        minutes = each * (self._max_updates - step) / 60
+        logger.info(
+            "update %d/%d  loss %.3f  %s target tokens/s  %.1f minutes to go",
+            step,
+            self._max_updates,
+            loss,
+            f"{tokens_per_second:,.0f}",
+            minutes,
+        )
+
+    def show_samples(self, step: int, samples: list[tuple[str, str, str]]) -> None:
+        """(source, reference, hypothesis) triples, in the log and as TensorBoard text."""
+        for source, reference, hypothesis in samples:
+            logger.info("    source      %s\n    reference   %s\n    hypothesis  %s\n", source, reference, hypothesis)
+        rows = "\n".join(
+            "| " + " | ".join(text.replace("|", "\\|") for text in sample) + " |" for sample in samples
+        )
+        self._board.add_text("samples", f"| source | reference | hypothesis |\n|---|---|---|\n{rows}", step)
+
+    def show_attention(self, step: int, attention: Attention) -> None:
+        """The heat map of each decoder layer's attention to the source, mean of the heads."""
+        for layer, weights in enumerate(attention.cross()):
+            figure = heat_map(
+                weights.mean(dim=0), attention.source_pieces, attention.target_pieces, f"layer {layer}, update {step}"
+            )
+            self._board.add_figure(f"cross-attention/layer {layer}", figure, step)
+
+    def show_hyperparameters(self, values: dict[str, str | int | float | bool], scores: dict[str, float]) -> None:
+        """TensorBoard's table of runs."""
+        self._board.add_hparams(values, {f"final/{name}": value for name, value in scores.items()}, run_name=".")
+
+    def flush(self) -> int:
+        """Everything recorded is on the disk; returns the length of metrics.jsonl."""
+        self._metrics.flush()
+        os.fsync(self._metrics.fileno())
+        self._board.flush()
+        return self._metrics.tell()
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """The most memory this process has held: on the GPU, or of the machine."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,27 @@
+"""SIGINT and SIGTERM become a wish that training grants at the next safe point."""
+
+import signal
+from types import FrameType, TracebackType
+
+
+class StopRequest:
+    """Inside ``with StopRequest() as stop``, the first signal only sets ``stop.signal_number``; others change nothing."""
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "StopRequest":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._remember)
+        return self
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        if self.signal_number is None:
+            self.signal_number = number
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]

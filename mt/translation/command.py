@@ -1,0 +1,103 @@
+"""``python translate.py``: from a file or standard input to a file or standard output, in bounded memory."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+from tqdm import tqdm
+
+from mt.config import TranslateConfig
+from mt.errors import InputError
+from mt.files import read_lines
+from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
+
+logger = logging.getLogger(__name__)
+
+
+def translate(config: TranslateConfig) -> None:
+    """One line of output for each line of input, in order.
+
+    Raises InputError for a run folder, input or reference that cannot be used.
+    """
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    if config.input is not None and not Path(config.input).is_file():
+        raise InputError(f"input={config.input}: no such file")
+    translator = Translator.load(config.run, config.decoding, config.device, config.precision)
+    lines = _text(sys.stdin.buffer if config.input is None else read_lines(Path(config.input)))
+    references = None if config.reference is None else _text(read_lines(Path(config.reference)))
+    a_person_types = config.input is None and sys.stdin.isatty()
+    with _output(config.output) as output, tqdm(unit=" lines", disable=None, leave=False) as bar:
+        written = 0
+        for window in windows(lines, one_by_one=a_person_types):
+            for line in _translated(translator, window, written, references, config):
+                output.write(line.encode() + b"\n")
+            output.flush()
+            written += len(window)
+            bar.update(len(window))
+        if references is not None and next(references, None) is not None:
+            raise InputError(f"reference={config.reference} has more lines than the input's {written}")
+    if written == 0:
+        logger.warning("the input has no lines")
+
+
+def _translated(
+    translator: Translator, window: list[str], first_line: int, references: Iterator[str] | None, config: TranslateConfig
+) -> Iterator[str]:
+    """The output lines for one window of input lines."""
+    if references is not None:
+        expected = list(islice(references, len(window)))
+        if len(expected) < len(window):
+            raise InputError(
+                f"reference={config.reference} has {first_line + len(expected)} lines, fewer than the input"
+            )
+        scored = translator.score(window, expected)
+        yield from (_as_json(line, [one]) for line, one in zip(window, scored, strict=True))
+        return
+    hypotheses = translator.hypotheses(window, first_line)
+    if config.decoding.n_best > 1:
+        yield from (_as_json(line, several) for line, several in zip(window, hypotheses, strict=True))
+    else:
+        yield from (best[0].text for best in hypotheses)
+
+
+def _as_json(source: str, hypotheses: list[ScoredText]) -> str:
+    line = json.dumps(
+        {"source": source, "hypotheses": [{"text": one.text, "score": one.score} for one in hypotheses]},
+        ensure_ascii=False,
+    )
+    return LINE_BREAKS.sub(lambda found: "".join(f"\\u{ord(character):04x}" for character in found.group()), line)
+
+
+def _text(lines: Iterable[bytes]) -> Iterator[str]:
+    """Invalid UTF-8 becomes U+FFFD; a CR before the line's end and a byte-order mark are not part of the text."""
+    for number, line in enumerate(lines):
+        text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
+        yield text.removeprefix("\ufeff") if number == 0 else text
+
+
+@contextmanager
+def _output(path: str | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that has its name only once it is complete."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    partial = Path(f"{path}.partial")
+    try:
+        with partial.open("wb") as output:
+            yield output
+            output.flush()
+            os.fsync(output.fileno())
+    except FileNotFoundError as error:
+        raise InputError(f"output={path}: the folder does not exist") from error
+    except BaseException:
+        logger.warning("%s holds the lines finished so far", partial)
+        raise
+    partial.replace(path)

@@ -1,0 +1,211 @@
+"""One search for every model: greedy, beam, sampling, and the score of a given translation.
+
+All of them share the definition of a score: log P(hypothesis, end included) / (number of pieces, end included)^α.
+Shapes: B sentences, K beams, N = B·K rows, V pieces.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mt.config import DecodingConfig
+from mt.data.tokenizer import BOS, EOS, PAD, UNK
+from mt.model.seq2seq import Seq2Seq
+from mt.randomness import generator
+
+NEVER_WRITTEN = [PAD, UNK, BOS]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Pieces without BOS and EOS; log_probability and length count the EOS."""
+
+    pieces: list[int]
+    log_probability: float
+
+    @property
+    def length(self) -> int:
+        return len(self.pieces) + 1
+
+    def score(self, length_penalty: float) -> float:
+        return self.log_probability / self.length**length_penalty
+
+
+def longest_hypotheses(model: Seq2Seq, source: Tensor, config: DecodingConfig) -> Tensor:
+    """The most pieces (EOS not counted) each hypothesis may have, (B,): a function of its own source alone, so that
+    the batch around a sentence never changes its translation."""
+    pieces = (source != PAD).sum(dim=1) - 1  # without EOS
+    limits = (pieces * config.max_length_ratio).long() + config.max_length_extra
+    return limits if model.max_length is None else limits.clamp(max=model.max_length - 1)
+
+
+@torch.inference_mode()
+def search(
+    model: Seq2Seq, source: Tensor, config: DecodingConfig, line_numbers: Sequence[int]
+) -> list[list[Hypothesis]]:
+    """Translations of source (B, S), best first: n_best of them for each sentence (or as many as there are).
+
+    ``line_numbers`` (B) key the sampling: the same line draws the same numbers in any batch.
+    """
+    limits = longest_hypotheses(model, source, config)
+    if config.method == "sample":
+        found = _draw(model, source, limits, config, line_numbers)
+    elif config.beam_size == 1:
+        found = _greedy(model, source, limits)
+    else:
+        found = _beam(model, source, limits, config)
+    for hypotheses in found:
+        hypotheses.sort(key=lambda hypothesis: -hypothesis.score(config.length_penalty))
+    return [hypotheses[: config.n_best] for hypotheses in found]
+
+
+@torch.inference_mode()
+def forced_log_probabilities(model: Seq2Seq, source: Tensor, target_input: Tensor, target_output: Tensor) -> Tensor:
+    """log P(target | source) of given translations, the end included: (B, S), twice (B, T) → (B,)."""
+    features = model.decode(model.encode(source), target_input)  # (B, T, D)
+    logits = model.project(features).float()  # (B, T, V)
+    chosen = logits.gather(-1, target_output.unsqueeze(-1)).squeeze(-1)
+    log_probabilities = chosen - logits.logsumexp(dim=-1)  # (B, T)
+    return (log_probabilities * (target_output != PAD)).sum(dim=1)
+
+
+def _next_logits(model: Seq2Seq, features: Tensor) -> tuple[Tensor, Tensor]:
+    """Features (N, D) → logits (N, V), those never written at -∞, and the log of the softmax's sum (N, 1)."""
+    logits = model.project(features).float()
+    normaliser = logits.logsumexp(dim=-1, keepdim=True)
+    logits[:, NEVER_WRITTEN] = -torch.inf
+    return logits, normaliser
+
+
+def _only_end(logits: Tensor, rows: Tensor) -> None:
+    """At its length limit a row (N,) can only end: its hypothesis is then as complete as any other."""
+    if rows.any():
+        end = logits[rows, EOS].clone()
+        logits[rows] = -torch.inf
+        logits[rows, EOS] = end
+
+
+def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
+    state = model.start(model.encode(source))
+    sentences = torch.arange(len(source), device=source.device)  # (N,) which sentence a row belongs to
+    last = torch.full_like(sentences, BOS)
+    history = last.new_empty(len(source), int(limits.max()) + 1)
+    totals = torch.zeros(len(source), device=source.device)
+    lengths = torch.zeros_like(sentences)
+    for step in range(history.shape[1]):
+        features, state = model.advance(last, state)
+        logits, normaliser = _next_logits(model, features)
+        _only_end(logits, limits[sentences] == step)
+        best, last = logits.max(dim=-1)
+        totals[sentences] += best - normaliser.squeeze(1)
+        history[sentences, step] = last
+        alive = last != EOS
+        if not alive.all():
+            lengths[sentences[~alive]] = step
+            rows = alive.nonzero()  # (N', 1)
+            if len(rows) == 0:
+                break
+            state, last, sentences = state.select(rows), last[alive], sentences[alive]
+    pieces = history.tolist()
+    return [
+        [Hypothesis(row[:length], total)]
+        for row, length, total in zip(pieces, lengths.tolist(), totals.tolist(), strict=True)
+    ]
+
+
+def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig) -> list[list[Hypothesis]]:
+    """Beam search as in Sutskever et al. 2014: a hypothesis that ends among the best ``beam_size`` of a step is
+    finished; a sentence is when that many have."""
+    beam_size = config.beam_size
+    finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+    state = model.start(model.encode(source))
+    sentences = torch.arange(len(source), device=source.device)  # (B,) the sentences still in the batch
+    alive = torch.zeros(len(source), 1, device=source.device)  # (B, K) log-probabilities; one beam before the first step
+    pieces = sentences.new_full((len(source), 1, 1), BOS)  # (B, K, t)
+    step = 0
+    while len(sentences):
+        features, state = model.advance(pieces[:, :, -1].flatten(), state)
+        logits, normaliser = _next_logits(model, features)
+        beams = alive.shape[1]
+        _only_end(logits, (limits[sentences] == step).repeat_interleave(beams))
+        # The best 2K of all continuations hold K that go on, even if K of them end.
+        width = min(2 * beam_size, logits.shape[1])
+        best, choice = logits.topk(width, dim=-1)  # (N, 2K)
+        scores = (best - normaliser + alive.view(-1, 1)).view(len(sentences), -1)  # (B, K·2K)
+        scores, index = scores.topk(min(2 * beam_size, scores.shape[1]), dim=-1)  # (B, 2K)
+        choice = choice.view(len(sentences), -1).gather(1, index)
+        origin = index // width  # which beam it continues
+
+        ends = choice == EOS
+        complete = ends[:, :beam_size] & scores[:, :beam_size].isfinite()
+        number = sentences.tolist()
+        for row, column in complete.nonzero().tolist():
+            hypothesis = pieces[row, origin[row, column], 1:].tolist()
+            finished[number[row]].append(Hypothesis(hypothesis, scores[row, column].item()))
+
+        alive, order = scores.masked_fill(ends, -torch.inf).topk(min(beam_size, scores.shape[1]), dim=-1)  # (B, K)
+        origin, choice = origin.gather(1, order), choice.gather(1, order)
+        open_ = [len(finished[n]) < beam_size for n in number]
+        kept = torch.tensor(open_, device=source.device) & alive[:, 0].isfinite()
+        rows = torch.arange(len(sentences), device=source.device)[:, None] * beams + origin  # (B, K)
+        pieces = torch.cat([pieces.gather(1, origin[:, :, None].expand(-1, -1, step + 1)), choice[:, :, None]], dim=2)
+        if not kept.all():
+            rows, pieces, alive, sentences = rows[kept], pieces[kept], alive[kept], sentences[kept]
+        if len(sentences):
+            state = state.select(rows)
+        step += 1
+    return finished
+
+
+def _draw(
+    model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig, line_numbers: Sequence[int]
+) -> list[list[Hypothesis]]:
+    """Ancestral sampling, ``n_best`` draws a sentence, from the distribution that temperature, top-k (Fan et al. 2018)
+    and top-p (Holtzman et al. 2020) leave; the log-probability is the model's own."""
+    draws = config.n_best
+    longest = int(limits.max()) + 1
+    uniform = torch.tensor(
+        [
+            generator(config.seed, "sampling", line, draw).random(longest).tolist()
+            for line in line_numbers
+            for draw in range(draws)
+        ],
+        device=source.device,
+    )  # (N, longest)
+    state = model.start(model.encode(source))
+    rows = torch.arange(len(source), device=source.device)[:, None].expand(-1, draws)  # (B, K)
+    state = state.select(rows)
+    sentences = rows.flatten()  # (N,)
+    last = torch.full_like(sentences, BOS)
+    written: list[list[int]] = [[] for _ in range(len(sentences))]
+    totals = torch.zeros(len(sentences), device=source.device)
+    alive = torch.ones_like(sentences, dtype=torch.bool)
+    for step in range(longest):
+        features, state = model.advance(last, state)
+        logits, normaliser = _next_logits(model, features)
+        _only_end(logits, limits[sentences] == step)
+        last = _inverse_cumulative(logits / config.temperature, uniform[:, step], config.top_k, config.top_p)
+        totals += (logits.gather(1, last[:, None]) - normaliser).squeeze(1) * alive
+        alive &= last != EOS
+        if not alive.any():
+            break
+        for row, piece in enumerate(last.tolist()):
+            if alive[row]:
+                written[row].append(piece)
+    hypotheses = [Hypothesis(pieces, total) for pieces, total in zip(written, totals.tolist(), strict=True)]
+    return [hypotheses[first : first + draws] for first in range(0, len(hypotheses), draws)]
+
+
+def _inverse_cumulative(logits: Tensor, uniform: Tensor, top_k: int, top_p: float) -> Tensor:
+    """The piece at which the cumulative probability passes ``uniform`` (N,), likeliest first; (N, V) → (N,)."""
+    ordered, pieces = logits.sort(dim=-1, descending=True, stable=True)
+    if top_k:
+        ordered[:, top_k:] = -torch.inf
+    probabilities = ordered.softmax(dim=-1)
+    before = probabilities.cumsum(dim=-1) - probabilities  # probability of all that are likelier
+    probabilities = probabilities * (before < top_p)
+    cumulative = probabilities.cumsum(dim=-1)
+    place = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)
+    return pieces.gather(1, place.clamp(max=logits.shape[1] - 1)).squeeze(1)

@@ -1,0 +1,230 @@
+"""Lines in, lines out: N translations for N lines, in their order, whatever the lines hold."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mt.config import DecodingConfig
+from mt.data.batching import collate
+from mt.data.tokenizer import BOS, EOS, TokenizerPair
+from mt.device import autocast, choose_device, choose_precision
+from mt.model.attention import AttentionMap, record_attention
+from mt.model.seq2seq import Seq2Seq
+from mt.run_folder import open_model
+from mt.scoring import NO_SPACES
+from mt.translation.search import Hypothesis, forced_log_probabilities, search
+
+logger = logging.getLogger(__name__)
+
+WINDOW_LINES = 4096
+"""Lines that are sorted by length together when a stream is translated; bounds the memory."""
+WINDOW_CHARACTERS = 2_000_000
+
+LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+"""Everything that some program takes for the end of a line (str.splitlines' list)."""
+
+
+@dataclass(frozen=True)
+class ScoredText:
+    """A translation and log P(translation | source) / lengthᵅ; None if the pair could not be scored."""
+
+    text: str
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What every attention saw while one translation was read back; pieces include the EOS."""
+
+    source_pieces: list[str]
+    target_pieces: list[str]
+    maps: dict[str, AttentionMap]
+    """By module name, e.g. ``decoder.layers.0.cross_attention``; weights (1, H, T, S)."""
+
+    def cross(self) -> list[Tensor]:
+        """The weights (H, T, S) of the decoder's attention to the source, layer by layer."""
+        return [seen.weights[0] for name, seen in self.maps.items() if name.endswith("cross_attention")]
+
+
+class Translator:
+    """A trained model at work.
+
+        translator = Translator.load("runs/demo")
+        translator.translate(["A dog runs through the snow."])
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        tokenizers: TokenizerPair,
+        target_language: str,
+        config: DecodingConfig,
+        precision: torch.dtype = torch.float32,
+    ) -> None:
+        self.model = model
+        self.tokenizers = tokenizers
+        self.config = config
+        self.precision = precision
+        self.device = model.output_weight.device
+        self._between_parts = "" if target_language.split("-")[0].lower() in NO_SPACES - {"ko", "kor"} else " "
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, config: DecodingConfig | None = None, device: str = "auto", precision: str = "fp32"
+    ) -> "Translator":
+        """From a run or model folder; raises InputError that names what is missing or damaged in it."""
+        trained = open_model(Path(folder))
+        place = choose_device(device)
+        return cls(
+            trained.model.to(place),
+            trained.tokenizers,
+            trained.config.data.target_language,
+            config or trained.config.decoding,
+            choose_precision(precision, place),
+        )
+
+    def translate(self, lines: Sequence[str], after_batch: Callable[[int], None] | None = None) -> list[str]:
+        """The best translation of each line. ``after_batch`` hears how many parts each batch finished."""
+        return [best[0].text for best in self.hypotheses(lines, after_batch=after_batch)]
+
+    def hypotheses(
+        self, lines: Sequence[str], first_line: int = 0, after_batch: Callable[[int], None] | None = None
+    ) -> list[list[ScoredText]]:
+        """Up to n_best scored translations of each line, best first. A blank line has the empty translation alone.
+
+        ``first_line`` is the first one's number, which keys the sampling.
+        """
+        parts = [self._parts(line, first_line + number) for number, line in enumerate(lines)]
+        flat = [(number, pieces) for number, pieces_of_line in enumerate(parts) for pieces in pieces_of_line]
+        found: list[list[Hypothesis]] = [[] for _ in flat]
+        was_training = self.model.training
+        self.model.eval()
+        for batch in self._batches([len(pieces) + 1 for _, pieces in flat]):
+            pieces = [flat[index][1] for index in batch]
+            source = collate(batch, pieces, [[]] * len(batch)).source.to(self.device)
+            line_numbers = [first_line + flat[index][0] for index in batch]
+            with autocast(self.device, self.precision):
+                translations = search(self.model, source, self.config, line_numbers)
+            for index, hypotheses in zip(batch, translations, strict=True):
+                found[index] = hypotheses
+            if after_batch:
+                after_batch(len(batch))
+        self.model.train(was_training)
+        following = iter(found)
+        return [self._join(list(islice(following, len(pieces_of_line)))) for pieces_of_line in parts]
+
+    def score(self, lines: Sequence[str], references: Sequence[str]) -> list[ScoredText]:
+        """Each reference with its score as a translation of its line (forced decoding).
+
+        A line or reference that is blank or longer than ``max_source_length`` has the score None.
+        """
+        sources, targets = self.tokenizers.source.encode(lines), self.tokenizers.target.encode(references)
+        longest = self._longest_part()
+        fits = [0 < len(s) <= longest and 0 < len(t) <= longest for s, t in zip(sources, targets, strict=True)]
+        scores: list[float | None] = [None] * len(lines)
+        places = [place for place, ok in enumerate(fits) if ok]
+        self.model.eval()
+        for batch in self._batches([max(len(sources[place]), len(targets[place])) + 1 for place in places]):
+            chosen = [places[index] for index in batch]
+            pairs = collate(chosen, [sources[p] for p in chosen], [targets[p] for p in chosen]).to(self.device)
+            with autocast(self.device, self.precision):
+                totals = forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output)
+            for place, total in zip(chosen, totals.tolist(), strict=True):
+                scores[place] = Hypothesis(targets[place], total).score(self.config.length_penalty)
+        unscored = len(fits) - len(places)
+        if unscored:
+            logger.warning("%d lines are blank or longer than %d pieces: their score is null", unscored, longest)
+        return [ScoredText(text, score) for text, score in zip(references, scores, strict=True)]
+
+    def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> Attention:
+        """The attention maps over a line and a translation of it (by default the model's own)."""
+        if translation is None:
+            translation = self.translate([line])[0]
+        source = self.tokenizers.source.encode([line])[0][: self._longest_part()]
+        target = self.tokenizers.target.encode([translation])[0][: self._longest_part()]
+        pair = collate([0], [source], [target]).to(self.device)
+        was_training = self.model.training
+        self.model.eval()
+        with torch.inference_mode(), record_attention(self.model, with_scores) as maps:
+            self.model.decode(self.model.encode(pair.source), pair.target_input)
+        self.model.train(was_training)
+        end = "</s>"
+        return Attention(
+            [*self.tokenizers.source.pieces(source), end],
+            [*self.tokenizers.target.pieces(target), end],
+            {name: seen[0] for name, seen in maps.items()},
+        )
+
+    def _longest_part(self) -> int:
+        """Most pieces, EOS not counted, that go through the model at once."""
+        longest = self.config.max_source_length
+        return longest if self.model.max_length is None else min(longest, self.model.max_length - 1)
+
+    def _parts(self, line: str, number: int) -> list[list[int]]:
+        """The pieces of a line, cut where it is too long; nothing for a blank line."""
+        pieces = self.tokenizers.source.encode([line])[0] if line.strip() else []
+        longest = self._longest_part()
+        if len(pieces) <= longest:
+            return [pieces] if pieces else []
+        names = self.tokenizers.source.pieces(pieces)
+        parts, start = [], 0
+        while len(pieces) - start > longest:
+            end = start + longest
+            # Rather between words than inside one, if a word begins in the second half of the part.
+            starts_word = (place for place in range(end, start + longest // 2, -1) if names[place].startswith("▁"))
+            end = next(starts_word, end)
+            parts.append(pieces[start:end])
+            start = end
+        parts.append(pieces[start:])
+        logger.warning(
+            "line %d has %d pieces, more than decoding.max_source_length=%d: translated in %d parts",
+            number + 1,
+            len(pieces),
+            longest,
+            len(parts),
+        )
+        return parts
+
+    def _join(self, parts: list[list[Hypothesis]]) -> list[ScoredText]:
+        """The i-th best of a line is the i-th best of each of its parts."""
+        if not parts:
+            return [ScoredText("", 0.0)]
+        joined = []
+        for rank in range(max(len(hypotheses) for hypotheses in parts)):
+            chosen = [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts]
+            texts = self.tokenizers.target.decode([hypothesis.pieces for hypothesis in chosen])
+            text = LINE_BREAKS.sub(" ", self._between_parts.join(texts))
+            length = sum(hypothesis.length for hypothesis in chosen)
+            total = sum(hypothesis.log_probability for hypothesis in chosen)
+            joined.append(ScoredText(text, total / length**self.config.length_penalty))
+        return joined
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Indices of similar length together, longest first, within the budget of source tokens, beams included."""
+        rows_each = self.config.n_best if self.config.method == "sample" else self.config.beam_size
+        order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+        start = 0
+        while start < len(order):
+            rows = max(1, self.config.batch_tokens // (lengths[order[start]] * rows_each))
+            yield order[start : start + rows]
+            start += rows
+
+
+def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:
+    """A stream in bounded pieces; ``one_by_one`` for a person who waits for each answer."""
+    window: list[str] = []
+    characters = 0
+    for line in lines:
+        window.append(line)
+        characters += len(line)
+        if one_by_one or len(window) == WINDOW_LINES or characters >= WINDOW_CHARACTERS:
+            yield window
+            window, characters = [], 0
+    if window:
+        yield window
