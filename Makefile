@@ -1,0 +1,54 @@
+# The interpreter to build .venv with; Python 3.11 or newer.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+
+SENTENCES := "I am learning to speak French." "Where is the train station?" \
+  "She gave me a book that I had never read." "We would like to eat something before we leave."
+
+.PHONY: help demo test lint board bench clean
+
+help:
+	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
+	@echo "make test    run the test suite"
+	@echo "make lint    check style and types"
+	@echo "make board   watch the runs in TensorBoard"
+	@echo "make bench   time training and translation against other implementations"
+	@echo "make clean   remove .venv and caches; runs and corpora stay"
+	@echo "Each creates .venv if need be. PYTHON=python3.12 make … chooses the interpreter."
+
+# The stamp stands only if everything was installed; a broken or outdated .venv is built anew.
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: PYTHON=python3.12 make …" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	@echo "installing (some minutes the first time)"
+	$(INSTALL) -e '.[dev]'
+	@touch $@
+
+.venv/installed-bench: .venv/installed
+	$(INSTALL) -e '.[dev,bench]'
+	@touch $@
+
+demo: .venv/installed
+	$(BIN)/python train.py name=demo
+	@printf '%s\n' $(SENTENCES) | $(BIN)/python translate.py run=runs/demo > runs/demo/demo.txt
+	@echo; printf '%s\n' $(SENTENCES) | paste -d '\n' - runs/demo/demo.txt | sed 'n; s/^/  → /'
+
+test: .venv/installed
+	$(BIN)/python -m pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+board: .venv/installed
+	$(BIN)/tensorboard --logdir runs
+
+bench: .venv/installed-bench
+	$(BIN)/python -m tests.benchmarks
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

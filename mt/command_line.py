@@ -1,0 +1,148 @@
+"""What every command shares: reading its command line, composing its configs, and the way it ends."""
+
+import errno
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from omegaconf import OmegaConf
+
+from mt.command_help import help_text
+from mt.composition import Job, compose_jobs
+from mt.config import Section, TrainConfig, TranslateConfig
+from mt.errors import InputError, Interrupted, RunError
+
+Config = TypeVar("Config", bound=Section)
+
+log = logging.getLogger(__name__)
+
+FLAGS = {"--help": "help", "-h": "help", "--cfg": "cfg", "--multirun": "multirun", "-m": "multirun"}
+CLOSED_PIPE_STATUS = 141
+"""What a shell sees of a filter whose reader has gone (128 + SIGPIPE)."""
+
+
+def main(
+    config_name: str,
+    schema: type[Config],
+    command: Callable[[Config], None],
+    argv: Sequence[str] | None = None,
+) -> None:
+    """Runs a command on every config that its command line asks for, one after another, and exits.
+
+    Args:
+        config_name: of the file in ``conf/`` that it starts from.
+        argv: the words after the program's name; ``sys.argv`` unless given.
+
+    Raises:
+        SystemExit: with 0 (done), 2 (the input or config is wrong), 1 (could not go on), 128 + N (signal N).
+    """
+    _log_to_stderr()
+    sys.exit(_exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv)))
+
+
+def _run(
+    config_name: str, schema: type[Config], command: Callable[[Config], None], arguments: Sequence[str]
+) -> None:
+    flags = {FLAGS[word] for word in arguments if word in FLAGS}
+    if "help" in flags:
+        print(help_text(config_name), end="", flush=True)
+        return
+    words = [word for word in arguments if word not in FLAGS]
+    jobs = compose_jobs(config_name, schema, words, multirun="multirun" in flags)
+    if "cfg" in flags:
+        documents = [OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs]
+        print("---\n".join(documents), end="", flush=True)
+        return
+    _refuse_shared_results(jobs)
+    for number, job in enumerate(jobs, start=1):
+        if len(jobs) > 1:
+            log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
+        command(job.config)
+
+
+def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
+    """Two jobs must not write to one place, nor read the one standard input."""
+    if len(jobs) < 2:
+        return
+    places: dict[str, Job[Config]] = {}
+    for job in jobs:
+        match job.config:
+            case TrainConfig(folder=folder):
+                place, key, hint = os.path.abspath(folder), "name", "'name=run-${seed}'"
+            case TranslateConfig(output=None):
+                raise InputError(
+                    "several jobs need an output each, such as 'output=beam${decoding.beam_size}.txt'"
+                )
+            case TranslateConfig(input=None):
+                raise InputError("several jobs cannot share standard input: give input=FILE")
+            case TranslateConfig(output=str(output)):
+                place, key, hint = os.path.abspath(output), "output", "'output=beam${decoding.beam_size}.txt'"
+            case config:
+                raise TypeError(f"not a config of a command: {config}")
+        if place in places:
+            raise InputError(
+                f"the jobs {' '.join(places[place].swept)} and {' '.join(job.swept)} have the same {key} "
+                f"({place}): let it depend on what differs, such as {hint}"
+            )
+        places[place] = job
+
+
+def _exit_status(work: Callable[[], None]) -> int:
+    """Does the work and says how it ended; whatever the user can mend gets one message and no traceback."""
+    try:
+        work()
+        sys.stdout.flush()
+        return 0
+    except InputError as error:
+        return _say(error, 2)
+    except RunError as error:
+        return _say(error, 1)
+    except Interrupted as error:
+        return _say(error, 128 + error.signal_number)
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more at exit, which would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE_STATUS
+    except Exception as error:
+        reason = next((found for cause in _causes(error) if (found := _trouble_outside(cause))), None)
+        if reason is None:
+            raise
+        return _say(reason, 1)
+
+
+def _say(message: object, status: int) -> int:
+    log.error("%s", message)
+    return status
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and those it was raised from: libraries wrap what the system told them."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _trouble_outside(error: BaseException) -> str | None:
+    """The message for what the machine, not the program, is to blame for; None for a bug."""
+    where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
+        return f"disk is full{where}: make room and start the same command again"
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.EMFILE):
+        return f"{os.strerror(number)}{where}"
+    torch = sys.modules.get("torch")
+    out_of_memory = isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError))
+    if out_of_memory or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error)):
+        return "out of memory: take a smaller batch_tokens or model"
+    return None
+
+
+def _log_to_stderr() -> None:
+    """Standard output belongs to results; libraries speak up only to warn."""
+    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)
+    logging.getLogger("mt").setLevel(logging.INFO)

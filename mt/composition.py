@@ -1,0 +1,317 @@
+"""From the words of a command line to checked configs: Hydra composes ``conf/``, ``mt.config`` judges.
+
+Hydra alone stops at the first mistake. Here only the choice of files is left to it; single keys are set
+afterwards, so that unknown keys, impossible values and contradictions all reach the schema at once.
+"""
+
+import itertools
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import ValidationError
+
+from mt.config import Section
+from mt.errors import InputError
+from mt.mistakes import Mistake, Words, find_mistakes, nearest, takes_only_text, unknown_key, unknown_option
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+
+Config = TypeVar("Config", bound=Section)
+
+
+@dataclass(frozen=True)
+class Job(Generic[Config]):
+    """One config of a command line, and what sets it apart in a sweep (``seed=2``)."""
+
+    config: Config
+    swept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``key=value``: the value as Hydra understands it, and the letters as typed."""
+
+    key: str
+    value: Any
+    typed: str
+
+
+def group_defaults(config_name: str) -> dict[str, str | None]:
+    """The groups of a command, each with the option it takes unless told otherwise."""
+    defaults = OmegaConf.to_container(OmegaConf.load(CONF / f"{config_name}.yaml").defaults)
+    assert isinstance(defaults, list)
+    return {group: option for entry in defaults if isinstance(entry, dict) for group, option in entry.items()}
+
+
+def group_options(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def example(file: Path) -> str | None:
+    """The command line in a config file's head comment in which everything needed stands."""
+    found = re.search(r"^# Example: (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def compose_jobs(
+    config_name: str, schema: type[Config], words: Sequence[str], multirun: bool
+) -> list[Job[Config]]:
+    """Composes and checks every job of a command line.
+
+    Args:
+        words: overrides in Hydra's syntax.
+        multirun: whether a setting may hold several values, each for a job of its own.
+
+    Raises:
+        InputError: with every mistake in every job.
+    """
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        composer = _Composer(config_name, schema)
+        overrides = [composer.parse(word) for word in words]
+        jobs: list[Job[Config]] = []
+        for job_words, swept in composer.expand([found for found in overrides if found], multirun):
+            config = composer.compose(job_words, swept)
+            if config is not None:
+                jobs.append(Job(config, swept))
+    lines = list(dict.fromkeys(mistake.line for mistake in composer.mistakes))
+    if lines:
+        count = "one mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
+        raise InputError("\n  ".join([f"{count}, nothing was started:", *lines]))
+    return jobs
+
+
+class _Composer(Generic[Config]):
+    """Composes the jobs of one command line and gathers the mistakes of all of them."""
+
+    def __init__(self, config_name: str, schema: type[Config]) -> None:
+        self.config_name = config_name
+        self.schema = schema
+        self.defaults = group_defaults(config_name)
+        self.options = {group: group_options(group) for group in self.defaults}
+        self.parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+        self.mistakes: list[Mistake] = []
+        self.unread: set[str] = set()
+        """Keys that were given, though in a way that cannot be used: they are not to be called missing."""
+
+    def parse(self, word: str) -> Override | None:
+        """One word of the command line; a mistake gives None."""
+        if word.startswith("--"):
+            hint = " (settings are written key=value, without dashes)" if "=" in word else ""
+            self._wrong(f"{word}: there is no such flag; there are --help, --cfg and --multirun{hint}")
+            return None
+        if not re.match(r"[+~]{0,2}[^=]+=", word) and not word.startswith("~"):
+            self._wrong(f"{word}: is not a setting; write key=value")
+            return None
+        try:
+            return self.parser.parse_override(word)
+        except HydraException as error:
+            key, _, value = word.partition("=")
+            # Hydra's grammar leaves out letters that file names have (é, #, =); no list or sweep is meant.
+            if re.fullmatch(r"[^,\[\]{}\n]*", value) and re.fullmatch(r"\+{0,2}[\w.]+", key):
+                escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+                return self.parser.parse_override(f'{key}="{escaped}"')
+            reason = str(error).splitlines()[0]
+            self.unread.add(key)
+            self._wrong(
+                f"{word}: cannot be read ({reason}); names with special characters need quotes of their own, "
+                f"""such as '{key}=["a é.txt",b]'"""
+            )
+            return None
+
+    def expand(
+        self, overrides: list[Override], multirun: bool
+    ) -> Iterator[tuple[list[Override], tuple[str, ...]]]:
+        """Each combination of swept values, with the settings that set it apart."""
+        choices: list[list[Override]] = []
+        swept: list[bool] = []
+        for override in overrides:
+            several = override.is_sweep_override()
+            word = override.input_line or ""
+            if several and not multirun:
+                key, _, value = word.partition("=")
+                self.unread.add(key)
+                self._wrong(
+                    f"{word}: several values are several runs, which need --multirun; "
+                    f"a list is written '{key}=[{value}]'"
+                )
+            elif several and not override.is_discrete_sweep():
+                self._wrong(f"{word}: cannot be listed; write a,b,c or range(start,stop,step)")
+            elif several:
+                key = override.get_key_element()
+                strings = [f"{key}={value}" for value in override.sweep_string_iterator()]
+                choices.append(self.parser.parse_overrides(strings))
+                swept.append(True)
+            else:
+                choices.append([override])
+                swept.append(False)
+        for combination in itertools.product(*choices):
+            yield (
+                list(combination),
+                tuple(
+                    f"{override.key_or_group}={override.value()}"
+                    for override, is_swept in zip(combination, swept, strict=True)
+                    if is_swept
+                ),
+            )
+
+    def compose(self, overrides: list[Override], swept: tuple[str, ...]) -> Config | None:
+        """The checked config, or None after telling every mistake."""
+        groups, settings = self._sort(overrides)
+        try:
+            config = hydra.compose(
+                self.config_name,
+                [f"{group}={option}" for group, option in groups.items()],
+                return_hydra_config=True,
+            )
+        except HydraException as error:
+            raise InputError(f"conf/{self.config_name}.yaml: {error}") from error
+        chosen = {**self.defaults, **config.hydra.runtime.choices}
+        words = Words(self.schema, self.options, self._examples(chosen))
+        values, used = self._apply(config, settings)
+        if swept and "name" in values and not any(setting.key == "name" for setting in used):
+            apart = [word for word in swept if not word.startswith(("data=", "model="))]
+            values["name"] = "-".join([str(values["name"]), *apart]).replace("/", "_")
+        try:
+            result = self.schema.model_validate(values)
+        except ValidationError as error:
+            found = find_mistakes(error, values, words)
+        else:
+            return None if self.mistakes else result
+        # A kind that was only guessed at cannot judge the other keys of its section.
+        guessed = {mistake.key for mistake in self.mistakes if mistake.key in self.options}
+        found = [
+            mistake
+            for mistake in found
+            if mistake.key.partition(".")[0] not in guessed
+            and not (mistake.missing and mistake.key in self.unread)
+        ]
+        self.mistakes += found
+        self._find_hidden(config, used, found, words)
+        return None
+
+    def _find_hidden(
+        self, config: DictConfig, settings: list[Setting], found: list[Mistake], words: Words
+    ) -> None:
+        """Hidden contradictions: the schema weighs keys together only once each is right by itself."""
+        wrong = {mistake.key for mistake in found if not mistake.missing}
+        kept = [
+            setting
+            for setting in settings
+            if not any(_overlap(setting.key, key.partition("[")[0]) for key in wrong)
+        ]
+        for section in {mistake.key.partition(".")[0] for mistake in found if mistake.missing}:
+            example_words = shlex.split(words.examples.get(section, ""))
+            _, filled = self._sort([self.parser.parse_override(word) for word in example_words])
+            given = {setting.key for setting in kept}
+            kept += [setting for setting in filled if setting.key not in given]
+        values, _ = self._apply(config, kept)
+        try:
+            self.schema.model_validate(values)
+        except ValidationError as error:
+            names = {mistake.key.rpartition(".")[2] for mistake in found}
+            self.mistakes += [
+                mistake
+                for mistake in find_mistakes(error, values, words)
+                if names.isdisjoint(re.findall(r"\w+", mistake.line))
+            ]
+
+    def _sort(self, overrides: list[Override]) -> tuple[dict[str, str], list[Setting]]:
+        """Choices of files, and settings of single keys."""
+        groups: dict[str, str] = {}
+        settings: list[Setting] = []
+        words = Words(self.schema, self.options, {})
+        for override in overrides:
+            key, value = override.key_or_group, override.value()
+            typed = value if isinstance(value, str) else (override.input_line or "").partition("=")[2].strip()
+            if override.is_delete():
+                self._wrong(
+                    f"{override.input_line}: no key can be taken away; give it another value: {key}=…"
+                )
+            elif override.package is not None or key.startswith("hydra.") or key == "hydra":
+                self.mistakes.append(
+                    unknown_key(f"{key}@{override.package}" if override.package else key, value, words)
+                )
+            elif key not in self.options or isinstance(value, dict):
+                settings.append(Setting(key, value, typed))
+            elif typed in self.options[key]:
+                groups[key] = typed
+            elif value is None and self.defaults[key] is None:
+                groups[key] = "null"
+            else:
+                self.mistakes.append(unknown_option(key, typed, words))
+                groups[key] = (
+                    nearest(typed, self.options[key]) or groups.get(key) or str(self.defaults[key] or "null")
+                )
+        return groups, settings
+
+    def _apply(self, config: DictConfig, settings: list[Setting]) -> tuple[dict[str, Any], list[Setting]]:
+        """The resolved values after ``settings``, without what is still missing; and the usable settings."""
+        result = config.copy()
+        OmegaConf.set_struct(result, False)
+        used: list[Setting] = []
+        for setting in settings:
+            value = setting.value
+            # The run named 2024, the language `nan` (Min Nan): where only a text fits, the letters count.
+            if isinstance(value, bool | int | float) and takes_only_text(self.schema, setting.key):
+                value = setting.typed
+            try:
+                OmegaConf.update(result, setting.key, value, merge=True)
+                used.append(setting)
+            except OmegaConfBaseException as error:
+                self._wrong(f"{setting.key}={setting.typed}: {str(error).splitlines()[0]}")
+        try:
+            return {
+                str(key): _resolve(result, str(key))
+                for key in result
+                if key != "hydra" and not OmegaConf.is_missing(result, key)
+            }, used
+        except OmegaConfBaseException as error:
+            key = str(error.full_key)
+            self._wrong(f"{key}: {str(error).splitlines()[0]}")
+            kept = [setting for setting in used if not _overlap(setting.key, key)]
+            if len(kept) == len(used):
+                raise InputError(self.mistakes[-1].line) from error
+            return self._apply(config, kept)
+
+    def _examples(self, chosen: dict[str, str | None]) -> dict[str, str]:
+        files = {
+            group: CONF / group / f"{option}.yaml"
+            for group, option in chosen.items()
+            if group in self.options
+        }
+        files |= {
+            name: CONF / f"{self.config_name}.yaml" for name in self.schema.model_fields if name not in files
+        }
+        return {name: line for name, file in files.items() if file.exists() and (line := example(file))}
+
+    def _wrong(self, line: str) -> None:
+        self.mistakes.append(Mistake("", line))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one key is the other or lies within it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _resolve(config: DictConfig, key: str) -> Any:
+    value = config[key]
+    return (
+        _without_missing(OmegaConf.to_container(value, resolve=True)) if OmegaConf.is_config(value) else value
+    )
+
+
+def _without_missing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_missing(part) for key, part in value.items() if part != "???"}
+    return value
