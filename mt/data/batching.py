@@ -1,0 +1,204 @@
+"""Batches: which pairs go together (planned for the whole epoch, on numbers alone) and their padded tensors.
+
+The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It knows nothing of what
+ran before or of how many workers share the work, so an epoch can be entered at any batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import datasets
+import numpy as np
+import pyarrow
+import torch
+from torch import Tensor
+
+from mt.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+from mt.randomness import generator, key
+
+ENCODED = ["id", "source_ids", "target_ids"]
+
+STRIP = 2
+"""Target lengths that share a strip: of 1 to 5, this pads least over both sides (Multi30k: 3 % of the target, 5 % of
+the source at 4,096 tokens a batch)."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs of one step, padded on the right with PAD."""
+
+    ids: Tensor  # (B,) int64, which pairs these are
+    source: Tensor  # (B, S) int64, … EOS
+    target: Tensor  # (B, T + 1) int64, BOS … EOS
+    source_tokens: int
+    """Real tokens in ``source``, EOS included."""
+    target_tokens: int
+    """Real tokens in ``target_output``, EOS included."""
+
+    @property
+    def target_input(self) -> Tensor:
+        """What the decoder reads, BOS …: (B, T)."""
+        return self.target[:, :-1]
+
+    @property
+    def target_output(self) -> Tensor:
+        """What it should say, … EOS: (B, T)."""
+        return self.target[:, 1:]
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on a device; from pinned memory the copy runs beside other work."""
+        ids, source, target = (tensor.to(device, non_blocking=True) for tensor in (self.ids, self.source, self.target))
+        return Batch(ids, source, target, self.source_tokens, self.target_tokens)
+
+    def pin_memory(self) -> "Batch":
+        """The same batch in memory from which a GPU copies by itself."""
+        ids, source, target = (tensor.pin_memory() for tensor in (self.ids, self.source, self.target))
+        return Batch(ids, source, target, self.source_tokens, self.target_tokens)
+
+
+def collate(
+    ids: Sequence[int] | np.ndarray, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> Batch:
+    """Pieces of B pairs, without BOS and EOS, as one batch."""
+    source = _padded(sources, first=())
+    target = _padded(targets, first=(BOS,))
+    return Batch(
+        ids=torch.tensor(ids, dtype=torch.int64),
+        source=source,
+        target=target,
+        source_tokens=sum(len(pieces) + 1 for pieces in sources),
+        target_tokens=sum(len(pieces) + 1 for pieces in targets),
+    )
+
+
+def plan_epoch(
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    weights: np.ndarray,
+    seed: int,
+    epoch: int,
+    batch_tokens: int,
+) -> list[np.ndarray]:
+    """The batches of an epoch, each an array of row numbers.
+
+    A row of weight w comes ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every batch, rows · longest is at most
+    ``batch_tokens`` on each side; a row that is longer than that alone has a batch of its own.
+
+    Args:
+        source_lengths: (N,) pieces of each row, EOS included.
+        target_lengths: (N,) likewise.
+        weights: (N,) floats.
+        seed, epoch: key the draw of fractional weights, the order among rows of equal lengths, and that of the batches.
+        batch_tokens: the budget.
+    """
+    random = generator(seed, "epoch", epoch)
+    times = np.floor(weights).astype(np.int64)
+    times += random.random(len(times)) < weights - times
+    rows = random.permutation(np.repeat(np.arange(len(times)), times))
+
+    # Strips of similar target length, each sorted by source length, up and down in turn so that no batch spans a jump.
+    source, target = source_lengths[rows].astype(np.int64), target_lengths[rows].astype(np.int64)
+    strip = target // STRIP
+    order = np.lexsort((target, np.where(strip % 2, -source, source), strip))
+    batches = _cut(rows[order], np.maximum(source, target)[order], batch_tokens)
+    return [batches[number] for number in random.permutation(len(batches))]
+
+
+class TrainingBatches:
+    """The encoded training pairs as batches, epoch after epoch."""
+
+    def __init__(
+        self, pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float, seed: int, batch_tokens: int
+    ) -> None:
+        """
+        Args:
+            pairs: from ``encode_pairs``, with a weight for each.
+            tokenizers: for subword sampling.
+            sampling: how much of it (``Tokenizer.sample``); 0 is none.
+            seed: keys the plan and the sampling.
+            batch_tokens: most source tokens and most target tokens in a batch, padding included; counted before
+                sampling, which can lengthen a sentence.
+        """
+        columns = pairs.with_format("numpy")
+        self._source_lengths = columns["source_length"][:] + 1
+        self._target_lengths = columns["target_length"][:] + 1
+        self._weights = columns["weight"][:]
+        self._pairs = pairs.with_format("arrow")
+        self._tokenizers = tokenizers
+        self._sampling = sampling
+        self._seed = seed
+        self._batch_tokens = batch_tokens
+        self._planned: tuple[int, list[np.ndarray]] = (-1, [])
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch from batch ``start`` on; the earlier ones cost nothing."""
+        pairs = self._pairs.select_columns(["id", "source", "target"] if self._sampling else ENCODED)
+        for rows in self._plan(number)[start:]:
+            table = pairs[rows]
+            if self._sampling:
+                ids = table["id"].to_pylist()
+                source = self._sample(self._tokenizers.source, "source", table, number)
+                target = self._sample(self._tokenizers.target, "target", table, number)
+                yield collate(ids, source, target)
+            else:
+                yield _collate_table(table)
+
+    def batches_in_epoch(self, number: int) -> int:
+        return len(self._plan(number))
+
+    def _plan(self, number: int) -> list[np.ndarray]:
+        if self._planned[0] != number:
+            plan = plan_epoch(
+                self._source_lengths, self._target_lengths, self._weights, self._seed, number, self._batch_tokens
+            )
+            self._planned = number, plan
+        return self._planned[1]
+
+    def _sample(self, tokenizer: Tokenizer, side: str, table: pyarrow.Table, epoch: int) -> list[list[int]]:
+        return [
+            tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair))
+            for pair, text in zip(table["id"].to_pylist(), table[side].to_pylist(), strict=True)
+        ]
+
+
+def evaluation_batches(pairs: datasets.Dataset, batch_tokens: int) -> Iterator[Batch]:
+    """Every encoded pair once, in the same batches each time.
+
+    The longest come first, so that a batch too large for the memory fails at once and not after all the others.
+    """
+    columns = pairs.with_format("numpy")
+    source, target = columns["source_length"][:] + 1, columns["target_length"][:] + 1
+    order = np.lexsort((source, target))[::-1]
+    encoded = pairs.with_format("arrow").select_columns(ENCODED)
+    for rows in _cut(order, np.maximum(source, target)[order], batch_tokens):
+        yield _collate_table(encoded[rows])
+
+
+def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Sorted rows as batches, each as large as the budget allows: both sides keep it when the longer of them does."""
+    batches = []
+    start = 0
+    while start < len(rows):
+        window = longest[start : start + max(1, batch_tokens // int(longest[start]))]
+        cost = np.maximum.accumulate(window) * np.arange(1, len(window) + 1)
+        end = start + max(1, int(np.searchsorted(cost, batch_tokens, side="right")))
+        batches.append(rows[start:end])
+        start = end
+    return batches
+
+
+def _collate_table(table: pyarrow.Table) -> Batch:
+    ids, sources, targets = (table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in ENCODED)
+    return collate(ids, sources, targets)
+
+
+def _padded(sentences: Sequence[Sequence[int]], first: tuple[int, ...]) -> Tensor:
+    """(B, longest): each row ``first``, the sentence, EOS, and PAD up to the longest row."""
+    width = max((len(pieces) for pieces in sentences), default=0) + len(first) + 1
+    padded = np.full((len(sentences), width), PAD, dtype=np.int64)
+    padded[:, : len(first)] = first
+    for row, pieces in zip(padded, sentences, strict=True):
+        end = len(first) + len(pieces)
+        row[len(first) : end] = pieces
+        row[end] = EOS
+    return torch.from_numpy(padded)

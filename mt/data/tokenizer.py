@@ -1,0 +1,199 @@
+"""Text to pieces and back: SentencePiece, whose bytes are kept in memory and written as they are.
+
+Byte fallback is always on: what has no piece of its own becomes UTF-8 bytes, so no text is ever unknown.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import datasets
+import sentencepiece
+
+from mt.config import TokenizerConfig
+from mt.errors import InputError
+from mt.files import write_atomically
+from mt.randomness import key
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+MOST_SENTENCES = 5_000_000
+"""A larger corpus is sampled for the training of its tokenizer."""
+
+WIDE_SCRIPTS = {"zh", "ja", "ko", "yue", "lzh", "wuu", "nan", "cmn"}
+"""Languages with thousands of characters, the rarest of which are better spelled in bytes."""
+
+
+class Tokenizer:
+    """One SentencePiece model."""
+
+    def __init__(self, model: bytes) -> None:
+        """
+        Raises:
+            RuntimeError: these bytes are no SentencePiece model.
+        """
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    @classmethod
+    def train(
+        cls, sentences: Iterable[str], languages: tuple[str, ...], config: TokenizerConfig, seed: int
+    ) -> "Tokenizer":
+        """Learns the pieces of some text.
+
+        Args:
+            sentences: read once.
+            languages: their codes, which choose the share of characters that get a piece of their own.
+            config: kind, size, normalisation.
+            seed: keys which sentences are taken when there are more than MOST_SENTENCES.
+
+        Raises:
+            InputError: the text has too little variety for the vocabulary, or too many characters.
+        """
+        coverage = config.character_coverage
+        if coverage is None:
+            wide = any(re.split("[-_]", language)[0].lower() in WIDE_SCRIPTS for language in languages)
+            coverage = 0.9995 if wide else 1.0
+        sentencepiece.set_random_generator_seed(key(seed, "tokenizer") % 2**32)
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sentences),
+                model_writer=model,
+                model_type=config.kind,
+                vocab_size=config.vocabulary_size,
+                # Every character is a piece: the size can only be an upper bound.
+                hard_vocab_limit=config.kind != "char",
+                character_coverage=coverage,
+                byte_fallback=True,
+                normalization_rule_name=config.normalization,
+                remove_extra_whitespaces=config.normalization != "identity",
+                input_sentence_size=MOST_SENTENCES,
+                shuffle_input_sentence=True,
+                # In bytes; longer sentences would be skipped without a word.
+                max_sentence_length=2**30,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise _explained(error, config) from error
+        return cls(model.getvalue())
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        """
+        Raises:
+            InputError: the file is missing or damaged.
+        """
+        try:
+            return cls(path.read_bytes())
+        except (OSError, RuntimeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is damaged or no SentencePiece model"
+            raise InputError(f"{path}: cannot be read: {reason}") from error
+
+    def save(self, path: Path) -> None:
+        write_atomically(path, self.model)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self._processor.get_piece_size()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The pieces of each text, without BOS and EOS."""
+        return self._processor.encode(list(texts), out_type=int)
+
+    def sample(self, text: str, alpha: float, key: int) -> list[int]:
+        """One of the ways to cut a text into pieces, chosen by ``key`` alone.
+
+        BPE drops each merge with probability ``alpha`` (Provilkov et al. 2020); unigram draws from the distribution over
+        all ways, sharpened by the exponent 1 - ``alpha`` (Kudo 2018).
+        """
+        sentencepiece.set_random_generator_seed(key % 2**32)
+        return self._processor.encode(text, out_type=int, enable_sampling=True, alpha=alpha, nbest_size=-1)
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each row; PAD, BOS and EOS are nothing, bytes that are no UTF-8 become U+FFFD.
+
+        The text can hold line breaks (a row can spell any byte).
+        """
+        return self._processor.decode([list(row) for row in ids])
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces by name, for people to look at."""
+        return self._processor.id_to_piece(list(ids))
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """The tokenizers of both sides: one and the same object when the vocabulary is joint."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        return self.source is self.target
+
+    @classmethod
+    def train(
+        cls, pairs: datasets.Dataset, source_language: str, target_language: str, config: TokenizerConfig, seed: int
+    ) -> "TokenizerPair":
+        """Learns from the training pairs: from both sides together, or from each by itself.
+
+        Raises:
+            InputError: see ``Tokenizer.train``.
+        """
+        if config.joint:
+            both = chain(_texts(pairs, "source"), _texts(pairs, "target"))
+            tokenizer = Tokenizer.train(both, (source_language, target_language), config, seed)
+            return cls(tokenizer, tokenizer)
+        return cls(
+            source=Tokenizer.train(_texts(pairs, "source"), (source_language,), config, seed),
+            target=Tokenizer.train(_texts(pairs, "target"), (target_language,), config, seed),
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> "TokenizerPair":
+        """From ``tokenizer.model``, or ``source.model`` and ``target.model``.
+
+        Raises:
+            InputError: neither is there, or one is damaged.
+        """
+        if (folder / "source.model").exists() or (folder / "target.model").exists():
+            return cls(Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model"))
+        joint = Tokenizer.load(folder / "tokenizer.model")
+        return cls(joint, joint)
+
+    def save(self, folder: Path) -> None:
+        if self.joint:
+            self.source.save(folder / "tokenizer.model")
+        else:
+            self.source.save(folder / "source.model")
+            self.target.save(folder / "target.model")
+
+
+def _texts(pairs: datasets.Dataset, column: str) -> Iterator[str]:
+    for batch in pairs.select_columns([column]).iter(batch_size=10_000):
+        yield from batch[column]
+
+
+def _explained(error: RuntimeError, config: TokenizerConfig) -> InputError:
+    """SentencePiece's refusals in terms of our config."""
+    message = str(error)
+    if too_high := re.search(r"Vocabulary size too high .*<= (\d+)", message):
+        return InputError(
+            f"tokenizer.vocabulary_size={config.vocabulary_size} is more than the training text supports: "
+            f"it gives at most {too_high[1]} pieces; set tokenizer.vocabulary_size={too_high[1]} or less"
+        )
+    if too_low := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return InputError(
+            f"tokenizer.vocabulary_size={config.vocabulary_size} is less than the characters of the training text "
+            f"need: set tokenizer.vocabulary_size={too_low[1]} or more, or lower tokenizer.character_coverage"
+        )
+    return InputError(f"no tokenizer could be trained on this text: {message}")

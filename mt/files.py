@@ -1,0 +1,106 @@
+"""Files as the whole project reads and writes them: lines end at ``\\n`` alone, and what is written is whole or not there."""
+
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import shutil
+import uuid
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow
+
+from mt.errors import InputError
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a plain, .gz, .xz or .zst file, without their ``\\n``.
+
+    No other byte ends a line (not a lone CR, not U+2028, not NUL), and a last line needs no ``\\n``.
+
+    Raises:
+        InputError: the file is missing, unreadable, damaged or cut short.
+    """
+    try:
+        with _open(path) as stream:
+            for line in stream:
+                yield line.removesuffix(b"\n")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(f"{path}: cannot be read: {reason}") from error
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Replaces a file as a whole: whoever opens ``path``, at any instant, finds the old content or all of the new.
+
+    Raises:
+        OSError: the disk is full or the folder is not writable; ``path`` is then as it was.
+    """
+    partial = _partial(path)
+    try:
+        with partial.open("xb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    _fsync(path.parent)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder that appears under its name only when it is complete, in place of an older one.
+
+    Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and renames;
+    an exception removes what was written and leaves ``path`` as it was. A killed process can leave a hidden
+    ``.NAME.*.partial`` behind, and, if it was just replacing an older folder, that one as ``.NAME.*.replaced``.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = _partial(path)
+    partial.mkdir()
+    try:
+        yield partial
+        for folder, _, names in os.walk(partial):
+            for name in names:
+                _fsync(Path(folder, name))
+            _fsync(Path(folder))
+        replaced = partial.with_suffix(".replaced")
+        # A folder cannot be renamed onto one that holds files.
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(replaced)
+        partial.rename(path)
+        _fsync(path.parent)
+        shutil.rmtree(replaced, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _open(path: Path) -> BinaryIO:
+    match path.suffix:
+        case ".gz":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        case ".xz":
+            return cast(BinaryIO, lzma.open(path, "rb"))
+        case ".zst":
+            return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
+        case _:
+            return path.open("rb")
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.partial")
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
