@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -89,16 +90,22 @@ def load_corpus(config: DataConfig) -> Corpus:
 
     corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
     factor = config.weight if isinstance(config, MixtureConfig) else 1.0
-    training, report = [], []
-    read = 0
+    training: list[datasets.Dataset] = []
+    report: list[SplitReport] = []
+    first_id = 0
     for corpus in corpora:
-        pairs, origin = _read_training(corpus)
-        pairs = pairs.add_column("id", np.arange(read, read + len(pairs)))
+        found = _read(corpus, "train")
+        assert found, "only validation and test can be missing"
+        pairs, origin = found
+        pairs = pairs.add_column("id", np.arange(first_id, first_id + len(pairs)))
         pairs = pairs.add_column("weight", np.full(len(pairs), factor * corpus.weight, dtype=np.float32))
         usable, dropped = _usable(pairs)
+        if not len(usable):
+            reasons = ", ".join(f"{count:,} {fault}" for fault, count in dropped.items())
+            raise InputError(f"{origin}: of {len(pairs):,} training pairs none can be used: {reasons}")
         training.append(usable)
         report.append(SplitReport("train", origin, len(pairs), len(usable), dropped))
-        read += len(pairs)
+        first_id += len(pairs)
 
     evaluation: dict[str, datasets.Dataset] = {}
     for split in ("valid", "test"):
@@ -108,11 +115,21 @@ def load_corpus(config: DataConfig) -> Corpus:
             report.append(SplitReport(split, origin, len(pairs), len(pairs), {}))
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)
-        evaluation |= held_out
+        for split, pairs in held_out.items():
+            evaluation[split] = pairs
+            report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs), len(pairs), {}))
         counts = {f"held out for {split}": len(pairs) for split, pairs in held_out.items()}
-        report += [SplitReport(split, "held out", len(pairs), len(pairs), {}) for split, pairs in held_out.items()]
         report[0] = replace(report[0], kept=len(training[0]), dropped=report[0].dropped | counts)
-    return Corpus(datasets.concatenate_datasets(training), evaluation["valid"], evaluation["test"], report)
+    return Corpus(_concatenated(training), evaluation["valid"], evaluation["test"], report)
+
+
+def _concatenated(parts: list[datasets.Dataset]) -> datasets.Dataset:
+    if len(parts) == 1:
+        return parts[0]
+    whole = datasets.concatenate_datasets(parts)
+    # The fingerprint it comes with also depends on when the parts were read.
+    whole._fingerprint = _digest([part._fingerprint for part in parts])
+    return whole
 
 
 def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:
@@ -127,7 +144,7 @@ def _hold_out(
 ) -> tuple[datasets.Dataset, dict[str, datasets.Dataset]]:
     """The rest, and each of the splits: as large as ``corpus`` says, but at most a tenth of the training pairs."""
     wanted = {"valid": corpus.valid_pairs, "test": corpus.test_pairs}
-    sizes = [min(wanted[split], len(train) // 10) for split in splits]
+    sizes = [max(1, min(wanted[split], len(train) // 10)) for split in splits]
     columns = train.with_format("arrow")
     part = hold_out(columns["source"][:], columns["target"][:], sizes)
     held_out = {
@@ -138,12 +155,6 @@ def _hold_out(
 
 
 # Kinds of corpora ---------------------------------------------------------------------------------------------------
-
-
-def _read_training(corpus: SingleCorpusConfig) -> tuple[datasets.Dataset, str]:
-    train = _read(corpus, "train")
-    assert train is not None
-    return train
 
 
 def _read(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str] | None:
@@ -322,19 +333,18 @@ def _hub_pairs(pairs: datasets.Dataset, corpus: HubConfig, origin: str) -> Pairs
 
 def _cached(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
     """The pairs as a data set, from the cache when this ``key`` was there before."""
-    fingerprint = hashlib.blake2b(repr((VERSION, key)).encode(), digest_size=16).hexdigest()
+    rows = partial(_rows, origin, pairs)
     try:
-        return datasets.Dataset.from_generator(
-            lambda: _rows(origin, pairs()), features=FEATURES, fingerprint=fingerprint
-        )
+        return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=_digest((VERSION, key)))
     except DatasetGenerationError as error:
         # It wraps whatever stopped the generator: a mistake in a file, a full disk, an interruption.
         raise error.__cause__ or error from None
 
 
-def _rows(origin: str, pairs: Pairs) -> Iterator[dict[str, str]]:
-    number = -1
-    for number, (source, target) in enumerate(pairs):
+def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str]]:
+    found = False
+    for source, target in pairs():
+        found = True
         fault = ""
         if UNDECODABLE.search(source) or UNDECODABLE.search(target):
             source, target = (UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", text) for text in (source, target))
@@ -342,7 +352,7 @@ def _rows(origin: str, pairs: Pairs) -> Iterator[dict[str, str]]:
         elif not source.strip() or not target.strip():
             fault = "empty"
         yield {"source": LINE_BREAK.sub(" ", source), "target": LINE_BREAK.sub(" ", target), "fault": fault}
-    if number < 0:
+    if not found:
         raise InputError(f"{origin}: there is not one pair in it")
 
 
@@ -360,6 +370,10 @@ def _texts(column: pyarrow.Array | pyarrow.ChunkedArray, where: str) -> list[str
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
         raise InputError(f"{where}: the values are {column.type}, not text") from None
     return ["" if value is None else value.decode("utf-8", "surrogateescape") for value in values]
+
+
+def _digest(content: object) -> str:
+    return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
 def _state(path: Path) -> tuple[str, int, int]:

@@ -32,8 +32,9 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
     """
     groups = _groups(_numbered(sources), _numbered(targets))
     members = np.bincount(groups)
-    rank = np.full(len(members), np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(rank, groups, _hashes(sources, targets))
+    # The sum, unlike the minimum, gives large groups and small ones the same chance: lengths stay representative.
+    rank = np.zeros(len(members), dtype=np.uint64)
+    np.add.at(rank, groups, _hashes(sources, targets))
 
     order = np.argsort(rank, kind="stable")
     order = order[members[order] <= max(4, min(sizes) // 20)]
