@@ -1,0 +1,73 @@
+"""Who moves which weights, and the learning rate's way."""
+
+import pytest
+import torch
+
+from mt.config import OptimizerConfig, ScheduleConfig, TransformerConfig
+from mt.model.transformer import Transformer
+from mt.training.optimizer import Optimizer, schedule_factor
+
+
+def test_inverse_sqrt_rises_to_its_peak_and_falls_with_the_root():
+    schedule = ScheduleConfig(kind="inverse_sqrt", warmup=100)
+    assert schedule_factor(schedule, 1, 10**6) == pytest.approx(0.01)
+    assert schedule_factor(schedule, 100, 10**6) == 1
+    assert schedule_factor(schedule, 400, 10**6) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("kind", "half_way"), [("linear", 0.5), ("cosine", 0.5)])
+def test_the_others_end_at_zero(kind, half_way):
+    schedule = ScheduleConfig(kind=kind, warmup=100)
+    assert schedule_factor(schedule, 50, 1100) == pytest.approx(0.5)
+    assert schedule_factor(schedule, 600, 1100) == pytest.approx(half_way)
+    assert schedule_factor(schedule, 1100, 1100) == pytest.approx(0, abs=1e-12)
+    factors = [schedule_factor(schedule, update, 1100) for update in range(100, 1101)]
+    assert factors == sorted(factors, reverse=True)
+
+
+def _model():
+    torch.manual_seed(0)
+    config = TransformerConfig(architecture="transformer", width=8, feed_forward=16, heads=2, positions="learned")
+    return Transformer(config, 20, 20, joint_vocabulary=True)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_every_weight_is_moved_by_exactly_one_optimizer(kind):
+    model = _model()
+    optimizer = Optimizer(model, OptimizerConfig(kind=kind), ScheduleConfig(), 100)
+    moved = [id(p) for part in optimizer.parts for group in part.param_groups for p in group["params"]]
+    assert sorted(moved) == sorted(id(p) for p in model.parameters())
+
+
+def test_muon_moves_the_matrices_inside_the_layers_only():
+    model = _model()
+    optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(), 100)
+    names = {id(p): name for name, p in model.named_parameters()}
+    by_muon = {names[id(p)] for group in optimizer.parts[0].param_groups for p in group["params"]}
+    assert by_muon == {
+        name for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2
+    }
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_restored_state_takes_the_same_next_step(kind):
+    def gradients(model, seed):
+        torch.manual_seed(seed)
+        for parameter in model.parameters():
+            parameter.grad = torch.randn_like(parameter)
+
+    first, second = _model(), _model()
+    ours = Optimizer(first, OptimizerConfig(kind=kind, weight_decay=0.01), ScheduleConfig(warmup=2), 100)
+    for update in (1, 2, 3):
+        gradients(first, update)
+        ours.set_learning_rate(update)
+        ours.step()
+    restored = Optimizer(second, OptimizerConfig(kind=kind, weight_decay=0.01), ScheduleConfig(warmup=2), 100)
+    second.load_state_dict(first.state_dict())
+    restored.load_state_tensors({name: tensor.clone() for name, tensor in ours.state_tensors().items()})
+    for model, optimizer in ((first, ours), (second, restored)):
+        gradients(model, 4)
+        optimizer.set_learning_rate(4)
+        optimizer.step()
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)

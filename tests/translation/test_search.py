@@ -1,0 +1,153 @@
+"""Search against brute force on a tiny vocabulary, and the promises that hold for every way of searching."""
+
+import itertools
+
+import pytest
+import torch
+
+from mt.config import DecodingConfig, TransformerConfig
+from mt.data.batching import collate
+from mt.data.tokenizer import BOS, EOS, PAD
+from mt.model.transformer import Transformer
+from mt.translation.search import forced_log_probabilities, search
+
+VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words
+WORDS = (4, 5, 6)
+SOURCES = [[4, 5, 6, 4], [5], [6, 6], [4, 6, 5]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(5)
+    config = TransformerConfig(
+        architecture="transformer", width=8, feed_forward=16, heads=2, encoder_layers=1, decoder_layers=1, tie_embeddings=False
+    )
+    model = Transformer(config, VOCABULARY, VOCABULARY, joint_vocabulary=True).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.5)  # far from uniform, so that the order of hypotheses is not a matter of rounding
+        model.output_weight[EOS].mul_(0.5)
+    return model
+
+
+def _source(sources):
+    return collate(range(len(sources)), sources, [[]] * len(sources)).source
+
+
+def _forced(model, source, pieces):
+    pair = collate([0], [source], [pieces])
+    return forced_log_probabilities(model, pair.source, pair.target_input, pair.target_output).item()
+
+
+def _step_by_step(model, source, pieces):
+    """log P by the chain rule, straight from the definition."""
+    total = 0.0
+    for t, piece in enumerate([*pieces, EOS]):
+        features = model.decode(model.encode(_source([source])), torch.tensor([[BOS, *pieces[:t]]]))
+        total += model.project(features)[0, -1].log_softmax(dim=-1)[piece].item()
+    return total
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
+def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
+    config = DecodingConfig(
+        beam_size=200, n_best=5, length_penalty=length_penalty, max_length_ratio=1e-9, max_length_extra=4
+    )
+    found = search(model, _source(SOURCES), config, range(4))
+    everything = [list(pieces) for length in range(5) for pieces in itertools.product(WORDS, repeat=length)]
+    for source, hypotheses in zip(SOURCES, found, strict=True):
+        scored = sorted(((_forced(model, source, p) / (len(p) + 1) ** length_penalty, p) for p in everything), reverse=True)
+        for hypothesis, (score, pieces) in zip(hypotheses, scored, strict=False):
+            assert hypothesis.score(length_penalty) == pytest.approx(score, abs=1e-4)
+            assert hypothesis.pieces == pieces
+
+
+def test_forced_scores_follow_the_chain_rule(model):
+    for source, pieces in ((SOURCES[0], [4, 5]), (SOURCES[1], [6, 6, 6, 4]), (SOURCES[2], [])):
+        assert _forced(model, source, pieces) == pytest.approx(_step_by_step(model, source, pieces), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DecodingConfig(beam_size=1),
+        DecodingConfig(beam_size=2, n_best=2),
+        DecodingConfig(beam_size=5, n_best=5),
+        DecodingConfig(method="sample", n_best=3),
+        DecodingConfig(method="sample", n_best=3, top_k=2, temperature=0.7),
+        DecodingConfig(method="sample", n_best=3, top_p=0.6),
+    ],
+    ids=str,
+)
+def test_every_hypothesis_has_its_forced_score_and_keeps_its_limit(model, config):
+    for source, hypotheses in zip(SOURCES, search(model, _source(SOURCES), config, range(4)), strict=True):
+        assert 1 <= len(hypotheses) <= config.n_best
+        scores = [hypothesis.score(1.0) for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        for hypothesis in hypotheses:
+            assert hypothesis.log_probability == pytest.approx(_forced(model, source, hypothesis.pieces), abs=1e-4)
+            assert len(hypothesis.pieces) <= 2 * len(source) + 20
+            assert not {PAD, BOS, EOS} & set(hypothesis.pieces)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DecodingConfig(beam_size=1),
+        DecodingConfig(beam_size=4, n_best=4),
+        DecodingConfig(method="sample", n_best=2, temperature=1.5),
+    ],
+    ids=str,
+)
+def test_the_batch_around_a_sentence_changes_nothing(model, config):
+    together = search(model, _source(SOURCES), config, [10, 11, 12, 13])
+    for place, source in enumerate(SOURCES):
+        (alone,) = search(model, _source([source]), config, [10 + place])
+        assert [h.pieces for h in alone] == [h.pieces for h in together[place]]
+        for one, other in zip(alone, together[place], strict=True):
+            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
+def test_greedy_takes_the_likeliest_piece_each_time(model):
+    config = DecodingConfig(beam_size=1, max_length_extra=6, max_length_ratio=1e-9)
+    for source, (hypothesis,) in zip(SOURCES, search(model, _source(SOURCES), config, range(4)), strict=True):
+        prefix: list[int] = []
+        while len(prefix) < 6:
+            features = model.decode(model.encode(_source([source])), torch.tensor([[BOS, *prefix]]))
+            logits = model.project(features)[0, -1]
+            best = max((EOS, *WORDS), key=lambda piece: logits[piece].item())
+            if best == EOS:
+                break
+            prefix.append(best)
+        assert hypothesis.pieces == prefix
+
+
+def test_samples_follow_the_models_distribution(model):
+    """First pieces of many draws against the softmax, by a chi-squared statistic."""
+    draws = 4000
+    config = DecodingConfig(method="sample", n_best=draws, max_length_extra=1, max_length_ratio=1e-9)
+    (found,) = search(model, _source(SOURCES[:1]), config, [0])
+    features = model.decode(model.encode(_source(SOURCES[:1])), torch.tensor([[BOS]]))
+    logits = model.project(features)[0, 0].detach()
+    logits[[0, 1, 2]] = -torch.inf
+    expected = logits.softmax(dim=-1) * draws
+    firsts = [(hypothesis.pieces or [EOS])[0] for hypothesis in found]
+    statistic = sum((firsts.count(piece) - expected[piece].item()) ** 2 / expected[piece].item() for piece in (EOS, *WORDS))
+    assert statistic < 16.3  # the 99.9th percentile at 3 degrees of freedom; the draw is keyed, so it never changes
+
+
+def test_top_k_one_is_greedy(model):
+    greedy = search(model, _source(SOURCES), DecodingConfig(beam_size=1), range(4))
+    for config in (DecodingConfig(method="sample", top_k=1), DecodingConfig(method="sample", top_p=1e-9)):
+        sampled = search(model, _source(SOURCES), config, range(4))
+        assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
+
+
+def test_another_seed_or_line_draws_anew(model):
+    def pieces(seed, line):
+        config = DecodingConfig(method="sample", n_best=8, seed=seed, temperature=2.0)
+        return sorted(h.pieces for h in search(model, _source(SOURCES[:1]), config, [line])[0])
+
+    assert pieces(1, 0) == pieces(1, 0)
+    assert pieces(1, 0) != pieces(2, 0)
+    assert pieces(1, 0) != pieces(1, 1)
