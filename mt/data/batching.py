@@ -1,11 +1,11 @@
-"""Batches: which pairs go together (planned for the whole epoch, on numbers alone) and their padded tensors.
+"""Batches: which pairs go together (planned for a whole epoch, on numbers alone) and their padded tensors.
 
-The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It knows nothing of what
-ran before or of how many workers share the work, so an epoch can be entered at any batch.
+The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It knows
+nothing of what ran before or of how many workers share the work, so an epoch can be entered at any batch.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import datasets
 import numpy as np
@@ -13,14 +13,15 @@ import pyarrow
 import torch
 from torch import Tensor
 
-from mt.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+from mt.data.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.randomness import generator, key
 
-ENCODED = ["id", "source_ids", "target_ids"]
+SIDES = ("source", "target")
+ENCODED = ("source_ids", "target_ids")
 
 STRIP = 2
-"""Target lengths that share a strip: of 1 to 5, this pads least over both sides (Multi30k: 3 % of the target, 5 % of
-the source at 4,096 tokens a batch)."""
+"""Target lengths that share a strip: of 1 to 5, this pads least over both sides together (Multi30k with 4,096
+tokens a batch: 3 % of the target, 5 % of the source)."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,18 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; from pinned memory the copy runs beside other work."""
-        ids, source, target = (tensor.to(device, non_blocking=True) for tensor in (self.ids, self.source, self.target))
-        return Batch(ids, source, target, self.source_tokens, self.target_tokens)
+        return replace(
+            self,
+            ids=self.ids.to(device, non_blocking=True),
+            source=self.source.to(device, non_blocking=True),
+            target=self.target.to(device, non_blocking=True),
+        )
 
     def pin_memory(self) -> "Batch":
         """The same batch in memory from which a GPU copies by itself."""
-        ids, source, target = (tensor.pin_memory() for tensor in (self.ids, self.source, self.target))
-        return Batch(ids, source, target, self.source_tokens, self.target_tokens)
+        return replace(
+            self, ids=self.ids.pin_memory(), source=self.source.pin_memory(), target=self.target.pin_memory()
+        )
 
 
 def collate(
@@ -81,22 +87,23 @@ def plan_epoch(
 ) -> list[np.ndarray]:
     """The batches of an epoch, each an array of row numbers.
 
-    A row of weight w comes ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every batch, rows · longest is at most
-    ``batch_tokens`` on each side; a row that is longer than that alone has a batch of its own.
+    A row of weight w comes ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every batch, rows · longest
+    is at most ``batch_tokens`` on each side; a row that is longer than that alone has a batch of its own.
 
     Args:
         source_lengths: (N,) pieces of each row, EOS included.
         target_lengths: (N,) likewise.
         weights: (N,) floats.
-        seed, epoch: key the draw of fractional weights, the order among rows of equal lengths, and that of the batches.
-        batch_tokens: the budget.
+        seed, epoch: key the draw of fractional weights, the order of rows of equal lengths, and that of the
+            batches. batch_tokens: the budget.
     """
     random = generator(seed, "epoch", epoch)
     times = np.floor(weights).astype(np.int64)
     times += random.random(len(times)) < weights - times
     rows = random.permutation(np.repeat(np.arange(len(times)), times))
 
-    # Strips of similar target length, each sorted by source length, up and down in turn so that no batch spans a jump.
+    # Strips of similar target length, each sorted by source length, up and down in turn: no batch spans a
+    # jump.
     source, target = source_lengths[rows].astype(np.int64), target_lengths[rows].astype(np.int64)
     strip = target // STRIP
     order = np.lexsort((target, np.where(strip % 2, -source, source), strip))
@@ -108,7 +115,12 @@ class TrainingBatches:
     """The encoded training pairs as batches, epoch after epoch."""
 
     def __init__(
-        self, pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float, seed: int, batch_tokens: int
+        self,
+        pairs: datasets.Dataset,
+        tokenizers: TokenizerPair,
+        sampling: float,
+        seed: int,
+        batch_tokens: int,
     ) -> None:
         """
         Args:
@@ -116,14 +128,16 @@ class TrainingBatches:
             tokenizers: for subword sampling.
             sampling: how much of it (``Tokenizer.sample``); 0 is none.
             seed: keys the plan and the sampling.
-            batch_tokens: most source tokens and most target tokens in a batch, padding included; counted before
-                sampling, which can lengthen a sentence.
+            batch_tokens: most source tokens and most target tokens in a batch, padding included; counted
+                before
+                sampling, which lengthens sentences a little.
         """
         columns = pairs.with_format("numpy")
-        self._source_lengths = columns["source_length"][:] + 1
-        self._target_lengths = columns["target_length"][:] + 1
+        self._lengths = {side: columns[f"{side}_length"][:] + 1 for side in SIDES}
         self._weights = columns["weight"][:]
-        self._pairs = pairs.with_format("arrow")
+        self._pairs = pairs.with_format("arrow").select_columns(
+            ["id", *ENCODED, *(SIDES if sampling else ())]
+        )
         self._tokenizers = tokenizers
         self._sampling = sampling
         self._seed = seed
@@ -132,14 +146,11 @@ class TrainingBatches:
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from batch ``start`` on; the earlier ones cost nothing."""
-        pairs = self._pairs.select_columns(["id", "source", "target"] if self._sampling else ENCODED)
         for rows in self._plan(number)[start:]:
-            table = pairs[rows]
+            table = self._pairs[rows]
             if self._sampling:
-                ids = table["id"].to_pylist()
-                source = self._sample(self._tokenizers.source, "source", table, number)
-                target = self._sample(self._tokenizers.target, "target", table, number)
-                yield collate(ids, source, target)
+                sources, targets = (self._sample(side, number, table) for side in SIDES)
+                yield collate(table["id"].to_numpy(), sources, targets)
             else:
                 yield _collate_table(table)
 
@@ -148,34 +159,43 @@ class TrainingBatches:
 
     def _plan(self, number: int) -> list[np.ndarray]:
         if self._planned[0] != number:
-            plan = plan_epoch(
-                self._source_lengths, self._target_lengths, self._weights, self._seed, number, self._batch_tokens
-            )
+            lengths = self._lengths["source"], self._lengths["target"]
+            plan = plan_epoch(*lengths, self._weights, self._seed, number, self._batch_tokens)
             self._planned = number, plan
         return self._planned[1]
 
-    def _sample(self, tokenizer: Tokenizer, side: str, table: pyarrow.Table, epoch: int) -> list[list[int]]:
-        return [
-            tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair))
-            for pair, text in zip(table["id"].to_pylist(), table[side].to_pylist(), strict=True)
-        ]
+    def _sample(self, side: str, epoch: int, table: pyarrow.Table) -> list[list[int]]:
+        tokenizer = self._tokenizers.source if side == "source" else self._tokenizers.target
+        longest = self._lengths[side].max()
+        sentences = []
+        for pair, pieces, text in zip(
+            *(table[name].to_pylist() for name in ("id", f"{side}_ids", side)), strict=True
+        ):
+            sampled = tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair))
+            # A model with learned positions may have none beyond the longest sentence of the corpus.
+            sentences.append(sampled if len(sampled) < longest else pieces)
+        return sentences
 
 
 def evaluation_batches(pairs: datasets.Dataset, batch_tokens: int) -> Iterator[Batch]:
     """Every encoded pair once, in the same batches each time.
 
-    The longest come first, so that a batch too large for the memory fails at once and not after all the others.
+    The longest come first, so that a batch too large for the memory fails at once and not after all the
+    others.
     """
     columns = pairs.with_format("numpy")
     source, target = columns["source_length"][:] + 1, columns["target_length"][:] + 1
     order = np.lexsort((source, target))[::-1]
-    encoded = pairs.with_format("arrow").select_columns(ENCODED)
+    encoded = pairs.with_format("arrow").select_columns(["id", *ENCODED])
     for rows in _cut(order, np.maximum(source, target)[order], batch_tokens):
         yield _collate_table(encoded[rows])
 
 
 def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Sorted rows as batches, each as large as the budget allows: both sides keep it when the longer of them does."""
+    """Sorted rows as batches, each as large as the budget allows.
+
+    Both sides keep the budget exactly when ``longest``, the longer side of each row, does.
+    """
     batches = []
     start = 0
     while start < len(rows):
@@ -188,8 +208,8 @@ def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.nd
 
 
 def _collate_table(table: pyarrow.Table) -> Batch:
-    ids, sources, targets = (table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in ENCODED)
-    return collate(ids, sources, targets)
+    sources, targets = (table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in ENCODED)
+    return collate(table["id"].to_numpy(), sources, targets)
 
 
 def _padded(sentences: Sequence[Sequence[int]], first: tuple[int, ...]) -> Tensor:

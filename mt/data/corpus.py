@@ -10,6 +10,7 @@ import errno
 import hashlib
 import importlib.util
 import json
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,10 +26,20 @@ import pyarrow
 from datasets.exceptions import DatasetGenerationError
 from pyarrow import parquet
 
-from mt.config import DataConfig, FilesConfig, HubConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.config import (
+    DataConfig,
+    FilesConfig,
+    HubConfig,
+    MixtureConfig,
+    RecipeConfig,
+    SingleCorpusConfig,
+    TableConfig,
+)
 from mt.data.split import hold_out
 from mt.errors import InputError
 from mt.files import read_lines
+
+logger = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).parents[2]
 
@@ -65,8 +76,8 @@ class SplitReport:
 class Corpus:
     """What a run learns from and is measured on.
 
-    Columns: ``id`` int64 (the pair's number in its split, in a mixture counted on from corpus to corpus), ``source`` and
-    ``target`` string; in ``train`` also ``weight`` float32.
+    Columns: ``id`` int64 (the pair's number in its split, in a mixture counted on from corpus to corpus),
+        ``source`` and ``target`` string; in ``train`` also ``weight`` float32.
     """
 
     train: datasets.Dataset
@@ -78,8 +89,9 @@ class Corpus:
 def load_corpus(config: DataConfig) -> Corpus:
     """Reads all that ``config`` names, or finds it in the cache of ``datasets``.
 
-    Only training pairs are dropped, when a side is empty or no UTF-8; validation and test stay whole. A missing
-    validation or test split is held out of the training pairs; that of a mixture comes from its first corpus.
+    Only training pairs are dropped, when a side is empty or no UTF-8; validation and test stay whole. A
+    missing validation or test split is held out of the training pairs; those of a mixture come from its first
+    corpus. Line breaks inside a sentence (a lone CR, or any in a table's value) become spaces.
 
     Raises:
         InputError: something is missing, damaged, empty or of another form than ``config`` says.
@@ -87,8 +99,11 @@ def load_corpus(config: DataConfig) -> Corpus:
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()
     huggingface_hub.utils.disable_progress_bars()
+    huggingface_hub.utils.logging.set_verbosity_error()
 
-    corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
+    corpora: tuple[SingleCorpusConfig, ...] = (
+        config.corpora if isinstance(config, MixtureConfig) else (config,)
+    )
     factor = config.weight if isinstance(config, MixtureConfig) else 1.0
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
@@ -142,7 +157,7 @@ def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:
 def _hold_out(
     train: datasets.Dataset, corpus: SingleCorpusConfig, splits: Sequence[str]
 ) -> tuple[datasets.Dataset, dict[str, datasets.Dataset]]:
-    """The rest, and each of the splits: as large as ``corpus`` says, but at most a tenth of the training pairs."""
+    """The rest, and each split: as large as ``corpus`` says, but at most a tenth of the training pairs."""
     wanted = {"valid": corpus.valid_pairs, "test": corpus.test_pairs}
     sizes = [max(1, min(wanted[split], len(train) // 10)) for split in splits]
     columns = train.with_format("arrow")
@@ -154,21 +169,25 @@ def _hold_out(
     return train.select(np.flatnonzero(part == 0)), held_out
 
 
-# Kinds of corpora ---------------------------------------------------------------------------------------------------
+# Kinds of corpora -----------------------------------------------------------------------------------------
 
 
 def _read(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str] | None:
-    """One split, with FEATURES as its columns, and where it comes from; None where the corpus has no such split."""
+    """One split, with FEATURES as its columns, and its origin; None if the corpus has no such split."""
     match corpus:
         case FilesConfig():
             files = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return files and _read_files(Path(files[0]), Path(files[1]))
+            return None if files is None else _read_files(Path(files[0]), Path(files[1]))
         case TableConfig():
             file = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return file and _read_table(Path(file), corpus.source_column, corpus.target_column)
+            return (
+                None if file is None else _read_table(Path(file), corpus.source_column, corpus.target_column)
+            )
         case RecipeConfig():
-            folder = _prepare(corpus)
-            return _read_files(folder / f"{split}.{corpus.source_language}", folder / f"{split}.{corpus.target_language}")
+            path = _prepare(corpus) / split
+            return _read_files(
+                path.with_suffix(f".{corpus.source_language}"), path.with_suffix(f".{corpus.target_language}")
+            )
         case HubConfig():
             return _read_hub(corpus, split)
 
@@ -185,8 +204,8 @@ def _line_pairs(source: Path, target: Path) -> Pairs:
             longer = number + 1 + sum(1 for _ in pairs)
             counts = (number, longer) if source_line is None else (longer, number)
             raise InputError(
-                f"{source} has {counts[0]:,} lines but {target} has {counts[1]:,}: every line of one must be the "
-                "translation of the same line of the other"
+                f"{source} has {counts[0]:,} lines but {target} has {counts[1]:,}: each line of one "
+                "must be the translation of the same line of the other"
             )
         yield source_line, target_line
 
@@ -213,7 +232,9 @@ def _read_table(path: Path, source: str | int, target: str | int) -> tuple[datas
     readers = {".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs}
     reader = readers.get(Path(name).suffix)
     if reader is None:
-        raise InputError(f"{path}: a table's name must end in {', '.join(readers)} (or one of them and .gz, .xz, .zst)")
+        raise InputError(
+            f"{path}: the name of a table ends in {', '.join(readers)} (text also in .gz, .xz, .zst)"
+        )
     key = (_state(path), reader.__name__, source, target)
     return _cached(str(path), lambda: reader(path, source, target), key), str(path)
 
@@ -234,8 +255,8 @@ def _csv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
                 width = width or len(cells)
                 if cells and len(cells) != width:
                     raise InputError(
-                        f"{path}: line {reader.line_num} has {len(cells)} columns but the first has {width}: values "
-                        "with commas need quotes"
+                        f"{path}: line {reader.line_num} has {len(cells)} columns but the first has {width}: "
+                        "values with commas need quotes"
                     )
                 yield reader.line_num, cells
         except csv.Error as error:
@@ -258,7 +279,8 @@ def _cell_pairs(
             yield "", ""
         elif len(cells) <= max(first, second):
             raise InputError(
-                f"{path}: line {number} has {len(cells)} columns, so none of number {max(first, second)} (counted from 0)"
+                f"{path}: line {number} has {len(cells)} columns, counted from 0, and none of number "
+                f"{max(first, second)}"
             )
         else:
             yield cells[first], cells[second]
@@ -296,6 +318,7 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
     name = {"train": corpus.train_split, "valid": corpus.valid_split, "test": corpus.test_split}[split]
     if name is None:
         return None
+    logger.info("loading the %s split of %s", name, corpus.path)
     try:
         splits = datasets.load_dataset(corpus.path, corpus.subset, revision=corpus.revision)
     except (OSError, ValueError, RuntimeError) as error:
@@ -303,8 +326,8 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
             raise
         raise InputError(
             f"data.path={corpus.path}: this data set cannot be loaded: {error}\n"
-            "Check data.path, data.subset and data.revision, and the network; a copy in a local folder will do for "
-            "data.path, and data=files or data=table read your own files."
+            "Check data.path, data.subset, data.revision and the network. data.path may also name a local "
+            "folder, and data=files and data=table read files of your own."
         ) from error
     origin = f"{corpus.path}, {name}"
     if name not in splits:
@@ -312,23 +335,22 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
         if (split, name) in (("valid", "validation"), ("test", "test")):
             return None
         raise InputError(f"data.{split}_split={name}: {corpus.path} has {', '.join(splits)} only")
-    pairs = splits[name]
-    key = (pairs._fingerprint, corpus.source_column, corpus.target_column)
-    return _cached(origin, lambda: _hub_pairs(pairs, corpus, origin), key), origin
+    pairs = splits[name].with_format("arrow")
+    columns = corpus.source_column or corpus.source_language, corpus.target_column or corpus.target_language
+    return _cached(origin, lambda: _hub_pairs(pairs, *columns, origin), (pairs._fingerprint, columns)), origin
 
 
-def _hub_pairs(pairs: datasets.Dataset, corpus: HubConfig, origin: str) -> Pairs:
-    source = corpus.source_column or corpus.source_language
-    target = corpus.target_column or corpus.target_language
+def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -> Pairs:
+    """Two columns, of the data set itself or inside its column ``translation``."""
     nested = "translation" in pairs.column_names and not {source, target} <= set(pairs.column_names)
-    for table in pairs.with_format("arrow").iter(batch_size=1000):
+    for table in pairs.iter(batch_size=1000):
         if nested:
             table = pyarrow.Table.from_struct_array(table["translation"])
         columns = [table[_known(column, table.column_names, origin)] for column in (source, target)]
         yield from zip(*(_texts(column, origin) for column in columns), strict=True)
 
 
-# What they share ----------------------------------------------------------------------------------------------------
+# What they share ------------------------------------------------------------------------------------------
 
 
 def _cached(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
@@ -394,4 +416,6 @@ def _known(column: str | int, names: Sequence[str], where: object) -> str:
         return str(column)
     nearest = difflib.get_close_matches(str(column), names, 1)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
-    raise InputError(f"{where}: no column {column!r} among {', '.join(names)}{hint}")
+    raise InputError(
+        f"{where}: no column {column!r} among {', '.join(names)}{hint} (data.source_column, data.target_column)"
+    )

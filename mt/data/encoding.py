@@ -1,4 +1,4 @@
-"""Pairs of sentences as pairs of piece numbers, computed once for a corpus and a tokenizer and then read from the disk."""
+"""Pairs of sentences as piece numbers: computed once for a corpus and a tokenizer, then read from disk."""
 
 import hashlib
 
@@ -33,7 +33,7 @@ def encode_pairs(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> datasets
 
 
 def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Dataset, int]:
-    """The encoded pairs of which neither side has more than ``max_length`` pieces, and how many others there were."""
+    """The encoded pairs with at most ``max_length`` pieces on either side, and how many others there are."""
     columns = pairs.with_format("numpy")
     longest = np.maximum(columns["source_length"][:], columns["target_length"][:])
     kept = np.flatnonzero(longest <= max_length)

@@ -1,28 +1,31 @@
 """Held-out pairs that share no sentence, on either side, with the rest or with each other.
 
-Pairs that share a side are one group, also over several steps (a–b, c–b, c–d), and a group is never divided. Which groups
-are held out follows from hashes of their text: not from the order of the lines, nor from any seed.
+Pairs that share a side are one group, also over several steps (a–b, c–b, c–d), and a group is never divided.
+Which groups are held out follows from hashes of their text: not from the order of the lines, nor from any
+seed.
 """
 
 import hashlib
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow
 
 from mt.errors import InputError
 
-Texts = pyarrow.Array | pyarrow.ChunkedArray
+Texts: TypeAlias = pyarrow.Array | pyarrow.ChunkedArray
 
 
 def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray:
     """Assigns every pair to the rest or to one of the held-out parts.
 
-    Groups of more than a twentieth of the smallest part stay in the rest: a few of them would make up most of that part.
+    Groups of more than a twentieth of the smallest part stay in the rest: a few of them could make up most of
+        it.
 
     Args:
         sources, targets: (N,) strings.
-        sizes: how many pairs each part shall have at least. An earlier part does not depend on the sizes of later ones.
+        sizes: how many pairs each part shall have at least.
 
     Returns:
         (N,) int64: 0 for the rest, 1 for the first part, 2 for the second, …
@@ -32,7 +35,8 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
     """
     groups = _groups(_numbered(sources), _numbered(targets))
     members = np.bincount(groups)
-    # The sum, unlike the minimum, gives large groups and small ones the same chance: lengths stay representative.
+    # The sum, unlike the minimum, gives large groups and small ones the same chance: lengths stay
+    # representative.
     rank = np.zeros(len(members), dtype=np.uint64)
     np.add.at(rank, groups, _hashes(sources, targets))
 
@@ -45,8 +49,8 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
         end = int(np.searchsorted(filled, filled[start] + size))
         if end == len(filled):
             raise InputError(
-                f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a sentence; "
-                "give validation and test data of their own, or ask for fewer with data.valid_pairs and data.test_pairs"
+                f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a "
+                "sentence. Name validation and test data of their own (data.valid, data.test)"
             )
         part[order[start:end]] = number
         start = end
@@ -62,8 +66,9 @@ def _numbered(texts: Texts) -> np.ndarray:
 def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """(N,) int64 from 0: the connected component of each pair, where a pair joins its source to its target.
 
-    Every sentence points to one of no higher number in its component. Each round lets the sentences that the two sides
-    of a pair point to point to the lower of both, then shortens all ways by half; at rest, components are flat.
+    Every sentence points to one of no higher number in its component. Each round makes what the two sides of
+    a pair point to point to the lower of both, and then halves all ways; at rest, a component points to one
+    sentence.
     """
     targets = targets + sources.max() + 1
     lowest = np.arange(targets.max() + 1)

@@ -32,11 +32,27 @@ class Tokenizer:
 
     def __init__(self, model: bytes) -> None:
         """
+        Args:
+            model: a whole SentencePiece model file.
+
         Raises:
-            RuntimeError: these bytes are no SentencePiece model.
+            ValueError: it is damaged, or its PAD, UNK, BOS and EOS are not ours.
         """
         self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        try:
+            self._processor = processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise ValueError("it is damaged or no SentencePiece model") from None
+        # No bytes at all pass for a model.
+        special = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
+        if not model or special != (PAD, UNK, BOS, EOS):
+            raise ValueError("it is no tokenizer of this project: the special pieces are others")
+        try:
+            processor.nbest_encode("a", nbest_size=1)
+            self._unigram = True
+        except RuntimeError:
+            # Only unigram models can rank the ways to cut a text.
+            self._unigram = False
 
     @classmethod
     def train(
@@ -93,9 +109,10 @@ class Tokenizer:
         """
         try:
             return cls(path.read_bytes())
-        except (OSError, RuntimeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is damaged or no SentencePiece model"
-            raise InputError(f"{path}: cannot be read: {reason}") from error
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from error
 
     def save(self, path: Path) -> None:
         write_atomically(path, self.model)
@@ -111,11 +128,14 @@ class Tokenizer:
     def sample(self, text: str, alpha: float, key: int) -> list[int]:
         """One of the ways to cut a text into pieces, chosen by ``key`` alone.
 
-        BPE drops each merge with probability ``alpha`` (Provilkov et al. 2020); unigram draws from the distribution over
-        all ways, sharpened by the exponent 1 - ``alpha`` (Kudo 2018).
+        BPE skips each merge with probability ``alpha`` (Provilkov et al. 2020). Unigram draws from all ways,
+        each as likely as its probability to the power of 1 - ``alpha`` (Kudo 2018).
         """
+        smoothing = 1 - alpha if self._unigram else alpha
         sentencepiece.set_random_generator_seed(key % 2**32)
-        return self._processor.encode(text, out_type=int, enable_sampling=True, alpha=alpha, nbest_size=-1)
+        return self._processor.encode(
+            text, out_type=int, enable_sampling=True, alpha=smoothing, nbest_size=-1
+        )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row; PAD, BOS and EOS are nothing, bytes that are no UTF-8 become U+FFFD.
@@ -142,7 +162,12 @@ class TokenizerPair:
 
     @classmethod
     def train(
-        cls, pairs: datasets.Dataset, source_language: str, target_language: str, config: TokenizerConfig, seed: int
+        cls,
+        pairs: datasets.Dataset,
+        source_language: str,
+        target_language: str,
+        config: TokenizerConfig,
+        seed: int,
     ) -> "TokenizerPair":
         """Learns from the training pairs: from both sides together, or from each by itself.
 
@@ -193,7 +218,8 @@ def _explained(error: RuntimeError, config: TokenizerConfig) -> InputError:
         )
     if too_low := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return InputError(
-            f"tokenizer.vocabulary_size={config.vocabulary_size} is less than the characters of the training text "
-            f"need: set tokenizer.vocabulary_size={too_low[1]} or more, or lower tokenizer.character_coverage"
+            f"tokenizer.vocabulary_size={config.vocabulary_size} is too small for the characters of the "
+            f"training text: set tokenizer.vocabulary_size={too_low[1]} or more, or lower "
+            "tokenizer.character_coverage"
         )
     return InputError(f"no tokenizer could be trained on this text: {message}")
