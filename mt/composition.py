@@ -23,7 +23,16 @@ from pydantic import ValidationError
 
 from mt.config import Section
 from mt.errors import InputError
-from mt.mistakes import Mistake, Words, find_mistakes, nearest, takes_only_text, unknown_key, unknown_option
+from mt.mistakes import (
+    Mistake,
+    Words,
+    find_mistakes,
+    nearest,
+    takes_list,
+    takes_only_text,
+    unknown_key,
+    unknown_option,
+)
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -141,10 +150,8 @@ class _Composer(Generic[Config]):
             if several and not multirun:
                 key, _, value = word.partition("=")
                 self.unread.add(key)
-                self._wrong(
-                    f"{word}: several values are several runs, which need --multirun; "
-                    f"a list is written '{key}=[{value}]'"
-                )
+                a_list = f", or for a list '{key}=[{value}]'" if takes_list(self.schema, key) else ""
+                self._wrong(f"{word}: several values are several runs, which need --multirun{a_list}")
             elif several and not override.is_discrete_sweep():
                 self._wrong(f"{word}: cannot be listed; write a,b,c or range(start,stop,step)")
             elif several:
@@ -159,7 +166,7 @@ class _Composer(Generic[Config]):
             yield (
                 list(combination),
                 tuple(
-                    f"{override.key_or_group}={override.value()}"
+                    f"{override.key_or_group}={override.get_value_element_as_str()}"
                     for override, is_swept in zip(combination, swept, strict=True)
                     if is_swept
                 ),
@@ -190,27 +197,22 @@ class _Composer(Generic[Config]):
             return None if self.mistakes else result
         # A kind that was only guessed at cannot judge the other keys of its section.
         guessed = {mistake.key for mistake in self.mistakes if mistake.key in self.options}
-        found = [
-            mistake
-            for mistake in found
-            if mistake.key.partition(".")[0] not in guessed
-            and not (mistake.missing and mistake.key in self.unread)
+        judged = [mistake for mistake in found if mistake.key.partition(".")[0] not in guessed]
+        self.mistakes += [
+            mistake for mistake in judged if mistake.kind != "missing" or mistake.key not in self.unread
         ]
-        self.mistakes += found
-        self._find_hidden(config, used, found, words)
+        self._find_hidden(config, used, judged, words)
         return None
 
     def _find_hidden(
         self, config: DictConfig, settings: list[Setting], found: list[Mistake], words: Words
     ) -> None:
         """Hidden contradictions: the schema weighs keys together only once each is right by itself."""
-        wrong = {mistake.key for mistake in found if not mistake.missing}
-        kept = [
-            setting
-            for setting in settings
-            if not any(_overlap(setting.key, key.partition("[")[0]) for key in wrong)
+        wrong = [
+            setting for setting in settings if any(_is_blamed(setting.key, mistake) for mistake in found)
         ]
-        for section in {mistake.key.partition(".")[0] for mistake in found if mistake.missing}:
+        kept = [setting for setting in settings if setting not in wrong]
+        for section in {mistake.key.partition(".")[0] for mistake in found if mistake.kind == "missing"}:
             example_words = shlex.split(words.examples.get(section, ""))
             _, filled = self._sort([self.parser.parse_override(word) for word in example_words])
             given = {setting.key for setting in kept}
@@ -219,12 +221,21 @@ class _Composer(Generic[Config]):
         try:
             self.schema.model_validate(values)
         except ValidationError as error:
-            names = {mistake.key.rpartition(".")[2] for mistake in found}
-            self.mistakes += [
+            # What speaks of a value that was left out may not be true of what the user meant.
+            left_out = {setting.key.rpartition(".")[2] for setting in wrong}
+            left_out |= {
+                mistake.key.rpartition(".")[2] for mistake in found if mistake.kind != "contradiction"
+            }
+            hidden = [
                 mistake
                 for mistake in find_mistakes(error, values, words)
-                if names.isdisjoint(re.findall(r"\w+", mistake.line))
+                if mistake.kind == "contradiction"
+                and mistake not in found
+                and left_out.isdisjoint(re.findall(r"\w+", mistake.line))
             ]
+            self.mistakes += hidden
+            if hidden:  # a section's contradictions hide those between sections
+                self._find_hidden(config, settings, found + hidden, words)
 
     def _sort(self, overrides: list[Override]) -> tuple[dict[str, str], list[Setting]]:
         """Choices of files, and settings of single keys."""
@@ -247,12 +258,11 @@ class _Composer(Generic[Config]):
             elif typed in self.options[key]:
                 groups[key] = typed
             elif value is None and self.defaults[key] is None:
-                groups[key] = "null"
+                groups.pop(key, None)
             else:
                 self.mistakes.append(unknown_option(key, typed, words))
-                groups[key] = (
-                    nearest(typed, self.options[key]) or groups.get(key) or str(self.defaults[key] or "null")
-                )
+                if near := nearest(typed, self.options[key]):
+                    groups[key] = near
         return groups, settings
 
     def _apply(self, config: DictConfig, settings: list[Setting]) -> tuple[dict[str, Any], list[Setting]]:
@@ -278,7 +288,8 @@ class _Composer(Generic[Config]):
             }, used
         except OmegaConfBaseException as error:
             key = str(error.full_key)
-            self._wrong(f"{key}: {str(error).splitlines()[0]}")
+            typed = next((f"={setting.typed}" for setting in reversed(used) if setting.key == key), "")
+            self._wrong(f"{key}{typed}: {str(error).splitlines()[0]}")
             kept = [setting for setting in used if not _overlap(setting.key, key)]
             if len(kept) == len(used):
                 raise InputError(self.mistakes[-1].line) from error
@@ -302,6 +313,12 @@ class _Composer(Generic[Config]):
 def _overlap(one: str, other: str) -> bool:
     """Whether one key is the other or lies within it."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _is_blamed(key: str, mistake: Mistake) -> bool:
+    if mistake.kind == "contradiction":
+        return key.startswith(mistake.key) and key.rpartition(".")[2] in re.findall(r"\w+", mistake.line)
+    return mistake.kind == "wrong" and _overlap(key, mistake.key.partition("[")[0])
 
 
 def _resolve(config: DictConfig, key: str) -> Any:

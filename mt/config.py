@@ -4,8 +4,9 @@ Hydra composes the YAML files in ``conf/`` and the command line; this module say
 sense. All mistakes are found at once, before any work (``mt.command_line`` turns them into one message).
 """
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -52,6 +53,17 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
+    def contradictions(self) -> Iterator[str]:
+        """What cannot be true together, though each value could be by itself; each names its keys."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> Self:
+        found = list(self.contradictions())
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
 
 # Data -------------------------------------------------------------------------------------------------------
 
@@ -69,11 +81,9 @@ class CorpusConfig(Section):
     weight: PositiveFloat = 1.0
     """How often each training pair is seen in an epoch: 2 is twice, 0.5 every second epoch on average."""
 
-    @model_validator(mode="after")
-    def _two_languages(self) -> "CorpusConfig":
+    def contradictions(self) -> Iterator[str]:
         if self.source_language == self.target_language:
-            raise ValueError(f"source_language and target_language are the same: {self.source_language}")
-        return self
+            yield f"source_language and target_language are the same: {self.source_language}"
 
 
 class FilesConfig(CorpusConfig):
@@ -84,12 +94,11 @@ class FilesConfig(CorpusConfig):
     valid: tuple[Text, Text] | None = None
     test: tuple[Text, Text] | None = None
 
-    @model_validator(mode="after")
-    def _two_files(self) -> "FilesConfig":
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
         for split, files in (("train", self.train), ("valid", self.valid), ("test", self.test)):
             if files and files[0] == files[1]:
-                raise ValueError(f"{split} has the same file on both sides: {files[0]}")
-        return self
+                yield f"{split} has the same file on both sides: {files[0]}"
 
 
 class TableConfig(CorpusConfig):
@@ -103,15 +112,12 @@ class TableConfig(CorpusConfig):
     """A number (from 0; the file then has no header) or a name."""
     target_column: Text | NonNegativeInt
 
-    @model_validator(mode="after")
-    def _columns_fit(self) -> "TableConfig":
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
         if self.source_column == self.target_column:
-            raise ValueError(f"source_column and target_column are the same: {self.source_column}")
+            yield f"source_column and target_column are the same: {self.source_column}"
         if isinstance(self.source_column, int) != isinstance(self.target_column, int):
-            raise ValueError(
-                "source_column and target_column must both be numbers (no header) or both be names"
-            )
-        return self
+            yield "source_column and target_column must both be numbers (no header) or both be names"
 
 
 class HubConfig(CorpusConfig):
@@ -160,12 +166,14 @@ class MixtureConfig(CorpusConfig):
         corpora = [inherited | entry if isinstance(entry, dict) else entry for entry in values["corpora"]]
         return values | {"corpora": corpora}
 
-    @model_validator(mode="after")
-    def _one_direction(self) -> "MixtureConfig":
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
         for entry in self.corpora:
             if (entry.source_language, entry.target_language) != (self.source_language, self.target_language):
-                raise ValueError("all corpora of a mixture must have the mixture's own two languages")
-        return self
+                yield (
+                    f"the corpora of a mixture have its own source_language and target_language, not "
+                    f"{entry.source_language} and {entry.target_language}"
+                )
 
 
 DataConfig = Annotated[
@@ -193,11 +201,9 @@ class TokenizerConfig(Section):
     reuse: Text | None = None
     """A run or model folder whose tokenizer to take instead of training one."""
 
-    @model_validator(mode="after")
-    def _sampling_fits(self) -> "TokenizerConfig":
+    def contradictions(self) -> Iterator[str]:
         if self.kind == "char" and self.sampling > 0:
-            raise ValueError("sampling needs kind=bpe or unigram: characters can be cut in one way only")
-        return self
+            yield "sampling needs kind=bpe or unigram: characters can be cut in one way only"
 
 
 # Model ------------------------------------------------------------------------------------------------------
@@ -226,19 +232,15 @@ class TransformerConfig(Section):
     tie_embeddings: bool = True
     """Target embedding = output matrix, and with a joint vocabulary = source embedding too."""
 
-    @model_validator(mode="after")
-    def _heads_divide_width(self) -> "TransformerConfig":
+    def contradictions(self) -> Iterator[str]:
         if self.width % self.heads:
             divisors = [n for n in range(1, self.width + 1) if self.width % n == 0]
             below = max(n for n in divisors if n < self.heads)
             above = [n for n in divisors if n > self.heads][:1]
             nearest = " or ".join(str(n) for n in [below, *above])
-            raise ValueError(
-                f"heads={self.heads} does not divide width={self.width}; nearest that does: {nearest}"
-            )
+            yield f"heads={self.heads} does not divide width={self.width}; nearest that does: {nearest}"
         if self.positions == "sinusoidal" and self.width % 2:
-            raise ValueError(f"sinusoidal positions need an even width, not {self.width}")
-        return self
+            yield f"sinusoidal positions need an even width, not {self.width}"
 
 
 ModelConfig = TransformerConfig
@@ -306,20 +308,16 @@ class TrainingConfig(Section):
     init_from: Text | None = None
     """A run or model folder to start from (fine-tuning): its weights and its tokenizer."""
 
-    @model_validator(mode="after")
-    def _contradictions(self) -> "TrainingConfig":
+    def contradictions(self) -> Iterator[str]:
         if self.weights == "average" and self.keep_last < self.average:
-            raise ValueError(
+            yield (
                 f"weights=average over average={self.average} checkpoints needs keep_last ≥ {self.average}, "
                 f"not {self.keep_last}"
             )
         if self.device == "cpu" and self.precision == "fp16":
-            raise ValueError("precision=fp16 needs a GPU: on device=cpu take bf16 or fp32")
+            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:
-            raise ValueError(
-                f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}"
-            )
-        return self
+            yield f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}"
 
 
 # Decoding ---------------------------------------------------------------------------------------------------
@@ -348,18 +346,16 @@ class DecodingConfig(Section):
     batch_tokens: PositiveInt = 4096
     """Most source tokens in a batch, padding and beams included."""
 
-    @model_validator(mode="after")
-    def _contradictions(self) -> "DecodingConfig":
+    def contradictions(self) -> Iterator[str]:
         if self.method == "beam" and self.n_best > self.beam_size:
-            raise ValueError(f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self.beam_size}")
+            yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self.beam_size}"
         for key, value, everything in (
             ("temperature", self.temperature, 1.0),
             ("top_k", self.top_k, 0),
             ("top_p", self.top_p, 1.0),
         ):
             if self.method == "beam" and value != everything:
-                raise ValueError(f"{key}={value} is for sampling: it needs method=sample, not beam")
-        return self
+                yield f"{key}={value} is for sampling: it needs method=sample, not beam"
 
 
 # Commands ---------------------------------------------------------------------------------------------------
@@ -390,22 +386,18 @@ class TrainConfig(Section):
             raise ValueError("a run needs a name of its own")
         return name
 
-    @model_validator(mode="after")
-    def _contradictions(self) -> "TrainConfig":
+    def contradictions(self) -> Iterator[str]:
         if self.training.init_from and self.tokenizer.reuse:
-            raise ValueError("training.init_from brings its own tokenizer: leave tokenizer.reuse out")
+            yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
         if self.model.positions == "learned":
             longest = self.data.max_length + 1  # with EOS
             if self.model.max_positions < longest:
-                raise ValueError(
+                yield (
                     f"model.max_positions={self.model.max_positions} is too small for "
                     f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
                 )
         if self.decoding.method == "sample" or self.decoding.n_best > 1:
-            raise ValueError(
-                "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
-            )
-        return self
+            yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
 
 
 class TranslateConfig(Section):
@@ -424,14 +416,12 @@ class TranslateConfig(Section):
     threads: NonNegativeInt = 0
     decoding: DecodingConfig = DecodingConfig()
 
-    @model_validator(mode="after")
-    def _contradictions(self) -> "TranslateConfig":
+    def contradictions(self) -> Iterator[str]:
         if self.output is not None and self.output in (self.input, self.reference):
-            raise ValueError(f"output={self.output} would overwrite what is read: give output another name")
+            yield f"output={self.output} would overwrite what is read: give output another name"
         if self.reference is not None and self.decoding.n_best > 1:
-            raise ValueError("reference has one translation a line to score: leave decoding.n_best=1")
+            yield "reference has one translation a line to score: leave decoding.n_best=1"
         if self.reference is not None and self.decoding.method == "sample":
-            raise ValueError("reference is scored, not searched for: leave decoding.method=beam")
+            yield "reference is scored, not searched for: leave decoding.method=beam"
         if self.device == "cpu" and self.precision == "fp16":
-            raise ValueError("precision=fp16 needs a GPU: on device=cpu take bf16 or fp32")
-        return self
+            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"

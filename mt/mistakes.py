@@ -1,8 +1,9 @@
 """Says what is wrong with a config: the key as one types it, the value, why, and the nearest right one."""
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args, get_origin
 
 from pydantic import ValidationError
@@ -17,11 +18,11 @@ class Mistake:
     """One thing to mend."""
 
     key: str
-    """The full key, or the section whose keys contradict each other; empty for the whole config."""
+    """The full key; empty where no key is to blame."""
     line: str
     """What to tell the user."""
-    missing: bool = False
-    """The key is needed but was not given."""
+    kind: Literal["wrong", "missing", "contradiction"] = "wrong"
+    """Of a contradiction the key is the section that it lies in."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Words:
     """Top key → a command line in which everything needed beneath it stands."""
 
 
-def nearest(word: str, choices: list[str]) -> str | None:
-    """The choice that was probably meant, if any is near."""
-    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=0.6)), None)
+def nearest(word: str, choices: Sequence[str], likeness: float = 0.6) -> str | None:
+    """The choice that was probably meant, if any is as alike as that (0 to 1)."""
+    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=likeness)), None)
 
 
 def nearest_key(key: str, keys: list[str]) -> str | None:
@@ -51,7 +52,7 @@ def nearest_key(key: str, keys: list[str]) -> str | None:
         return names + 0.3 * sections if names >= 0.6 else 0.0
 
     best = max(keys, key=likeness)
-    return best if likeness(best) > 0 else nearest(key, keys)
+    return best if likeness(best) > 0 else None
 
 
 def shown(value: object) -> str:
@@ -82,33 +83,43 @@ def takes_only_text(schema: type[Section], key: str) -> bool:
     return bool(fields) and all(_plain_types(field.annotation) <= {str, type(None)} for field in fields)
 
 
+def takes_list(schema: type[Section], key: str) -> bool:
+    """Whether a key's value may be a list."""
+    return any(tuple in _plain_types(field.annotation) for name, field in schema_keys(schema) if name == key)
+
+
 def find_mistakes(error: ValidationError, values: Mapping[str, object], words: Words) -> list[Mistake]:
     """Everything that the schema found wrong with ``values``.
 
     Pydantic's locations hold the kind of a section (``data.files.train``) and one entry for each type that
     a value may have; here one key that the user can type has one line.
     """
-    found: dict[str, list[tuple[ErrorDetails, list[type[Section]]]]] = {}
+    found: dict[str, list[ErrorDetails]] = {}
     for details in error.errors():
-        key, sections = _locate(words.schema, details["loc"])
-        found.setdefault(key, []).append((details, sections))
+        found.setdefault(_locate(words.schema, details["loc"])[0], []).append(details)
+    for key in list(found):
+        if any(other.startswith((f"{key}.", f"{key}[")) for other in found):
+            del found[key]  # a list whose items are wrong is called too short
     mistakes: list[Mistake] = []
-    for key, entries in found.items():
-        unknown = [details for details, _ in entries if details["type"] == "extra_forbidden"]
-        if unknown:
+    for key, errors in found.items():
+        first = errors[0]
+        if first["type"] == "extra_forbidden":
             mistakes += [
-                _unknown_key(full, value, values, words) for full, value in _leaves(key, unknown[0]["input"])
+                _unknown_key(full, value, values, words) for full, value in _leaves(key, first["input"])
             ]
-        elif any(details["type"] == "missing" for details, _ in entries):
-            mistakes.append(_missing_key(key, words))
-        elif any(sections for _, sections in entries) and entries[0][0]["type"] == "value_error":
-            mistakes += [
-                Mistake(key, _with_section(key, str(details["ctx"]["error"]))) for details, _ in entries
-            ]
+        elif first["type"] == "missing":
+            mistakes.append(Mistake(key, f"{key}: is needed", "missing"))
+        elif first["type"] == "value_error" and _locate(words.schema, first["loc"])[1]:
+            where = f"{key}: " if key else ""
+            reasons = str(first["ctx"]["error"]).splitlines()
+            mistakes += [Mistake(key, where + reason, "contradiction") for reason in reasons]
+        elif first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+            mistakes.append(_wrong_kind(key, first, words))
         else:
-            reasons = dict.fromkeys(_reason(key, details, words) for details, _ in entries)
-            mistakes.append(Mistake(key, f"{key}={shown(entries[0][0]['input'])}: {', or '.join(reasons)}"))
-    return mistakes
+            reasons = [_reason(key, details, words) for details in errors]
+            line = f"{key}={shown(first['input'])}: {' or '.join(dict.fromkeys(reasons))}"
+            mistakes.append(Mistake(key, line))
+    return _with_examples(mistakes, words)
 
 
 def unknown_option(group: str, option: str, words: Words) -> Mistake:
@@ -124,57 +135,84 @@ def unknown_key(key: str, value: object, words: Words) -> Mistake:
     return _unknown_key(key, value, {}, words)
 
 
+def _with_examples(mistakes: list[Mistake], words: Words) -> list[Mistake]:
+    """Adds to the last missing key of each section a command line that has them all."""
+    last = {mistake.key.partition(".")[0]: mistake for mistake in mistakes if mistake.kind == "missing"}
+    examples = {last[section].key: line for section, line in words.examples.items() if section in last}
+    return [
+        replace(mistake, line=f"{mistake.line}, for example: {examples[mistake.key]}")
+        if mistake.kind == "missing" and mistake.key in examples
+        else mistake
+        for mistake in mistakes
+    ]
+
+
 def _unknown_key(key: str, value: object, values: Mapping[str, object], words: Words) -> Mistake:
     typed = f"{key}={shown(value)}"
-    everywhere = dict(schema_keys(words.schema))
+    section, _, name = key.rpartition(".")
+    everywhere = [full for full, _ in schema_keys(words.schema)]
     if key in everywhere:
-        section = key.rpartition(".")[0]
         kinds = [
-            kind
-            for kind in _sections_at(words.schema, section)
-            if key.rpartition(".")[2] in kind.model_fields
+            _kind_name(kind) for kind in _sections_at(words.schema, section) if name in kind.model_fields
         ]
-        names = " or ".join(_kind_name(kind) for kind in kinds)
-        chosen = values.get(section)
-        here = chosen.get("kind", "this") if isinstance(chosen, Mapping) else "this"
-        return Mistake(key, f"{typed}: only {section} of kind {names} has this key, not kind {here}")
-    near = nearest_key(key, [*everywhere, *words.groups])
+        return Mistake(key, f"{typed}: only {section} of kind {' or '.join(kinds)} has this key")
+    if "[" in section:
+        everywhere = [
+            f"{section}.{field}"
+            for kind in _sections_at(words.schema, section)
+            for field in kind.model_fields
+        ]
+    near = nearest_key(key, everywhere if section else [*everywhere, *words.groups])
     return Mistake(
         key, f"{typed}: there is no such key; " + (f"nearest: {near}" if near else "--help lists all keys")
     )
 
 
-def _missing_key(key: str, words: Words) -> Mistake:
-    example = words.examples.get(key.partition(".")[0])
-    return Mistake(key, f"{key}: is needed" + (f", for example: {example}" if example else ""), missing=True)
+def _wrong_kind(key: str, details: ErrorDetails, words: Words) -> Mistake:
+    context = details["ctx"]
+    full = f"{key}.{context['discriminator'].strip(chr(39))}"
+    kinds = [_kind_name(kind) for kind in _sections_at(words.schema, key)]
+    if "tag" not in context:
+        return Mistake(full, f"{full}: is needed, one of {', '.join(kinds)}", "missing")
+    return Mistake(full, f"{full}={shown(context['tag'])}: {_one_of(kinds, context['tag'])}")
+
+
+def _one_of(choices: Sequence[str], value: object) -> str:
+    near = nearest(str(value), choices, likeness=0.4)
+    if len(choices) == 1:
+        return f"must be {choices[0]}"
+    return f"must be one of {', '.join(choices)}" + (f"; nearest: {near}" if near else "")
 
 
 def _reason(key: str, details: ErrorDetails, words: Words) -> str:
-    kind, context = details["type"], details.get("ctx", {})
-    if kind in ("literal_error", "union_tag_invalid"):
-        expected = context["expected"] if kind == "literal_error" else context["expected_tags"]
-        choices = [choice.strip(" '") for choice in expected.replace(" or ", ", ").split(",")]
-        near = nearest(str(context.get("tag", details["input"])), choices)
-        return f"must be one of {', '.join(choices)}" + (f"; nearest: {near}" if near else "")
-    if kind == "union_tag_not_found":
-        return "needs a kind"
-    if kind in ("model_type", "model_attributes_type"):
-        inner = [name for name, _ in schema_keys(words.schema) if name.startswith(f"{key}.")]
-        return "is a section: set its keys" + (f", for example {inner[0]}=…" if inner else "")
-    if kind == "tuple_type":
-        return f"must be a list, written '{key}=[a,b]'"
-    if kind == "string_pattern_mismatch":
-        field = dict(schema_keys(words.schema)).get(key)
-        return (
-            f"must be {field.description}"
-            if field and field.description
-            else f"must match {context['pattern']}"
-        )
-    if kind == "value_error":
-        return str(context["error"])
-    if kind == "string_type" and isinstance(details["input"], bool):
-        return "must be a text (in YAML files no, yes and on need quotes)"
-    return details["msg"].replace("Input ", "").replace("Tuple ", "List ").replace("a valid", "a").lower()
+    kind, context, value = details["type"], details.get("ctx", {}), details["input"]
+    field = dict(schema_keys(words.schema)).get(key)
+    inner = [name for name, _ in schema_keys(words.schema) if name.startswith(f"{key}.")]
+    match kind:
+        case "literal_error":
+            return _one_of(re.findall(r"'([^']*)'", context["expected"]), value)
+        case "model_type" | "model_attributes_type":
+            return f"is a section: set its keys, such as {inner[0]}=…"
+        case "tuple_type":
+            return f"must be a list, written '{key}=[a,b]'"
+        case "string_pattern_mismatch" if field and field.description:
+            return f"must be {field.description}"
+        case "string_type" if isinstance(value, bool):
+            return "must be a text (in YAML files no, yes and on need quotes)"
+        case "string_type":
+            return "must be a text"
+        case "string_too_short":
+            return "must not be empty"
+        case "int_type" | "int_parsing" | "int_from_float":
+            return "must be a whole number"
+        case "float_type" | "float_parsing":
+            return "must be a number"
+        case "bool_type" | "bool_parsing":
+            return "must be true or false"
+        case "value_error":
+            return str(context["error"])
+        case _:
+            return details["msg"].replace("Input should", "must").replace("Tuple should", "must")
 
 
 def _locate(schema: type[Section], location: tuple[int | str, ...]) -> tuple[str, list[type[Section]]]:
@@ -193,14 +231,11 @@ def _locate(schema: type[Section], location: tuple[int | str, ...]) -> tuple[str
 
 
 def _sections_at(schema: type[Section], key: str) -> list[type[Section]]:
+    """The sections, of every kind, that may stand at a key (``data``, ``data.corpora[0]``)."""
     here = [schema]
-    for name in key.split(".") if key else []:
-        here = [
-            found
-            for section in here
-            if name in section.model_fields
-            for found in _sections(section.model_fields[name].annotation)
-        ]
+    for name in re.sub(r"\[\d+\]", "", key).split(".") if key else []:
+        fields = [section.model_fields[name] for section in here if name in section.model_fields]
+        here = [found for field in fields for found in _sections(field.annotation)]
     return here
 
 
@@ -246,7 +281,3 @@ def _leaves(key: str, value: object) -> Iterator[tuple[str, object]]:
             yield from _leaves(f"{key}.{name}", part)
     else:
         yield key, value
-
-
-def _with_section(key: str, reason: str) -> str:
-    return f"{key}: {reason}" if key else reason

@@ -1,0 +1,174 @@
+"""The two entry points as a shell sees them: output, messages, exit codes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mt.command_help import help_text
+from mt.command_line import main
+from mt.composition import group_options
+from mt.config import TrainConfig, TranslateConfig
+from mt.mistakes import schema_keys
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def call(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def call_train(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return call(str(ROOT / "train.py"), *words, folder=folder)
+
+
+def write_command(body: str, folder: Path) -> str:
+    """A script with the command line of translate.py whose work is ``body``."""
+    script = folder / "command.py"
+    script.write_text(
+        "import errno, os, signal, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from mt.command_line import main\n"
+        "from mt.config import TranslateConfig\n"
+        "from mt.errors import InputError, Interrupted, RunError\n"
+        f"def command(config):\n    {body}\n"
+        "main('translate', TranslateConfig, command)\n",
+        encoding="utf-8",
+    )
+    return str(script)
+
+
+def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return call(write_command(body, folder), *words, folder=folder)
+
+
+@pytest.mark.parametrize(("command", "schema"), [("train", TrainConfig), ("translate", TranslateConfig)])
+def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:
+    text = help_text(command)
+    for key, _ in schema_keys(schema):
+        assert f"  {key}=" in text
+    for group in ("data", "model", "training", "experiment") if command == "train" else ("decoding",):
+        for option in group_options(group):
+            assert f" {option} " in text
+    assert len(text.splitlines()) <= 150
+
+
+def test_help_goes_to_standard_output(tmp_path: Path) -> None:
+    done = call_train("--help", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == help_text("train")
+
+
+def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    done = call_train("--cfg", "-m", "seed=1,2", "name=7", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.split("---\n")
+    assert first.splitlines()[:3] == ["name: '7'", "runs: runs", "seed: 1"]
+    assert second == first.replace("seed: 1\n", "seed: 2\n", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
+    done = call_train("sed=1", "data=fils", "-m", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "sed=1" in done.stderr and "data=fils" in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ("raise InputError('no such folder')", 2, "no such folder"),
+        ("raise RunError('diverged')", 1, "diverged"),
+        ("raise Interrupted(signal.SIGTERM, 'state saved')", 143, "state saved"),
+        ("raise KeyboardInterrupt", 130, "interrupted"),
+        ("raise OSError(errno.ENOSPC, 'No space', 'runs/a')", 1, "disk is full (runs/a)"),
+        ("raise OSError(errno.EDQUOT, 'Quota')", 1, "disk is full"),
+        (
+            "raise PermissionError(errno.EACCES, 'Permission denied', 'runs/a')",
+            1,
+            "Permission denied (runs/a)",
+        ),
+        ("raise MemoryError", 1, "out of memory"),
+        ("import torch; raise torch.OutOfMemoryError('CUDA')", 1, "out of memory"),
+    ],
+)
+def test_every_expected_end_has_its_status_and_one_message(
+    body: str, status: int, message: str, tmp_path: Path
+) -> None:
+    done = call_command(body, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_full_disk_is_found_beneath_a_library_s_own_error(tmp_path: Path) -> None:
+    done = call_command(
+        "try: raise OSError(errno.ENOSPC, 'No space', 'cache')\n    "
+        "except OSError as error: raise ValueError('generation failed') from error",
+        "run=x",
+        folder=tmp_path,
+    )
+    assert done.returncode == 1 and "disk is full (cache)" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_bug_shows_its_traceback(tmp_path: Path) -> None:
+    done = call_command("{}['key']", "run=x", folder=tmp_path)
+    assert done.returncode == 1 and "Traceback" in done.stderr and "KeyError" in done.stderr
+
+
+def test_logs_go_to_standard_error(tmp_path: Path) -> None:
+    body = "import logging as l; l.getLogger('mt.x').info('note'); l.getLogger('lib').info('noise'); print(1)"
+    done = call_command(body, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "note\n")
+
+
+def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+    script = write_command("[print('line', flush=True) for _ in range(10**6)]", tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, script, "run=x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"line\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 141
+
+
+def run_jobs(command: str, *words: str) -> list[TrainConfig | TranslateConfig]:
+    """The configs that a command line runs, in order, in this process."""
+    done: list[TrainConfig | TranslateConfig] = []
+    schema = {"train": TrainConfig, "translate": TranslateConfig}[command]
+    with pytest.raises(SystemExit) as caught:
+        main(command, schema, done.append, words)
+    assert caught.value.code == (0 if done else 2)
+    return done
+
+
+def test_a_sweep_runs_its_jobs_in_order() -> None:
+    assert [
+        config.seed for config in run_jobs("train", "-m", "seed=3,1") if isinstance(config, TrainConfig)
+    ] == [3, 1]
+    words = ["-m", "run=x", "input=i", "output=o${decoding.beam_size}", "decoding.beam_size=1,5"]
+    outputs = [
+        config.output for config in run_jobs("translate", *words) if isinstance(config, TranslateConfig)
+    ]
+    assert outputs == ["o1", "o5"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "seed=1,2", "name=same"], "name"),
+        (["translate", "run=x", "input=i", "seed=1"], "decoding.seed"),
+        (["translate", "run=x", "input=i", "decoding.seed=1,2"], "output"),
+        (["translate", "run=x", "input=i", "output=o", "decoding.seed=1,2"], "output"),
+        (["translate", "run=x", "output=o${decoding.seed}", "decoding.seed=1,2"], "input"),
+    ],
+)
+def test_jobs_that_would_share_a_result_or_the_input_are_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_jobs(words[0], "-m", *words[1:]) == []
+    assert message in capsys.readouterr().err

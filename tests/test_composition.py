@@ -1,0 +1,196 @@
+"""Command lines become checked configs; every mistake is told at once: key, value, reason, nearest name."""
+
+import pytest
+
+from mt.composition import compose_jobs
+from mt.config import FilesConfig, HubConfig, Section, TableConfig, TrainConfig, TranslateConfig
+from mt.errors import InputError
+
+FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
+
+
+def train_config(*words: str) -> TrainConfig:
+    (job,) = compose_jobs("train", TrainConfig, words, multirun=False)
+    return job.config
+
+
+def mistakes(*words: str, multirun: bool = False, command: str = "train") -> list[str]:
+    """The lines of the message that a command line gets, without the first."""
+    schema: type[Section] = {"train": TrainConfig, "translate": TranslateConfig}[command]
+    with pytest.raises(InputError) as caught:
+        compose_jobs(command, schema, words, multirun)
+    head, *lines = str(caught.value).splitlines()
+    assert head == ("one mistake" if len(lines) == 1 else f"{len(lines)} mistakes") + ", nothing was started:"
+    return [line.strip() for line in lines]
+
+
+def test_the_default_run() -> None:
+    config = train_config()
+    assert config.name == "tatoeba_en_fr-transformer_small"
+    assert (config.data.source_language, config.data.target_language) == ("en", "fr")
+
+
+def test_own_files() -> None:
+    config = train_config(*FILES, "data.valid=[v.en,v.es]")
+    assert isinstance(config.data, FilesConfig)
+    assert (config.data.train, config.data.valid, config.data.test) == (
+        ("my.en", "my.es"),
+        ("v.en", "v.es"),
+        None,
+    )
+    assert config.name == "files-transformer_small"
+
+
+def test_columns_are_numbers_or_names() -> None:
+    table = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
+    numbers = train_config(*table, "data.source_column=0", "data.target_column=1").data
+    names = train_config(*table, "data.source_column=en", "data.target_column='1'").data
+    assert isinstance(numbers, TableConfig) and (numbers.source_column, numbers.target_column) == (0, 1)
+    assert isinstance(names, TableConfig) and (names.source_column, names.target_column) == ("en", "1")
+
+
+@pytest.mark.parametrize("code", ["no", "on", "yes", "nan", "null_AA", "off", "true"])
+def test_language_codes_that_look_like_something_else(code: str) -> None:
+    words = [*FILES, f"data.source_language={code}"]
+    assert train_config(*words).data.source_language == code
+
+
+@pytest.mark.parametrize("name", ["2024", "1e3", "true", "año", "a=b", "it's", "a b", "#1", "x(1)"])
+def test_names_are_taken_to_the_letter(name: str) -> None:
+    assert train_config(f"name={name}").name == name
+
+
+def test_quoted_names_in_lists() -> None:
+    data = train_config(*FILES[:3], 'data.train=["año, 1.en","b#.es"]').data
+    assert isinstance(data, FilesConfig) and data.train == ("año, 1.en", "b#.es")
+
+
+def test_an_experiment_gives_way_to_the_command_line() -> None:
+    recipe = train_config("experiment=multi30k_en_de")
+    assert isinstance(recipe.data, HubConfig) and recipe.data.path == "bentrevett/multi30k"
+    assert recipe.model.width == 128 and recipe.tokenizer.sampling > 0
+    local = train_config("experiment=multi30k_en_de", *FILES, "model.dropout=0.2")
+    assert isinstance(local.data, FilesConfig) and local.data.train == ("my.en", "my.es")
+    assert local.model.width == 128 and local.model.dropout == 0.2
+    assert local.tokenizer == recipe.tokenizer and local.training == recipe.training
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    lines = mistakes(
+        "modle=x",
+        "training.shedule.warmup=4000",
+        "+training.warmup=3",
+        "~seed",
+        "--sede=3",
+        "seed",
+        "training.precision=fp8",
+        "training.patience=-1",
+        "model=transfromer_small",
+        "experiment=typo",
+        "hydra.job.name=x",
+        "decoding.beam_size=1,2",
+        "name=[",
+    )
+    expected = {
+        "modle=x": "nearest: model",
+        "training.shedule.warmup=4000": "nearest: training.schedule.warmup",
+        "training.warmup=3": "nearest: training.schedule.warmup",
+        "~seed": "seed=…",
+        "--sede=3": "without dashes",
+        "seed": "write key=value",
+        "training.precision=fp8": "must be one of auto, fp32, bf16, fp16",
+        "training.patience=-1": "greater than or equal to 0",
+        "model=transfromer_small": "nearest: model=transformer_small",
+        "experiment=typo": "multi30k_en_de",
+        "hydra.job.name=x": "no such key",
+        "decoding.beam_size=1,2": "--multirun",
+        "name=[": "cannot be read",
+    }
+    told = {line.partition(": ")[0]: line for line in lines}
+    assert told.keys() == expected.keys()
+    for start, part in expected.items():
+        assert part in told[start]
+
+
+def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> None:
+    lines = mistakes(
+        "model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files"
+    )
+    assert any(
+        line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines
+    )
+    assert any("heads=5 does not divide width=256" in line for line in lines)
+    assert any("leave tokenizer.reuse out" in line for line in lines)
+    assert sum("is needed" in line for line in lines) == 3
+    assert len(lines) == 6
+
+
+def test_contradictions_are_not_guessed_from_values_that_could_not_be_used() -> None:
+    assert mistakes("model.heads=6", "model.width=abc") == ["model.width=abc: must be a whole number"]
+
+
+def test_what_is_needed_is_named_with_an_example() -> None:
+    lines = mistakes("data=files", "data.source_language=en", "data.target_language=es")
+    assert lines == [f"data.train: is needed, for example: {' '.join(FILES[:3])} 'data.train=[my.en,my.es]'"]
+    assert mistakes(command="translate")[0].startswith("run: is needed, for example: run=")
+
+
+def test_keys_of_another_kind_are_told_apart_from_unknown_ones() -> None:
+    assert mistakes(*FILES, "data.path=x") == ["data.path=x: only data of kind hub has this key"]
+
+
+def test_mistakes_inside_a_list_name_the_item() -> None:
+    corpora = "data.corpora=[{kind:files,tran:[a,b]},{kind:hbu},{kind:hub,path:p,weight:0}]"
+    lines = mistakes("data=mixture", "data.source_language=en", "data.target_language=es", corpora)
+    starts = [line.partition(": ")[0] for line in lines]
+    assert starts == [
+        "data.corpora[0].train",
+        "data.corpora[0].tran=[a,b]",
+        "data.corpora[1].kind=hbu",
+        "data.corpora[2].weight=0",
+    ]
+    assert "nearest: hub" in lines[2]
+
+
+def test_a_value_of_two_possible_types_has_one_line() -> None:
+    words = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
+    lines = mistakes(*words, "data.source_column=1.5", "data.target_column=b")
+    assert lines == ["data.source_column=1.5: must be a text or must be a whole number"]
+
+
+def test_a_list_without_brackets() -> None:
+    (line,) = mistakes(*FILES[:3], "data.train=a.en,a.es")
+    assert "'data.train=[a.en,a.es]'" in line
+    (line,) = mistakes(*FILES[:3], "data.train=a.en")
+    assert line == "data.train=a.en: must be a list, written 'data.train=[a,b]'"
+
+
+def test_an_unknown_option_does_not_condemn_the_keys_of_its_section() -> None:
+    (line,) = mistakes("data=fils", *FILES[1:], "data.recipe=tatoeba_en_fr")
+    assert "nearest: data=files" in line
+
+
+def test_a_wrong_interpolation_is_named() -> None:
+    assert mistakes("runs=${nope}", "seed=-1") == [
+        "runs=${nope}: Interpolation key 'nope' not found",
+        "seed=-1: must be greater than or equal to 0",
+    ]
+
+
+def test_sweeps_make_a_job_of_every_combination() -> None:
+    words = ["seed=1,2", "model=transformer_tiny,transformer_small", "decoding.beam_size=range(4,6)"]
+    jobs = compose_jobs("train", TrainConfig, words, multirun=True)
+    seen = [(job.config.seed, job.config.model.width, job.config.decoding.beam_size) for job in jobs]
+    assert seen == [(seed, width, beam) for seed in (1, 2) for width in (128, 256) for beam in (4, 5)]
+    assert jobs[0].config.name == "tatoeba_en_fr-transformer_tiny-seed=1-decoding.beam_size=4"
+    assert len({job.config.name for job in jobs}) == 8
+
+
+def test_a_swept_name_is_left_alone() -> None:
+    jobs = compose_jobs("train", TrainConfig, ["name=a,b", "runs=x"], multirun=True)
+    assert [job.config.name for job in jobs] == ["a", "b"]
+
+
+def test_every_job_of_a_sweep_is_checked() -> None:
+    lines = mistakes("model.heads=4,5,7", "seed=1,2", multirun=True)
+    assert [line[:23] for line in lines] == ["model: heads=5 does not", "model: heads=7 does not"]

@@ -1,0 +1,206 @@
+"""The schema refuses what cannot work, and every file in conf/ fits it and says what each key means."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from mt.command_help import key_comments
+from mt.composition import CONF, compose_jobs, example, group_options
+from mt.config import (
+    DataConfig,
+    DecodingConfig,
+    FilesConfig,
+    HubConfig,
+    MixtureConfig,
+    RecipeConfig,
+    Section,
+    TableConfig,
+    TokenizerConfig,
+    TrainConfig,
+    TrainingConfig,
+    TransformerConfig,
+    TranslateConfig,
+)
+from mt.mistakes import schema_keys
+
+LANGUAGES = {"source_language": "en", "target_language": "es"}
+
+
+def needed(file: Path) -> list[str]:
+    """The settings that a config file needs, from the example in its head."""
+    return shlex.split(example(file) or "")
+
+
+@pytest.mark.parametrize("group", ["data", "model", "training", "decoding", "experiment"])
+def test_every_option_composes_and_fits_the_schema(group: str) -> None:
+    for option in group_options(group):
+        words = needed(CONF / group / f"{option}.yaml") or [f"{group}={option}"]
+        assert compose_jobs("train", TrainConfig, words, multirun=False)
+    if group == "decoding":
+        for option in group_options(group):
+            assert compose_jobs("translate", TranslateConfig, ["run=x", f"decoding={option}"], multirun=False)
+
+
+def test_there_are_no_stray_config_files() -> None:
+    found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
+    groups = ("data", "model", "training", "decoding", "experiment")
+    options = {f"{group}/{option}.yaml" for group in groups for option in group_options(group)}
+    assert found == options | {"train.yaml", "translate.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        ("data/files.yaml", FilesConfig),
+        ("data/table.yaml", TableConfig),
+        ("data/hub.yaml", HubConfig),
+        ("data/mixture.yaml", MixtureConfig),
+        ("data/tatoeba_en_fr.yaml", RecipeConfig),
+        ("model/transformer_base.yaml", TransformerConfig),
+        ("training/default.yaml", TrainingConfig),
+        ("decoding/default.yaml", DecodingConfig),
+    ],
+)
+def test_config_files_hold_every_key_of_their_section(file: str, schema: type[Section]) -> None:
+    assert set(key_comments(CONF / file)) == {key for key, _ in schema_keys(schema)}
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"), [("train.yaml", TrainConfig), ("translate.yaml", TranslateConfig)]
+)
+def test_main_config_files_hold_every_key_outside_the_groups(file: str, schema: type[Section]) -> None:
+    groups = ("data.", "model.", "training.", "decoding.")
+    expected = {key for key, _ in schema_keys(schema) if not key.startswith(groups)}
+    assert set(key_comments(CONF / file)) == expected
+
+
+def test_every_key_in_every_config_file_is_commented() -> None:
+    for file in CONF.rglob("*.yaml"):
+        without = [key for key, comment in key_comments(file).items() if not comment.strip()]
+        assert not without, f"{file}: {without}"
+        assert re.match(r"(# @package _global_\n)?# \w", file.read_text(encoding="utf-8")), file
+
+
+def test_presets_are_what_their_names_say() -> None:
+    sizes = {}
+    for option in group_options("model"):
+        model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
+        sizes[option] = (
+            model.width,
+            model.feed_forward,
+            model.heads,
+            model.encoder_layers,
+            model.decoder_layers,
+        )
+    assert sizes == {
+        "transformer_tiny": (128, 256, 4, 4, 4),
+        "transformer_small": (256, 1024, 4, 3, 3),
+        "transformer_base": (512, 2048, 8, 6, 6),
+        "transformer_big": (1024, 4096, 16, 6, 6),
+    }
+
+
+@given(width=st.integers(1, 600).map(lambda half: 2 * half), heads=st.integers(1, 64))
+def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: int, heads: int) -> None:
+    if width % heads == 0:
+        assert TransformerConfig(architecture="transformer", width=width, heads=heads).heads == heads
+        return
+    with pytest.raises(ValidationError) as caught:
+        TransformerConfig(architecture="transformer", width=width, heads=heads)
+    message = caught.value.errors()[0]["msg"]
+    assert f"heads={heads}" in message and f"width={width}" in message
+    named = [int(number) for number in re.findall(r"\d+", message.partition("nearest")[2])]
+    assert named
+    for near in named:
+        assert width % near == 0
+        between = range(min(near, heads) + 1, max(near, heads))
+        assert not any(width % other == 0 for other in between)
+
+
+@pytest.mark.parametrize(
+    ("schema", "values", "named"),
+    [
+        (
+            FilesConfig,
+            {"kind": "files", "train": ["a", "b"], **LANGUAGES, "target_language": "en"},
+            "_language",
+        ),
+        (FilesConfig, {"kind": "files", "train": ["a", "a"], **LANGUAGES}, "train"),
+        (
+            TableConfig,
+            {"kind": "table", "train": "a", "source_column": 0, "target_column": "es", **LANGUAGES},
+            "_column",
+        ),
+        (
+            TableConfig,
+            {"kind": "table", "train": "a", "source_column": 1, "target_column": 1, **LANGUAGES},
+            "_column",
+        ),
+        (TokenizerConfig, {"kind": "char", "sampling": 0.1}, "sampling"),
+        (TransformerConfig, {"architecture": "transformer", "width": 9, "heads": 3}, "width"),
+        (TrainingConfig, {"weights": "average", "average": 5, "keep_last": 4}, "keep_last"),
+        (TrainingConfig, {"device": "cpu", "precision": "fp16"}, "precision"),
+        (TrainingConfig, {"max_updates": 9, "schedule": {"kind": "linear", "warmup": 9}}, "warmup"),
+        (DecodingConfig, {"beam_size": 2, "n_best": 3}, "beam_size"),
+        (DecodingConfig, {"top_k": 5}, "method"),
+        (TranslateConfig, {"run": "r", "input": "a", "output": "a"}, "output"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"n_best": 2}}, "n_best"),
+    ],
+)
+def test_contradictions_are_refused_and_name_their_keys(
+    schema: type[Section], values: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        schema.model_validate(values)
+    (error,) = caught.value.errors()
+    assert error["type"] == "value_error" and named in error["msg"]
+
+
+def test_contradictions_between_sections() -> None:
+    found = []
+    for words in (
+        ["training.init_from=a", "tokenizer.reuse=b"],
+        ["model.positions=learned", "model.max_positions=128"],
+        ["decoding.method=sample"],
+    ):
+        with pytest.raises(Exception, match="one mistake") as caught:
+            compose_jobs("train", TrainConfig, words, multirun=False)
+        found.append(str(caught.value))
+    assert "tokenizer.reuse" in found[0]
+    assert "model.max_positions=128" in found[1] and "data.max_length=128" in found[1]
+    assert "decoding.method" in found[2]
+
+
+def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
+    corpora = [
+        {"kind": "files", "train": ["a", "b"]},
+        {"kind": "hub", "path": "p", "max_length": 9, "weight": 0.5},
+    ]
+    mixture = TypeAdapter(DataConfig).validate_python(
+        {"kind": "mixture", "corpora": corpora, "max_length": 50, **LANGUAGES}
+    )
+    assert isinstance(mixture, MixtureConfig)
+    assert [corpus.source_language for corpus in mixture.corpora] == ["en", "en"]
+    assert [corpus.max_length for corpus in mixture.corpora] == [50, 9]
+    with pytest.raises(ValidationError, match="source_language"):
+        turned = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "fr"}
+        MixtureConfig.model_validate({"kind": "mixture", "corpora": [turned], **LANGUAGES})
+
+
+@pytest.mark.parametrize("value", [True, -1, 1.5, float("nan"), "many", ""])
+def test_numbers_are_numbers(value: object) -> None:
+    with pytest.raises(ValidationError):
+        TrainingConfig.model_validate({"patience": value})
+    assert TrainingConfig.model_validate({"patience": 1e3}).patience == 1000
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\nb", "x" * 201])
+def test_a_run_name_stays_inside_the_runs_folder(name: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TrainConfig.model_validate({"name": name, "data": {}, "model": {}})
+    assert ("name",) in [error["loc"] for error in caught.value.errors()]
