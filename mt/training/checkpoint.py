@@ -36,6 +36,11 @@ class Progress:
     """Interrupted during a validation, which comes first on resuming."""
     bad_updates: int = 0
     consecutive_bad_updates: int = 0
+    interval_loss: float = 0.0
+    """Summed since the last line of metrics.jsonl, like the three below."""
+    interval_target_tokens: int = 0
+    interval_padded_tokens: int = 0
+    interval_seconds: float = 0.0
     metrics_bytes: int = 0
     """Length of metrics.jsonl; whatever stands behind is cut off on resuming."""
     scaler: dict[str, float] = dataclasses.field(default_factory=dict)

@@ -256,6 +256,8 @@ class Trainer:
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         self.progress = Progress()
+        self.interval_loss = torch.zeros((), device=device)
+        """On the device: reading it each update would make the GPU wait."""
         self.batches = TrainingBatches(
             data.train, data.tokenizers, config.tokenizer.sampling, config.seed, settings.batch_tokens
         )
@@ -265,9 +267,8 @@ class Trainer:
         if checkpoint:
             self._restore(checkpoint, provenance)
         else:
-            # Only now is there something to go on from: a run that failed on its data leaves no config behind.
             data.tokenizers.save(self.run)
-            write_config(self.run, config)
+        # Only now is there something to go on from: a run that failed on its data leaves no config behind.
         write_config(self.run, config)
         write_json(self.run / PROVENANCE, provenance)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
@@ -289,6 +290,7 @@ class Trainer:
         load_weights(self.model, checkpoint.folder / WEIGHTS)
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.progress = checkpoint.progress
+        self.interval_loss.fill_(self.progress.interval_loss)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
         logger.info("going on from update %d", self.progress.update)
@@ -296,8 +298,6 @@ class Trainer:
     def fit(self) -> None:
         """Updates and validates until max_updates or until patience runs out."""
         settings, progress = self.config.training, self.progress
-        logged_loss = torch.zeros((), device=self.device)
-        logged_tokens, logged_seconds, logged_padding = 0, 0.0, 0
         with self.stop, Monitor(self.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor:
             if progress.validation_due:
                 self._validate(monitor)
@@ -305,47 +305,52 @@ class Trainer:
             with contextlib.closing(updates):
                 while progress.update < settings.max_updates and not self._out_of_patience():
                     started = time.perf_counter()
-                    ready = next(updates)
-                    loss, norm, rate = self._update(ready)
-                    progress.seconds += time.perf_counter() - started
-                    logged_seconds += time.perf_counter() - started
-                    logged_loss += loss
-                    logged_tokens += sum(batch.target_tokens for batch in ready.batches)
-                    logged_padding += sum(batch.target_output.numel() for batch in ready.batches)
+                    norm, rate = self._update(next(updates))
+                    seconds = time.perf_counter() - started
+                    progress.seconds += seconds
+                    progress.interval_seconds += seconds
                     monitor.advance()
-                    if progress.update % settings.log_every == 0 or progress.update == settings.max_updates:
-                        mean_loss = logged_loss.item() / logged_tokens
-                        speed = logged_tokens / logged_seconds
-                        monitor.record(
-                            "train",
-                            progress.update,
-                            {
-                                "epoch": progress.epoch,
-                                "loss": mean_loss,
-                                "learning_rate": rate,
-                                "gradient_norm": norm.item(),
-                                "target_tokens_per_second": speed,
-                                "padding_share": 1 - logged_tokens / logged_padding,
-                                "source_tokens": progress.source_tokens,
-                                "target_tokens": progress.target_tokens,
-                                "bad_updates": progress.bad_updates,
-                                "seconds": progress.seconds,
-                            },
-                        )
-                        monitor.show_training(progress.update, mean_loss, speed)
-                        logged_loss.zero_()
-                        logged_tokens, logged_seconds, logged_padding = 0, 0.0, 0
-                    if self.stop.signal_number is not None:
-                        self._interrupt(monitor)
-                    if progress.update % settings.validate_every == 0 or progress.update == settings.max_updates:
+                    last = progress.update == settings.max_updates
+                    if progress.update % settings.log_every == 0 or last:
+                        self._log(monitor, norm, rate)
+                    self._interrupt_if_asked(monitor)
+                    if progress.update % settings.validate_every == 0 or last:
                         self._validate(monitor)
                     elif settings.save_every and progress.update % settings.save_every == 0:
                         self._save(monitor)
             if self._out_of_patience():
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
 
-    def _update(self, ready: UpdateBatches) -> tuple[torch.Tensor, torch.Tensor, float]:
-        """One optimizer step on the mean loss of a real target token; returns the summed loss, the gradient's norm and
+    def _log(self, monitor: Monitor, norm: torch.Tensor, rate: float) -> None:
+        """The means since the last time, and a new interval."""
+        progress = self.progress
+        if progress.interval_target_tokens == 0:  # all updates since were bad
+            return
+        loss = self.interval_loss.item() / progress.interval_target_tokens
+        speed = progress.interval_target_tokens / progress.interval_seconds
+        monitor.record(
+            "train",
+            progress.update,
+            {
+                "epoch": progress.epoch,
+                "loss": loss,
+                "learning_rate": rate,
+                "gradient_norm": norm.item(),
+                "target_tokens_per_second": speed,
+                "padding_share": 1 - progress.interval_target_tokens / progress.interval_padded_tokens,
+                "source_tokens": progress.source_tokens,
+                "target_tokens": progress.target_tokens,
+                "bad_updates": progress.bad_updates,
+                "seconds": progress.seconds,
+            },
+        )
+        monitor.show_training(progress.update, loss, speed)
+        self.interval_loss.zero_()
+        progress.interval_target_tokens = progress.interval_padded_tokens = 0
+        progress.interval_seconds = 0.0
+
+    def _update(self, ready: UpdateBatches) -> tuple[torch.Tensor, float]:
+        """One optimizer step on the mean loss of a real target token; returns the gradient's norm before clipping and
         the learning rate."""
         settings, progress = self.config.training, self.progress
         target_tokens = sum(batch.target_tokens for batch in ready.batches)
@@ -373,7 +378,11 @@ class Trainer:
         progress.epoch, progress.batch = ready.epoch, ready.batch
         progress.source_tokens += sum(batch.source_tokens for batch in ready.batches)
         progress.target_tokens += target_tokens
-        return (total if finite else torch.zeros_like(total)), norm.detach(), rate
+        if finite:
+            self.interval_loss += total
+            progress.interval_target_tokens += target_tokens
+            progress.interval_padded_tokens += sum(batch.target_output.numel() for batch in ready.batches)
+        return norm.detach(), rate
 
     def _count_bad(self, finite: bool) -> None:
         """Non-finite gradients never reach the weights; too many in a row end the run."""
@@ -453,6 +462,7 @@ class Trainer:
     def _save(self, monitor: Monitor) -> None:
         self.progress.metrics_bytes = monitor.flush()
         self.progress.scaler = self.scaler.state_dict()
+        self.progress.interval_loss = self.interval_loss.item()
         save_checkpoint(
             self.run,
             self.progress,

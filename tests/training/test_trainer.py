@@ -1,0 +1,281 @@
+"""Whole runs on a toy language: learning, resuming exactly, and what a run folder holds."""
+
+import json
+import logging
+import os
+import signal
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mt.errors import InputError, Interrupted, RunError
+from mt.run_folder import open_model, read_config
+from mt.training import trainer as trainer_module
+from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
+from mt.training.objective import CrossEntropyObjective
+from mt.training.trainer import train
+from mt.translation.translator import Translator
+from tests import toy
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    toy.write_corpus(tmp_path, "reverse", train=600)
+    return tmp_path
+
+
+def _metrics(run):
+    """What is reproducible of metrics.jsonl: all but times."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k not in ("seconds", "target_tokens_per_second")} for line in lines]
+
+
+def _same_tensors(one, other):
+    first, second = load_file(one), load_file(other)
+    assert first.keys() == second.keys()
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+def test_the_model_learns_to_copy_and_to_reverse(tmp_path, task):
+    toy.write_corpus(tmp_path, task)
+    config = toy.config(
+        tmp_path,
+        model={"width": 64, "feed_forward": 128, "heads": 4, "dropout": 0.0},
+        training={
+            "max_updates": 450,
+            "batch_tokens": 1024,
+            "validate_every": 450,
+            "optimizer": {"kind": "muon", "learning_rate": 5e-3, "muon_learning_rate": 1e-2},
+            "schedule": {"kind": "linear", "warmup": 40},
+        },
+    )
+    train(config)
+    results = json.loads((config.folder / "results.json").read_text())
+    assert results["bleu"] > 95
+
+
+EVERYTHING_RANDOM = {
+    "tokenizer": {"sampling": 0.2},
+    "model": {"dropout": 0.2, "attention_dropout": 0.1},
+}
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, optimizer, monkeypatch):
+    """With dropout, subword sampling and accumulation on, stopped in the middle of an epoch and of a log interval."""
+    changes = EVERYTHING_RANDOM | {
+        "training": {"accumulate": 2, "optimizer": {"kind": optimizer}, "weights": "last", "max_updates": 33}
+    }
+    whole = toy.config(folder, "whole", **changes)
+    train(whole)
+    broken = toy.config(folder, "broken", **changes)
+
+    real_update = trainer_module.Trainer._update
+    for stop_after in (7, 10, 26):  # 10: a validation is due then
+
+        def update(self, ready, stop_after=stop_after):
+            result = real_update(self, ready)
+            if self.progress.update == stop_after:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return result
+
+        monkeypatch.setattr(trainer_module.Trainer, "_update", update)
+        with pytest.raises(Interrupted) as stopped:
+            train(broken)
+        assert stopped.value.signal_number == signal.SIGTERM
+        assert newest_checkpoint(broken.folder).progress.update == stop_after
+    monkeypatch.setattr(trainer_module.Trainer, "_update", real_update)
+    train(broken)
+
+    last = checkpoint_folders(whole.folder)[-1].name
+    for name in ("model.safetensors", f"checkpoints/{last}/model.safetensors", f"checkpoints/{last}/optimizer.safetensors"):
+        assert _same_tensors(whole.folder / name, broken.folder / name)
+    assert _metrics(whole.folder) == _metrics(broken.folder)
+    for name in ("source", "reference", "hypothesis"):
+        assert (whole.folder / "scored" / f"test.{name}").read_bytes() == (
+            broken.folder / "scored" / f"test.{name}"
+        ).read_bytes()
+
+
+def test_a_signal_during_validation_saves_and_validates_again(folder, monkeypatch):
+    config = toy.config(folder)
+    real_translate = Translator.translate
+
+    def translate(self, lines, after_batch=None):
+        os.kill(os.getpid(), signal.SIGINT)
+        return real_translate(self, lines, after_batch)
+
+    monkeypatch.setattr(Translator, "translate", translate)
+    with pytest.raises(Interrupted):
+        train(config)
+    assert newest_checkpoint(config.folder).progress.validation_due
+    monkeypatch.setattr(Translator, "translate", real_translate)
+    train(config)
+    assert [line["step"] for line in _metrics(config.folder) if line["split"] == "valid"] == [10, 20]
+
+
+def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog):
+    config = toy.config(folder)
+    train(config)
+    before = (config.folder / "model.safetensors").stat().st_mtime_ns
+    with caplog.at_level(logging.INFO):
+        train(config)
+    assert "is finished" in caplog.text
+    assert (config.folder / "model.safetensors").stat().st_mtime_ns == before
+    train(toy.config(folder, training={"max_updates": 30}))
+    assert newest_checkpoint(config.folder).progress.update == 30
+    assert read_config(config.folder).training.max_updates == 30
+
+
+def test_a_changed_config_is_refused_with_the_keys_that_differ(folder):
+    train(toy.config(folder))
+    with pytest.raises(InputError, match=r"training\.batch_tokens: 256 in the run, now 128"):
+        train(toy.config(folder, training={"batch_tokens": 128}))
+    with pytest.raises(InputError, match=r"training\.max_updates: 20 in the run, now 15"):
+        train(toy.config(folder, training={"max_updates": 15}))
+
+
+def test_a_changed_corpus_is_refused(folder):
+    train(toy.config(folder, training={"max_updates": 10}))
+    lines = (folder / "train.xx").read_text().splitlines()
+    (folder / "train.xx").write_text("\n".join(["za za za", *lines[1:]]) + "\n")
+    with pytest.raises(InputError, match="corpus has changed"):
+        train(toy.config(folder))
+
+
+def test_accumulating_small_batches_equals_the_large_one(folder):
+    """The same pairs in 1 batch or in 4 of other sizes and lengths: equal gradients, dropout off."""
+    config = toy.config(folder, model={"dropout": 0.0})
+    data = trainer_module._prepare(config, resuming=False)
+    config.folder.mkdir(parents=True)
+    training = trainer_module.Trainer(config, data, torch.device("cpu"), None)
+    from mt.data.batching import collate
+
+    rows = data.train[:40]
+    sources, targets = rows["source_ids"], rows["target_ids"]
+    tokens = sum(len(target) + 1 for target in targets)
+
+    def gradients(cuts):
+        training.model.zero_grad()
+        for first, last in cuts:
+            batch = collate(range(first, last), sources[first:last], targets[first:last])
+            (CrossEntropyObjective(training.model, 0.1)(batch) / tokens).backward()
+        return [parameter.grad.clone() for parameter in training.model.parameters()]
+
+    for one, other in zip(gradients([(0, 40)]), gradients([(0, 3), (3, 20), (20, 21), (21, 40)]), strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypatch):
+    config = toy.config(folder, training={"max_bad_steps": 3, "max_updates": 20, "save_every": 1})
+    real_forward = CrossEntropyObjective.forward
+    calls = 0
+
+    def forward(self, batch):
+        nonlocal calls
+        calls += self.training
+        loss = real_forward(self, batch)
+        return loss * float("nan") if self.training and (calls in (3, 4) or calls >= 8) else loss
+
+    monkeypatch.setattr(CrossEntropyObjective, "forward", forward)
+    with pytest.raises(RunError, match="3 updates in a row"):
+        train(config)
+    checkpoint = newest_checkpoint(config.folder)
+    assert checkpoint.progress.bad_updates == 4  # two once, and two of the last three were saved
+    assert all(tensor.isfinite().all() for tensor in checkpoint.weights().values())
+
+
+def test_early_stopping(folder):
+    config = toy.config(
+        folder,
+        training={"max_updates": 500, "validate_every": 2, "patience": 3, "optimizer": {"learning_rate": 1e-12}},
+    )
+    train(config)
+    results = json.loads((config.folder / "results.json").read_text())
+    assert results["stopped_early"]
+    assert results["updates"] == 8  # the first validation is the best, three more bring nothing
+    train(config)  # finished, although max_updates is far
+
+
+def test_average_is_the_mean_of_the_last_checkpoints(folder):
+    config = toy.config(
+        folder, training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20}
+    )
+    train(config)
+    folders = checkpoint_folders(config.folder)
+    assert [path.name for path in folders] == ["step_10", "step_15", "step_20"]
+    several = [load_file(path / "model.safetensors") for path in folders]
+    for name, tensor in load_file(config.folder / "model.safetensors").items():
+        assert torch.allclose(tensor, sum(weights[name] for weights in several) / 3, atol=1e-7)
+
+
+def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
+    base = toy.config(folder, "base")
+    train(base)
+    tuned = toy.config(folder, "tuned", training={"init_from": str(base.folder), "optimizer": {"learning_rate": 1e-12}})
+    train(tuned)
+    assert (tuned.folder / "tokenizer.model").read_bytes() == (base.folder / "tokenizer.model").read_bytes()
+    first, second = load_file(base.folder / "model.safetensors"), load_file(tuned.folder / "model.safetensors")
+    assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
+
+
+def test_separate_vocabularies(folder):
+    config = toy.config(folder, tokenizer={"joint": False, "vocabulary_size": 310})
+    train(config)
+    assert not open_model(config.folder).tokenizers.joint
+    assert len(Translator.load(config.folder, device="cpu").translate(["ba de", "fi"])) == 2
+
+
+def test_two_processes_cannot_train_one_run(folder):
+    config = toy.config(folder)
+    config.folder.mkdir(parents=True)
+    with trainer_module._only_process(config.folder), pytest.raises(RunError, match="another process"):
+        train(config)
+
+
+def test_a_run_folder_holds_what_it_promises(folder):
+    config = toy.config(folder)
+    train(config)
+    run = config.folder
+    names = {path.name for path in run.iterdir()}
+    assert names >= {
+        "config.yaml", "tokenizer.model", "model.safetensors", "checkpoints", "metrics.jsonl",
+        "results.json", "scored", "provenance.json", "tensorboard", "train.log",
+    }  # fmt: skip
+    assert read_config(run) == config
+    results = json.loads((run / "results.json").read_text())
+    assert {"bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature"} <= results.keys()
+    assert (run / "scored/test.source").read_text() == (folder / "test.xx").read_text()
+    assert (run / "scored/test.reference").read_text() == (folder / "test.yy").read_text()
+    assert Translator.load(run, device="cpu").translate((folder / "test.xx").read_text().splitlines()) == (
+        run / "scored/test.hypothesis"
+    ).read_text().splitlines()
+
+
+def test_tensorboard_reads_back_what_metrics_jsonl_says(folder):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    config = toy.config(folder)
+    train(config)
+    board = EventAccumulator(str(config.folder / "tensorboard"))
+    board.Reload()
+    tags = board.Tags()
+    for split, name in (("train", "loss"), ("train", "learning_rate"), ("train", "gradient_norm"),
+                        ("train", "padding_share"), ("valid", "loss"), ("valid", "bleu"), ("valid", "chrf")):  # fmt: skip
+        lines = [line for line in _metrics(config.folder) if line["split"] == split]
+        points = board.Scalars(f"{split}/{name}")
+        assert [point.step for point in points] == [line["step"] for line in lines]
+        assert [point.value for point in points] == pytest.approx([line[name] for line in lines], rel=1e-5)
+    assert tags["images"] == ["cross-attention/layer_0"] or tags["images"] == ["cross-attention/layer 0"]
+    assert any("samples" in tag for tag in tags["tensors"])
+    assert "train/target_tokens_per_second" in tags["scalars"]

@@ -1,0 +1,157 @@
+"""N lines in, N lines out, in order, whatever the lines hold; equal at every batch size."""
+
+import json
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mt.config import DecodingConfig, TokenizerConfig, TransformerConfig
+from mt.data.tokenizer import Tokenizer, TokenizerPair
+from mt.model.build import build_model
+from mt.translation.command import _as_json, _text
+from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
+from tests import toy
+
+HOSTILE = [
+    "", " ", "\t\u3000 ", "ba\0de", "fi\u2028go", "ku\u2029la", "mo\x85ne", "pi\rra", "su\r", "\ufeffti",
+    "e\u0301\u0302\u0303", "\u202eabc\u202c", "👩‍👩‍👧‍👦 🏳️‍🌈", "ba " * 300, "x" * 3000, "<b>vo</b> &amp;", "\x01\x02\x1b[31m",
+    "\ud7ff\ue000", "漢字かな交じり文", "\u200b", "ba de fi",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=330), 1)
+    return TokenizerPair(one, one)
+
+
+def _translator(tokenizers, positions="sinusoidal", **decoding):
+    torch.manual_seed(3)
+    config = TransformerConfig(
+        architecture="transformer", width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1,
+        positions=positions, max_positions=40,
+    )  # fmt: skip
+    model = build_model(config, tokenizers).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    values = {"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding
+    return Translator(model, tokenizers, "yy", DecodingConfig(**values))
+
+
+SEARCHES = [
+    {"beam_size": 1},
+    {"beam_size": 3, "n_best": 3},
+    {"method": "sample", "n_best": 2},
+]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_hostile_lines_keep_their_places_at_every_batch_size(tokenizers, search):
+    expected = None
+    for budget in (1, 200, 5000):
+        translator = _translator(tokenizers, **search, batch_tokens=budget)
+        found = translator.hypotheses(HOSTILE)
+        assert len(found) == len(HOSTILE)
+        for line, several in zip(HOSTILE, found, strict=True):
+            assert several
+            assert not any(LINE_BREAKS.search(one.text) for one in several)
+            if not line.strip():
+                assert [one.text for one in several] == [""]
+        texts = [[one.text for one in several] for several in found]
+        expected = expected or texts
+        assert texts == expected
+
+
+@given(lines=st.lists(st.text(max_size=60), max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_any_lines_give_as_many(tokenizers, lines):
+    translator = _translator(tokenizers, beam_size=1)
+    found = translator.translate(lines)
+    assert len(found) == len(lines)
+    assert not any(LINE_BREAKS.search(text) for text in found)
+
+
+def test_the_order_of_the_lines_changes_no_translation(tokenizers):
+    translator = _translator(tokenizers, beam_size=2)
+    lines = toy.sentences(30, 7)
+    forward, backward = translator.translate(lines), translator.translate(lines[::-1])
+    assert forward == backward[::-1]
+    assert len(set(forward)) > 10
+
+
+def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, caplog):
+    translator = _translator(tokenizers, beam_size=1)
+    words = ["ba", "de", "fi", "go", "ku"] * 20
+    (joined,) = translator.translate([" ".join(words)])
+    parts = translator._parts(" ".join(words), 0)
+    assert len(parts) > 1 and all(len(part) <= 30 for part in parts)
+    assert tokenizers.source.decode([sum(parts, [])]) == [" ".join(words)]
+    texts = tokenizers.source.decode(parts)
+    assert all(word in toy.SYLLABLES for text in texts for word in text.split()), "cut inside a word"
+    assert joined == " ".join(translator.translate(texts))
+    assert "translated in" in caplog.text
+
+
+def test_learned_positions_shorten_the_parts(tokenizers):
+    translator = _translator(tokenizers, positions="learned", max_source_length=500)
+    assert len(translator.translate(["ba " * 200])) == 1
+
+
+def test_the_score_of_a_translation_is_what_the_search_said(tokenizers):
+    translator = _translator(tokenizers, beam_size=3, n_best=3)
+    lines = toy.sentences(12, 5)
+    for line, several in zip(lines, translator.hypotheses(lines), strict=True):
+        for one in several:
+            pieces = tokenizers.target.encode([one.text])[0]
+            again = translator.score([line], [one.text])[0].score
+            # Search may spell a text in pieces that encoding it would not choose: then it is another hypothesis.
+            if tokenizers.target.decode([pieces]) == [one.text] and again is not None and again > one.score - 1e-5:
+                assert again == pytest.approx(one.score, abs=1e-4) or again > one.score
+
+
+def test_what_cannot_be_scored_is_null(tokenizers):
+    scored = _translator(tokenizers).score(["ba", "", "fi", "go " * 100], ["de", "go", "", "ku"])
+    assert [one.score is None for one in scored] == [False, True, True, True]
+
+
+def test_attention_is_over_the_pieces_it_names(tokenizers):
+    seen = _translator(tokenizers).attention("ba de fi", "go ku")
+    (weights,) = seen.cross()
+    assert weights.shape == (2, len(seen.target_pieces), len(seen.source_pieces))
+    assert torch.allclose(weights.sum(dim=-1), torch.ones(2, len(seen.target_pieces)), atol=1e-5)
+    assert seen.source_pieces[-1] == "</s>"
+
+
+def test_translating_leaves_the_model_as_it_was(tokenizers):
+    translator = _translator(tokenizers)
+    translator.model.train()
+    translator.translate(["ba"])
+    translator.score(["ba"], ["de"])
+    translator.attention("ba", "de")
+    assert translator.model.training
+
+
+def test_windows_bound_lines_and_characters():
+    assert [len(window) for window in windows(str(n) for n in range(10_000))] == [4096, 4096, 1808]
+    assert [len(window) for window in windows(["x" * 1_500_000] * 5)] == [2, 2, 1]
+    assert list(windows(["a", "b"], one_by_one=True)) == [["a"], ["b"]]
+    assert list(windows([])) == []
+
+
+def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
+    lines = list(_text([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"]))
+    assert lines == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
+
+
+def test_json_lines_stay_lines_and_read_back():
+    text = 'a\u2028b\x85c"\\é漢'
+    line = _as_json(text, [ScoredText(text, -1.5), ScoredText("", None)])
+    assert line.splitlines() == [line]
+    assert "é漢" in line
+    assert json.loads(line) == {
+        "source": text,
+        "hypotheses": [{"text": text, "score": -1.5}, {"text": "", "score": None}],
+    }
