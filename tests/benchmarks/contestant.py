@@ -20,6 +20,10 @@ from torch import Tensor
 from tests.benchmarks import machine, task
 
 WARM_UP = 3
+"""Training steps before the timed ones."""
+
+Step = Callable[[Tensor, Tensor], None]
+Translate = Callable[[list[str]], list[str]]
 
 
 def memory(kind: str) -> float:
@@ -34,7 +38,7 @@ def memory(kind: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def time_training(step: Callable[[Tensor, Tensor], None], batches: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
+def time_training(step: Step, batches: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
     before = memory("VmRSS")
     for source, target in batches[:WARM_UP]:
         step(source, target)
@@ -50,7 +54,7 @@ def time_training(step: Callable[[Tensor, Tensor], None], batches: list[tuple[Te
     }
 
 
-def time_decoding(translate: Callable[[list[str]], list[str]], lines: list[str], output: Path) -> dict[str, float]:
+def time_decoding(translate: Translate, lines: list[str], output: Path) -> dict[str, float]:
     translate(lines[: len(lines) // 20])
     start = time.perf_counter()
     hypotheses = translate(lines)
@@ -64,9 +68,11 @@ def measure(name: str, folder: Path, setting: str) -> dict[str, float]:
         return {"gflops": machine.matmul_gflops(setting)}
     contestant = importlib.import_module(f"tests.benchmarks.{name}")
     if name.startswith("train"):
-        return time_training(contestant.make_step(setting), task.load_batches(folder / "batches.safetensors"))
+        batches = task.load_batches(folder / "batches.safetensors")
+        return time_training(contestant.make_step(setting), batches)
     lines = (folder / "test.source").read_text(encoding="utf-8").split("\n")[:-1]
-    return time_decoding(contestant.make_translate(folder / "run", int(setting)), lines, folder / f"{name}.{setting}")
+    translate = contestant.make_translate(folder / "run", int(setting))
+    return time_decoding(translate, lines, folder / f"{name}.{setting}")
 
 
 if __name__ == "__main__":

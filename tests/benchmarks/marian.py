@@ -64,7 +64,7 @@ def new_marian() -> MarianMTModel:
 
 
 def copy_into_marian(weights: Mapping[str, Tensor], marian: MarianMTModel) -> None:
-    """Give Marian the weights of our post-norm Transformer with a joint, tied vocabulary: the same function of its input.
+    """Give Marian the weights of our post-norm Transformer with one tied vocabulary: the same function then.
 
     Raises KeyError or RuntimeError where the two differ in more than names.
     """

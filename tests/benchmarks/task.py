@@ -1,6 +1,5 @@
-"""What every contestant shares: the model's size, the batches, the peers' update, how a precision is meant."""
+"""What every contestant shares: the model's size, the batches, the peers' update, what a precision means."""
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -24,7 +23,7 @@ THREADS = 2
 BATCH_TOKENS = 4096
 SENTENCES = 1000
 """How many are decoded."""
-SENTENCES_A_BATCH = 64
+SENTENCES_A_BATCH = 16
 """In which a peer decodes them, sorted by length."""
 
 
@@ -68,16 +67,10 @@ def real_tokens(batches: list[tuple[Tensor, Tensor]]) -> tuple[int, int]:
 
 
 def flops(source_tokens: int, target_tokens: int) -> float:
-    """Of the products with weights, forward and backward, that the real tokens need (attention scores left out)."""
+    """Of the products with weights, forward and backward, that real tokens need; attention's own left out."""
     square = WIDTH * WIDTH
     feed_forward = 2 * WIDTH * FEED_FORWARD
     per_source = LAYERS * (4 * square + feed_forward) + LAYERS * 2 * square
     per_target = LAYERS * (6 * square + feed_forward) + WIDTH * VOCABULARY
     return 6.0 * (source_tokens * per_source + target_tokens * per_target)
 
-
-def by_length(lines: list[str], size: int) -> Iterator[list[int]]:
-    """Line numbers in groups of ``size``, lines of like length together."""
-    order = sorted(range(len(lines)), key=lambda n: len(lines[n]))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]

@@ -19,7 +19,7 @@ def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
     def step(source: Tensor, target: Tensor) -> None:
         labels = target[:, 1:].masked_fill(target[:, 1:] == PAD, smoother.ignore_index)  # (B, T)
         with task.autocast(precision):
-            output = model(source, attention_mask=source != PAD, decoder_input_ids=target[:, :-1], use_cache=False)
+            output = model(source, source != PAD, target[:, :-1], use_cache=False)
             loss = smoother(output, labels)
         task.update(model, optimizer, loss)
 

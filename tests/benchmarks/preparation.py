@@ -1,0 +1,80 @@
+"""What the contestants are given: a briefly trained run, batches of its corpus, sentences to translate."""
+
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+from mt.data.batching import TrainingBatches
+from mt.data.corpus import load_corpus
+from mt.data.encoding import drop_long, encode_pairs
+from mt.data.tokenizer import TokenizerPair
+from mt.run_folder import read_config
+from tests.benchmarks import task
+
+PROJECT = Path(__file__).parents[2]
+
+
+def train_run(folder: Path, corpus: Path | None) -> None:
+    """Train ``folder/run`` through train.py, unless it is there, so long that its translations end.
+
+    Post-norm, because Marian knows no other; without a corpus, on the default one.
+    """
+    data = ["data=tatoeba_en_fr"] if corpus is None else _files(corpus)
+    settings = {
+        "runs": folder.resolve(),
+        "name": "run",
+        "tokenizer.vocabulary_size": task.VOCABULARY,
+        "model": "transformer_small",
+        "model.width": task.WIDTH,
+        "model.feed_forward": task.FEED_FORWARD,
+        "model.heads": task.HEADS,
+        "model.encoder_layers": task.LAYERS,
+        "model.decoder_layers": task.LAYERS,
+        "model.norm": "post",
+        "training.threads": task.THREADS,
+        "training.batch_tokens": 2048,
+        "training.max_updates": 300,
+        "training.validate_every": 300,
+        "training.schedule.warmup": 50,
+        "training.optimizer.kind": "muon",
+    }
+    overrides = [f"{name}={value}" for name, value in settings.items()]
+    subprocess.run([sys.executable, "train.py", *data, *overrides], cwd=PROJECT, check=True)
+
+
+def write_inputs(folder: Path, batches: int) -> float:
+    """Write ``batches.safetensors``, ``test.source`` and ``test.target``; returns the padding of an
+    epoch's targets as a share of its real target tokens."""
+    config = read_config(folder / "run")
+    tokenizers = TokenizerPair.load(folder / "run")
+    corpus = load_corpus(config.data)
+    pairs, _ = drop_long(encode_pairs(corpus.train, tokenizers), config.data.max_length)
+    training = TrainingBatches(pairs, tokenizers, 0.0, config.seed, task.BATCH_TOKENS)
+    first = [(batch.source, batch.target) for batch in islice(training.epoch(0), batches)]
+    task.save_batches(first, folder / "batches.safetensors")
+
+    for side in ("source", "target"):
+        text = "".join(f"{line}\n" for line in corpus.test[side][: task.SENTENCES])
+        (folder / f"test.{side}").write_text(text, encoding="utf-8", newline="\n")
+
+    real = sum(batch.target_tokens for batch in training.epoch(0))
+    positions = sum(batch.target_output.numel() for batch in training.epoch(0))
+    return positions / real - 1
+
+
+def _files(corpus: Path) -> list[str]:
+    """Overrides for a folder that looks like Multi30k."""
+    train, test = (
+        "[" + ",".join(_file(corpus, f"{split}.{language}") for language in ("en", "de")) + "]"
+        for split in ("train", "test_2016_flickr")
+    )
+    languages = ["data.source_language=en", "data.target_language=de"]
+    return ["data=files", *languages, f"data.train={train}", f"data.test={test}"]
+
+
+def _file(corpus: Path, name: str) -> str:
+    for path in (corpus / name, corpus / f"{name}.gz"):
+        if path.exists():
+            return str(path.resolve())
+    sys.exit(f"{corpus}: neither {name} nor {name}.gz is there")
