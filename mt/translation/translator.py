@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -103,19 +104,16 @@ class Translator:
         parts = [self._parts(line, first_line + number) for number, line in enumerate(lines)]
         flat = [(number, pieces) for number, pieces_of_line in enumerate(parts) for pieces in pieces_of_line]
         found: list[list[Hypothesis]] = [[] for _ in flat]
-        was_training = self.model.training
-        self.model.eval()
         for batch in self._batches([len(pieces) + 1 for _, pieces in flat]):
             pieces = [flat[index][1] for index in batch]
             source = collate(batch, pieces, [[]] * len(batch)).source.to(self.device)
             line_numbers = [first_line + flat[index][0] for index in batch]
-            with autocast(self.device, self.precision):
+            with self._at_work():
                 translations = search(self.model, source, self.config, line_numbers)
             for index, hypotheses in zip(batch, translations, strict=True):
                 found[index] = hypotheses
             if after_batch:
                 after_batch(len(batch))
-        self.model.train(was_training)
         following = iter(found)
         return [self._join(list(islice(following, len(pieces_of_line)))) for pieces_of_line in parts]
 
@@ -129,11 +127,10 @@ class Translator:
         fits = [0 < len(s) <= longest and 0 < len(t) <= longest for s, t in zip(sources, targets, strict=True)]
         scores: list[float | None] = [None] * len(lines)
         places = [place for place, ok in enumerate(fits) if ok]
-        self.model.eval()
         for batch in self._batches([max(len(sources[place]), len(targets[place])) + 1 for place in places]):
             chosen = [places[index] for index in batch]
             pairs = collate(chosen, [sources[p] for p in chosen], [targets[p] for p in chosen]).to(self.device)
-            with autocast(self.device, self.precision):
+            with self._at_work():
                 totals = forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output)
             for place, total in zip(chosen, totals.tolist(), strict=True):
                 scores[place] = Hypothesis(targets[place], total).score(self.config.length_penalty)
@@ -149,17 +146,23 @@ class Translator:
         source = self.tokenizers.source.encode([line])[0][: self._longest_part()]
         target = self.tokenizers.target.encode([translation])[0][: self._longest_part()]
         pair = collate([0], [source], [target]).to(self.device)
-        was_training = self.model.training
-        self.model.eval()
-        with torch.inference_mode(), record_attention(self.model, with_scores) as maps:
+        with self._at_work(), record_attention(self.model, with_scores) as maps:
             self.model.decode(self.model.encode(pair.source), pair.target_input)
-        self.model.train(was_training)
         end = "</s>"
         return Attention(
             [*self.tokenizers.source.pieces(source), end],
             [*self.tokenizers.target.pieces(target), end],
             {name: seen[0] for name, seen in maps.items()},
         )
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """No dropout, no gradients, the wanted precision; training goes on afterwards as before."""
+        was_training = self.model.training
+        self.model.eval()
+        with torch.inference_mode(), autocast(self.device, self.precision):
+            yield
+        self.model.train(was_training)
 
     def _longest_part(self) -> int:
         """Most pieces, EOS not counted, that go through the model at once."""

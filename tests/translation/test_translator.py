@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, TokenizerConfig, TransformerConfig
+from mt.data.batching import collate
 from mt.data.tokenizer import Tokenizer, TokenizerPair
 from mt.model.build import build_model
 from mt.translation.command import _as_json, _text
+from mt.translation.search import forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 from tests import toy
 
@@ -23,7 +25,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def tokenizers():
-    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=330), 1)
+    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=315), 1)
     return TokenizerPair(one, one)
 
 
@@ -100,16 +102,16 @@ def test_learned_positions_shorten_the_parts(tokenizers):
     assert len(translator.translate(["ba " * 200])) == 1
 
 
-def test_the_score_of_a_translation_is_what_the_search_said(tokenizers):
-    translator = _translator(tokenizers, beam_size=3, n_best=3)
-    lines = toy.sentences(12, 5)
-    for line, several in zip(lines, translator.hypotheses(lines), strict=True):
-        for one in several:
-            pieces = tokenizers.target.encode([one.text])[0]
-            again = translator.score([line], [one.text])[0].score
-            # Search may spell a text in pieces that encoding it would not choose: then it is another hypothesis.
-            if tokenizers.target.decode([pieces]) == [one.text] and again is not None and again > one.score - 1e-5:
-                assert again == pytest.approx(one.score, abs=1e-4) or again > one.score
+def test_scores_of_given_translations_do_not_depend_on_the_batch(tokenizers):
+    lines, references = toy.sentences(12, 5), toy.sentences(12, 6)
+    together = _translator(tokenizers, length_penalty=0.7).score(lines, references)
+    translator = _translator(tokenizers, length_penalty=0.7, batch_tokens=1)
+    assert [one.text for one in together] == references
+    for line, reference, one in zip(lines, references, together, strict=True):
+        assert translator.score([line], [reference])[0].score == pytest.approx(one.score, abs=1e-5)
+        pair = collate([0], tokenizers.source.encode([line]), tokenizers.target.encode([reference]))
+        total = forced_log_probabilities(translator.model, pair.source, pair.target_input, pair.target_output).item()
+        assert one.score == pytest.approx(total / pair.target_tokens**0.7, abs=1e-5)
 
 
 def test_what_cannot_be_scored_is_null(tokenizers):

@@ -1,0 +1,205 @@
+"""train.py and translate.py as a user starts them: exit codes, streams, files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import toy
+
+PROJECT = Path(__file__).parents[1]
+
+
+def _command(folder, script, *arguments, stdin=b"", **options):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, str(PROJECT / script), *arguments],
+        cwd=folder, input=stdin, capture_output=True, env=environment, timeout=300, **options,
+    )  # fmt: skip
+
+
+def _train_arguments(*more):
+    return [
+        "data=files", "data.source_language=xx", "data.target_language=yy",
+        "data.train=[train.xx,train.yy]", "data.valid=[valid.xx,valid.yy]", "data.test=[test.xx,test.yy]",
+        "model.width=32", "model.feed_forward=64", "model.heads=2", "model.encoder_layers=1", "model.decoder_layers=1",
+        "tokenizer.vocabulary_size=320", "training.max_updates=20", "training.validate_every=10",
+        "training.batch_tokens=256", "training.schedule.warmup=5", "training.precision=fp32", "name=toy", *more,
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands")
+    toy.write_corpus(folder, "reverse", train=600)
+    done = _command(folder, "train.py", *_train_arguments())
+    assert done.returncode == 0, done.stderr.decode()
+    return folder, done
+
+
+def test_training_says_what_it_does_on_stderr_alone(trained):
+    folder, done = trained
+    said = done.stderr.decode()
+    assert done.stdout == b""
+    for expected in ("600 pairs read", "parameters", "validation loss", "hypothesis", "test BLEU", "runs/toy/model.safetensors"):
+        assert expected in said
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {"runs"}
+
+
+def test_the_same_command_again_reports_the_finished_run(trained):
+    folder, _ = trained
+    again = _command(folder, "train.py", *_train_arguments())
+    assert again.returncode == 0
+    assert b"is finished" in again.stderr and b"test BLEU" in again.stderr
+
+
+def test_another_config_for_the_same_run_is_an_input_error(trained):
+    folder, _ = trained
+    refused = _command(folder, "train.py", *_train_arguments("seed=2"))
+    assert refused.returncode == 2
+    assert b"seed: 1 in the run, now 2" in refused.stderr
+    assert b"Traceback" not in refused.stderr
+
+
+def test_lines_in_lines_out_through_pipes_and_files(trained):
+    folder, _ = trained
+    lines = (folder / "test.xx").read_bytes()
+    hostile = lines + b"\n \n\xff\xfe\nba\xe2\x80\xa8de\r\nfi\rgo\nno newline at the end"
+    piped = _command(folder, "translate.py", "run=runs/toy", stdin=hostile)
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout.count(b"\n") == hostile.count(b"\n") + 1
+    assert piped.stdout.startswith((folder / "runs/toy/scored/test.hypothesis").read_bytes())
+    assert piped.stdout.split(b"\n")[40:42] == [b"", b""]
+    (folder / "in.txt").write_bytes(hostile)
+    filed = _command(folder, "translate.py", "run=runs/toy", "input=in.txt", "output=out.txt")
+    assert filed.returncode == 0 and filed.stdout == b""
+    assert (folder / "out.txt").read_bytes() == piped.stdout
+
+
+def test_n_best_and_forced_scores_are_one_json_line_each(trained):
+    folder, _ = trained
+    n_best = _command(folder, "translate.py", "run=runs/toy", "decoding.n_best=2", stdin=b"ba de\n\nfi\n")
+    lines = [json.loads(line) for line in n_best.stdout.splitlines()]
+    assert [line["source"] for line in lines] == ["ba de", "", "fi"]
+    assert [len(line["hypotheses"]) for line in lines] == [2, 1, 2]
+    (folder / "reference.txt").write_text("de ba\nx\nfi\n")
+    forced = _command(folder, "translate.py", "run=runs/toy", "reference=reference.txt", stdin=b"ba de\n\nfi\n")
+    scores = [json.loads(line)["hypotheses"][0] for line in forced.stdout.splitlines()]
+    assert [one["text"] for one in scores] == ["de ba", "x", "fi"]
+    assert [one["score"] is None for one in scores] == [False, True, False]
+    uneven = _command(folder, "translate.py", "run=runs/toy", "reference=reference.txt", stdin=b"ba\n")
+    assert uneven.returncode == 2 and b"more lines than the input" in uneven.stderr
+
+
+def test_decoding_sweeps_write_an_output_each(trained):
+    folder, _ = trained
+    (folder / "two.txt").write_text("ba de\nfi go\n")
+    done = _command(
+        folder, "translate.py", "-m", "run=runs/toy", "input=two.txt", "decoding.beam_size=1,3",
+        "output=beam${decoding.beam_size}.txt",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [(folder / f"beam{size}.txt").read_text().count("\n") for size in (1, 3)] == [2, 2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_the_same_command_goes_on(tmp_path, number):
+    toy.write_corpus(tmp_path, "copy", train=600)
+    arguments = _train_arguments("training.max_updates=100000", "training.validate_every=100000", "training.log_every=5")
+    log = tmp_path / "runs/toy/train.log"
+
+    def start_and_wait_for(text):
+        process = subprocess.Popen(
+            [sys.executable, str(PROJECT / "train.py"), *arguments],
+            cwd=tmp_path, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        for _ in range(600):
+            if log.exists() and text in log.read_text():
+                return process
+            time.sleep(0.2)
+        raise AssertionError(process.communicate())
+
+    process = start_and_wait_for("update 5/")
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert b"state saved" in said and b"Traceback" not in said
+    step = int(next((tmp_path / "runs/toy/checkpoints").glob("step_*")).name.removeprefix("step_"))
+    again = start_and_wait_for(f"going on from update {step}")
+    again.kill()
+    again.communicate()
+
+
+def _broken_folders(folder):
+    """(what is wrong, how to break a copy of the run, the file that the message must name)"""
+
+    def cut(path):
+        path.write_bytes(path.read_bytes()[:-100])
+
+    def flip(path):
+        content = bytearray(path.read_bytes())
+        content[-50] ^= 1
+        path.write_bytes(content)
+
+    yield "no weights", lambda run: (run / "model.safetensors").unlink(), b"model.safetensors: no such file"
+    yield "weights cut short", lambda run: cut(run / "model.safetensors"), b"model.safetensors: damaged"
+    yield "a flipped bit", lambda run: flip(run / "model.safetensors"), b"model.safetensors: damaged"
+    yield "no tokenizer", lambda run: (run / "tokenizer.model").unlink(), b"tokenizer.model"
+    yield "garbage tokenizer", lambda run: (run / "tokenizer.model").write_bytes(b"garbage"), b"tokenizer.model"
+    yield "no config", lambda run: (run / "config.yaml").unlink(), b"config.yaml: no such file"
+    yield "garbage config", lambda run: (run / "config.yaml").write_bytes(b"\xff: ["), b"config.yaml"
+    yield "tagged config", lambda run: (run / "config.yaml").write_text("!!python/object/apply:os.system [exit 1]"), b"config.yaml"
+    yield (
+        "other sizes",
+        lambda run: (run / "config.yaml").write_text((run / "config.yaml").read_text().replace("width: 32", "width: 64")),
+        b"model.safetensors: does not fit",
+    )
+
+
+def test_damaged_model_folders_are_named(trained, tmp_path):
+    import shutil
+
+    from mt.errors import InputError
+    from mt.run_folder import open_model
+
+    folder, _ = trained
+    for what, damage, expected in _broken_folders(folder):
+        run = tmp_path / what
+        run.mkdir()
+        for name in ("config.yaml", "tokenizer.model", "model.safetensors"):
+            shutil.copy(folder / "runs/toy" / name, run / name)
+        open_model(run)
+        damage(run)
+        with pytest.raises(InputError) as error:
+            open_model(run)
+        assert expected in str(error.value).encode(), what
+    refused = _command(tmp_path, "translate.py", "run=no weights", stdin=b"ba\n")
+    assert refused.returncode == 2 and refused.stdout == b"" and b"Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (["data.train=[missing.xx,train.yy]"], b"missing.xx: No such file"),
+        (["data.train=[valid.xx,train.yy]"], b"40"),
+        (["tokenizer.vocabulary_size=100000"], b"tokenizer.vocabulary_size"),
+        (["training.init_from=nowhere"], b"nowhere"),
+        (["model.heads=3"], b"heads=3 does not divide width=32"),
+        (["training.btach_tokens=5"], b"training.batch_tokens"),
+        (["training.device=cuda:9"], b"cuda:9"),
+        (["data.max_length=1"], b"data.max_length"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_clear_message_and_leaves_nothing_half_done(trained, change, expected):
+    folder, _ = trained
+    refused = _command(folder, "train.py", *_train_arguments("name=refused"), *change)
+    assert refused.returncode == 2, refused.stderr
+    assert expected in refused.stderr
+    assert b"Traceback" not in refused.stderr
+    assert not (folder / "runs/refused/config.yaml").exists()
