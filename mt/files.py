@@ -1,4 +1,4 @@
-"""Files as the whole project reads and writes them: lines end at ``\\n`` alone, and what is written is whole or not there."""
+"""How files are read and written: lines end at ``\\n`` alone, and what is written is whole or not there."""
 
 import contextlib
 import gzip
@@ -37,7 +37,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Replaces a file as a whole: whoever opens ``path``, at any instant, finds the old content or all of the new.
+    """Replaces a file as a whole: whoever opens it, at any time, finds the old content or all of the new.
 
     Raises:
         OSError: the disk is full or the folder is not writable; ``path`` is then as it was.
@@ -58,9 +58,10 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder that appears under its name only when it is complete, in place of an older one.
 
-    Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and renames;
-    an exception removes what was written and leaves ``path`` as it was. A killed process can leave a hidden
-    ``.NAME.*.partial`` behind, and, if it was just replacing an older folder, that one as ``.NAME.*.replaced``.
+    Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and
+    renames; an exception removes what was written and leaves ``path`` as it was. A killed process can leave a
+    hidden ``.NAME.*.partial`` behind, and, if it was just replacing an older folder, that one as
+    ``.NAME.*.replaced``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial(path)

@@ -13,6 +13,7 @@ import pyarrow
 import torch
 from torch import Tensor
 
+from mt.data.column import column
 from mt.data.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.randomness import generator, key
 
@@ -132,9 +133,8 @@ class TrainingBatches:
                 before
                 sampling, which lengthens sentences a little.
         """
-        columns = pairs.with_format("numpy")
-        self._lengths = {side: columns[f"{side}_length"][:] + 1 for side in SIDES}
-        self._weights = columns["weight"][:]
+        self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
+        self._weights = column(pairs, "weight").to_numpy()
         self._pairs = pairs.with_format("arrow").select_columns(
             ["id", *ENCODED, *(SIDES if sampling else ())]
         )
@@ -183,8 +183,7 @@ def evaluation_batches(pairs: datasets.Dataset, batch_tokens: int) -> Iterator[B
     The longest come first, so that a batch too large for the memory fails at once and not after all the
     others.
     """
-    columns = pairs.with_format("numpy")
-    source, target = columns["source_length"][:] + 1, columns["target_length"][:] + 1
+    source, target = (column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES)
     order = np.lexsort((source, target))[::-1]
     encoded = pairs.with_format("arrow").select_columns(["id", *ENCODED])
     for rows in _cut(order, np.maximum(source, target)[order], batch_tokens):

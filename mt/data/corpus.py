@@ -35,6 +35,7 @@ from mt.config import (
     SingleCorpusConfig,
     TableConfig,
 )
+from mt.data.column import column
 from mt.data.split import hold_out
 from mt.errors import InputError
 from mt.files import read_lines
@@ -149,7 +150,7 @@ def _concatenated(parts: list[datasets.Dataset]) -> datasets.Dataset:
 
 def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:
     """The pairs without a fault, and how often each fault occurs."""
-    faults = np.array(pairs["fault"][:], dtype=object)
+    faults = column(pairs, "fault").to_numpy()
     counts = Counter(fault for fault in faults if fault)
     return pairs.select(np.flatnonzero(faults == "")).remove_columns("fault"), dict(counts)
 
@@ -160,8 +161,7 @@ def _hold_out(
     """The rest, and each split: as large as ``corpus`` says, but at most a tenth of the training pairs."""
     wanted = {"valid": corpus.valid_pairs, "test": corpus.test_pairs}
     sizes = [max(1, min(wanted[split], len(train) // 10)) for split in splits]
-    columns = train.with_format("arrow")
-    part = hold_out(columns["source"][:], columns["target"][:], sizes)
+    part = hold_out(column(train, "source"), column(train, "target"), sizes)
     held_out = {
         split: train.select(np.flatnonzero(part == number)).remove_columns("weight")
         for number, split in enumerate(splits, 1)
@@ -416,6 +416,5 @@ def _known(column: str | int, names: Sequence[str], where: object) -> str:
         return str(column)
     nearest = difflib.get_close_matches(str(column), names, 1)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
-    raise InputError(
-        f"{where}: no column {column!r} among {', '.join(names)}{hint} (data.source_column, data.target_column)"
-    )
+    choices = f"{', '.join(names)}{hint} (data.source_column, data.target_column)"
+    raise InputError(f"{where}: no column {column!r} among {choices}")

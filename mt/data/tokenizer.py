@@ -20,8 +20,11 @@ from mt.randomness import key
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
-MOST_SENTENCES = 5_000_000
-"""A larger corpus is sampled for the training of its tokenizer."""
+SEEDS = 2**32 - 1
+"""SentencePiece takes this number itself as "no seed"."""
+
+MOST_SENTENCES = 1_000_000
+"""A larger corpus is sampled for the training of its tokenizer: more hardly change a vocabulary."""
 
 WIDE_SCRIPTS = {"zh", "ja", "ko", "yue", "lzh", "wuu", "nan", "cmn"}
 """Languages with thousands of characters, the rarest of which are better spelled in bytes."""
@@ -73,7 +76,7 @@ class Tokenizer:
         if coverage is None:
             wide = any(re.split("[-_]", language)[0].lower() in WIDE_SCRIPTS for language in languages)
             coverage = 0.9995 if wide else 1.0
-        sentencepiece.set_random_generator_seed(key(seed, "tokenizer") % 2**32)
+        sentencepiece.set_random_generator_seed(key(seed, "tokenizer") % SEEDS)
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -132,7 +135,7 @@ class Tokenizer:
         each as likely as its probability to the power of 1 - ``alpha`` (Kudo 2018).
         """
         smoothing = 1 - alpha if self._unigram else alpha
-        sentencepiece.set_random_generator_seed(key % 2**32)
+        sentencepiece.set_random_generator_seed(key % SEEDS)
         return self._processor.encode(
             text, out_type=int, enable_sampling=True, alpha=smoothing, nbest_size=-1
         )

@@ -1,0 +1,193 @@
+"""Every pair once an epoch, within the budget, in a plan that depends on its arguments alone."""
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.config import TokenizerConfig
+from mt.data.batching import Batch, TrainingBatches, collate, evaluation_batches, plan_epoch
+from mt.data.encoding import drop_long, encode_pairs
+from mt.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+
+LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
+
+
+def plan(lengths: list[tuple[int, int]], weight: float = 1.0, **changes: int) -> list[np.ndarray]:
+    source, target = np.array(lengths, dtype=np.int32).T
+    arguments = {"seed": 1, "epoch": 0, "batch_tokens": 60} | changes
+    return plan_epoch(source, target, np.full(len(lengths), weight, dtype=np.float32), **arguments)
+
+
+@given(lengths=LENGTHS, seed=st.integers(0, 5), epoch=st.integers(0, 5), batch_tokens=st.integers(1, 300))
+def test_every_row_once_and_within_the_budget(
+    lengths: list[tuple[int, int]], seed: int, epoch: int, batch_tokens: int
+) -> None:
+    batches = plan(lengths, seed=seed, epoch=epoch, batch_tokens=batch_tokens)
+    assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
+    for rows in batches:
+        longest = max(max(lengths[row]) for row in rows)
+        assert len(rows) == 1 or len(rows) * longest <= batch_tokens
+
+
+@given(lengths=LENGTHS)
+def test_the_plan_is_a_function_of_its_arguments(lengths: list[tuple[int, int]]) -> None:
+    once, again = (plan(lengths, seed=3, epoch=2) for _ in range(2))
+    assert [rows.tolist() for rows in once] == [rows.tolist() for rows in again]
+
+
+def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:
+    lengths = [(5 + number % 7, 5 + number % 5) for number in range(500)]
+    plans = [plan(lengths, seed=seed, epoch=epoch) for seed, epoch in [(1, 0), (1, 1), (2, 0)]]
+    compositions = [{tuple(sorted(rows)) for rows in batches} for batches in plans]
+    assert not compositions[0] & compositions[1]
+    assert not compositions[0] & compositions[2]
+    longest = [[max(max(lengths[row]) for row in rows) for rows in batches] for batches in plans]
+    assert all(order not in (sorted(order), sorted(order)[::-1]) for order in longest)
+
+
+@given(lengths=LENGTHS, weight=st.floats(0.1, 4), epoch=st.integers(0, 3))
+def test_weights_repeat_rows(lengths: list[tuple[int, int]], weight: float, epoch: int) -> None:
+    rows = np.concatenate([[], *plan(lengths, weight=weight, epoch=epoch)]).astype(int)
+    times = np.bincount(rows, minlength=len(lengths))
+    weight = float(np.float32(weight))
+    assert set(times) <= {int(np.floor(weight)), int(np.ceil(weight))}
+
+
+def test_a_weight_is_the_mean_number_of_times() -> None:
+    times = [len(np.concatenate(plan([(5, 5)] * 1000, weight=2.25, epoch=epoch))) for epoch in range(20)]
+    assert 2.2 < np.mean(times) / 1000 < 2.3
+    assert len(set(times)) > 1
+
+
+@pytest.mark.parametrize("batch_tokens", [1500, 4096])
+def test_little_padding(batch_tokens: int) -> None:
+    draw = np.random.default_rng(1)
+    # As long as image captions are, and as closely related.
+    source = np.clip(draw.gamma(9, 1.7, 29_000), 4, 50).astype(int)
+    target = np.clip(source * draw.normal(1.04, 0.17, 29_000), 4, 60).astype(int)
+    batches = plan_epoch(source, target, np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens)
+    padded = {
+        side: 1 - lengths.sum() / sum(len(rows) * lengths[rows].max() for rows in batches)
+        for side, lengths in (("source", source), ("target", target))
+    }
+    assert padded["target"] <= 0.05
+    assert padded["source"] <= 0.08
+
+
+def test_collate() -> None:
+    batch = collate([7, 3], [[10, 11], [12]], [[13], [14, 15, 16]])
+    assert batch.ids.tolist() == [7, 3]
+    assert batch.source.tolist() == [[10, 11, EOS], [12, EOS, PAD]]
+    assert batch.target_input.tolist() == [[BOS, 13, EOS, PAD], [BOS, 14, 15, 16]]
+    assert batch.target_output.tolist() == [[13, EOS, PAD, PAD], [14, 15, 16, EOS]]
+    assert (batch.source_tokens, batch.target_tokens) == (5, 6)
+    assert {tensor.dtype for tensor in (batch.ids, batch.source, batch.target)} == {torch.int64}
+    assert collate([0], [[]], [[]]).target.tolist() == [[BOS, EOS]]
+
+
+WORDS = ["kala", "mino", "tusa", "rebo", "lidu", "pona", "sitelen", "wawa", "jan", "soweli", "moku", "telo"]
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    tokenizer = Tokenizer.train(
+        [f"{first} {second}" for first in WORDS for second in WORDS],
+        ("xx",),
+        TokenizerConfig(vocabulary_size=310),
+        seed=1,
+    )
+    return TokenizerPair(tokenizer, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def pairs(tokenizers: TokenizerPair) -> datasets.Dataset:
+    draw = np.random.default_rng(1)
+    sides = {
+        side: [f"{number} " + " ".join(draw.choice(WORDS, draw.integers(1, 9))) for number in range(300)]
+        for side in ("source", "target")
+    }
+    whole = datasets.Dataset.from_dict(sides | {"id": range(1000, 1300), "weight": [1.0] * 300})
+    return encode_pairs(whole.select([*range(50), *range(90, 300)]), tokenizers)
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_ids_tell_which_pairs_a_batch_holds(
+    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float
+) -> None:
+    texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
+    seen = []
+    for batch in TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=200).epoch(0):
+        sources = tokenizers.source.decode(batch.source.tolist())
+        targets = tokenizers.target.decode(batch.target.tolist())
+        for number, source, target in zip(batch.ids.tolist(), sources, targets, strict=True):
+            assert (source, target) == texts[number]
+        assert batch.source_tokens == int((batch.source != PAD).sum())
+        assert batch.target_tokens == int((batch.target_output != PAD).sum())
+        seen += batch.ids.tolist()
+    assert sorted(seen) == sorted(texts)
+
+
+def rows_of(batches: list[Batch]) -> list[list]:
+    return [[batch.ids.tolist(), batch.source.tolist(), batch.target.tolist()] for batch in batches]
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_an_epoch_can_be_entered_anywhere(
+    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float
+) -> None:
+    batches = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=300)
+    whole = rows_of(list(batches.epoch(4)))
+    assert len(whole) == batches.batches_in_epoch(4)
+    fresh = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=300)
+    for start in (0, 3, len(whole) - 1, len(whole)):
+        assert rows_of(list(fresh.epoch(4, start))) == whole[start:]
+
+
+def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
+    def sampled(seed: int, epoch: int, batch_tokens: int) -> dict[int, list[int]]:
+        batches = TrainingBatches(pairs, tokenizers, 0.3, seed, batch_tokens).epoch(epoch)
+        return {
+            number: [piece for piece in row if piece != PAD]
+            for batch in batches
+            for number, row in zip(batch.ids.tolist(), batch.source.tolist(), strict=True)
+        }
+
+    assert sampled(1, 0, 200) == sampled(1, 0, 5000)
+    assert sampled(1, 0, 200) != sampled(1, 1, 200)
+    assert sampled(1, 0, 200) != sampled(2, 0, 200)
+
+
+def test_no_sample_is_longer_than_the_longest_sentence(
+    pairs: datasets.Dataset, tokenizers: TokenizerPair
+) -> None:
+    batches = TrainingBatches(pairs, tokenizers, 0.9, seed=1, batch_tokens=500)
+    longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
+    widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
+    assert tuple(np.max(widths, axis=0)) <= longest
+    plain = TrainingBatches(pairs, tokenizers, 0.0, seed=1, batch_tokens=500)
+    assert sum(b.source_tokens for b in batches.epoch(0)) > sum(b.source_tokens for b in plain.epoch(0))
+
+
+def test_evaluation_takes_every_pair_once_the_longest_first(
+    pairs: datasets.Dataset, tokenizers: TokenizerPair
+) -> None:
+    batches = list(evaluation_batches(pairs, batch_tokens=300))
+    assert sorted(number for batch in batches for number in batch.ids.tolist()) == sorted(pairs["id"])
+    widths = [batch.target_output.shape[1] for batch in batches]
+    assert widths == sorted(widths, reverse=True)
+    assert all(max(b.source.numel(), b.target_output.numel()) <= 300 for b in batches)
+    assert rows_of(batches) == rows_of(list(evaluation_batches(pairs, batch_tokens=300)))
+
+
+def test_long_pairs_are_dropped_together(pairs: datasets.Dataset) -> None:
+    kept, dropped = drop_long(pairs, 20)
+    fits = [max(pair["source_length"], pair["target_length"]) <= 20 for pair in pairs]
+    assert 0 < dropped == fits.count(False) < len(pairs)
+    assert [pair["id"] for pair in kept] == [
+        pair["id"] for pair, short in zip(pairs, fits, strict=True) if short
+    ]
+    assert drop_long(pairs, 1000)[1] == 0
+    assert len(drop_long(pairs, 1)[0]) == 0

@@ -1,0 +1,53 @@
+"""Encoded pairs hold what the tokenizers say, and are computed once for each corpus and tokenizer."""
+
+from pathlib import Path
+
+import datasets
+import pytest
+
+from mt.config import TokenizerConfig
+from mt.data.encoding import encode_pairs
+from mt.data.tokenizer import Tokenizer, TokenizerPair
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
+    path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl"
+    datasets.Dataset.from_dict(
+        {
+            "id": range(100),
+            "source": [f"number {number} in here" for number in range(100)],
+            "target": [f"there is number {number}" for number in range(100)],
+        }
+    ).to_json(path)
+    return datasets.Dataset.from_json(str(path))
+
+
+def tokenizers(pairs: datasets.Dataset, size: int) -> TokenizerPair:
+    return TokenizerPair.train(pairs, "xx", "yy", TokenizerConfig(vocabulary_size=size, joint=False), seed=1)
+
+
+def test_each_side_by_its_own_tokenizer(pairs: datasets.Dataset) -> None:
+    both = tokenizers(pairs, 300)
+    encoded = encode_pairs(pairs, both)
+    assert encoded["id"][:] == pairs["id"][:]
+    assert encoded["source_ids"][:] == both.source.encode(pairs["source"][:])
+    assert encoded["target_ids"][:] == both.target.encode(pairs["target"][:])
+    assert encoded["source_length"][:] == [len(pieces) for pieces in encoded["source_ids"]]
+    assert encoded["target_length"][:] == [len(pieces) for pieces in encoded["target_ids"]]
+    assert encoded.features["source_ids"] == datasets.List(datasets.Value("int32"))
+
+
+def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs: datasets.Dataset) -> None:
+    both = tokenizers(pairs, 300)
+    swapped = TokenizerPair(both.target, both.source)
+
+    def state(encoded: datasets.Dataset) -> tuple[str, int]:
+        path = Path(encoded.cache_files[0]["filename"])
+        return str(path), path.stat().st_mtime_ns
+
+    once = state(encode_pairs(pairs, both))
+    assert state(encode_pairs(pairs, TokenizerPair(Tokenizer(both.source.model), both.target))) == once
+    assert state(encode_pairs(pairs, swapped)) != once
+    assert state(encode_pairs(pairs.select(range(50, 60)), both)) != once
+    assert encode_pairs(pairs, both)["source_ids"][0] == both.source.encode(["number 0 in here"])[0]

@@ -1,0 +1,201 @@
+"""Every text survives the way to pieces and back; every draw is keyed; refusals say what would do."""
+
+import random
+import re
+from pathlib import Path
+
+import datasets
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.config import TokenizerConfig
+from mt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.errors import InputError
+
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
+
+
+def sentences(count: int, seed: int = 1) -> list[str]:
+    """Invented words, some of them common."""
+    draw = random.Random(seed)
+    words = ["".join(draw.choices(SYLLABLES, k=draw.randint(1, 4))) for _ in range(400)]
+    return [" ".join(draw.choices(words, k=draw.randint(3, 12))).capitalize() + "." for _ in range(count)]
+
+
+def trained(kind: str = "bpe", normalization: str = "nmt_nfkc", size: int = 600) -> Tokenizer:
+    config = TokenizerConfig(kind=kind, normalization=normalization, vocabulary_size=size)
+    return Tokenizer.train(sentences(1500), ("xx",), config, seed=1)
+
+
+BPE = trained()
+UNIGRAM = trained("unigram", size=900)
+EXACT = {kind: trained(kind, "identity") for kind in ("bpe", "unigram", "char")}
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\u2581"))
+"""SentencePiece itself writes a space as U+2581."""
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+@given(text=ANY_TEXT)
+def test_any_text_survives(kind: str, text: str) -> None:
+    pieces = EXACT[kind].encode([text])[0]
+    assert not {PAD, UNK, BOS, EOS} & set(pieces)
+    assert EXACT[kind].decode([pieces]) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\0b",
+        "👩‍👩‍👧 🇫🇷",
+        "a\u2028b",
+        "\x01\x1b[0m\x7f",
+        "<s> </s> <unk> <0x0A>",
+        "a\nb\rc",
+        "  a  b  ",
+        "",
+        "龘",
+    ],
+)
+@pytest.mark.parametrize("tokenizer", EXACT.values(), ids=EXACT)
+def test_odd_text_survives(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.decode(tokenizer.encode([text])) == [text]
+
+
+@given(text=ANY_TEXT)
+def test_normalised_text_survives_from_then_on(text: str) -> None:
+    once = BPE.decode(BPE.encode([text]))
+    assert BPE.decode(BPE.encode(once)) == once
+
+
+def test_normalisation_is_compatibility_composition() -> None:
+    assert BPE.decode(BPE.encode(["ﬁne  ①\u00a0e\u0301"])) == ["fine 1 é"]
+
+
+def test_special_pieces_have_no_text() -> None:
+    pieces = BPE.encode(["Bala."])[0]
+    assert BPE.decode([[BOS, *pieces, EOS, PAD, PAD]]) == ["Bala."]
+    assert BPE.decode([[], [PAD]]) == ["", ""]
+    assert all(
+        isinstance(text, str) for text in BPE.decode([[number] for number in range(BPE.vocabulary_size)])
+    )
+
+
+def test_training_is_deterministic() -> None:
+    assert trained().model == BPE.model
+    assert trained("unigram", size=900).model == UNIGRAM.model
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_the_largest_vocabulary_is_named_and_works(kind: str) -> None:
+    text = sentences(50)
+    with pytest.raises(
+        InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ pieces"
+    ) as refused:
+        Tokenizer.train(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000), seed=1)
+    largest = int(re.findall(r"\d+", str(refused.value))[-1])
+    config = TokenizerConfig(kind=kind, vocabulary_size=largest)
+    assert Tokenizer.train(text, ("xx",), config, seed=1).vocabulary_size == largest
+
+
+def test_the_smallest_vocabulary_is_named_and_works() -> None:
+    text = ["".join(chr(0x4E00 + number) for number in range(500))]
+    with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=\d+ or more") as refused:
+        Tokenizer.train(text, ("xx",), TokenizerConfig(vocabulary_size=300), seed=1)
+    smallest = int(re.findall(r"(\d+) or more", str(refused.value))[0])
+    config = TokenizerConfig(vocabulary_size=smallest)
+    assert Tokenizer.train(text, ("xx",), config, seed=1).vocabulary_size == smallest
+
+
+def test_for_characters_the_size_is_an_upper_bound() -> None:
+    assert trained("char", size=5000).vocabulary_size < 400
+
+
+def test_no_text_at_all_is_refused() -> None:
+    with pytest.raises(InputError):
+        Tokenizer.train([], ("xx",), TokenizerConfig(), seed=1)
+
+
+def test_long_sentences_are_learned_from() -> None:
+    long = " ".join(sentences(3000))
+    assert (
+        Tokenizer.train([long], ("xx",), TokenizerConfig(vocabulary_size=600), seed=1).vocabulary_size == 600
+    )
+
+
+def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
+    common = "".join(chr(0x4E00 + number) for number in range(50))
+    text = [common] * 1000 + ["\u9f98"]
+    config = TokenizerConfig(vocabulary_size=320)
+
+    def pieces_of_the_rare_one(language: str) -> int:
+        tokenizer = Tokenizer.train(text, ("en", language), config, seed=1)
+        assert tokenizer.decode(tokenizer.encode(["\u9f98"])) == ["\u9f98"]
+        return sum(name.startswith("<0x") for name in tokenizer.pieces(tokenizer.encode(["\u9f98"])[0]))
+
+    assert pieces_of_the_rare_one("xx") == 0
+    assert pieces_of_the_rare_one("zh-TW") == 3
+
+
+@pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+def test_samples_are_keyed(tokenizer: Tokenizer) -> None:
+    text = " ".join(sentences(3, seed=1))
+    draws = [tokenizer.sample(text, 0.9, key) for key in range(30)]
+    again = [tokenizer.sample(text, 0.9, key) for key in reversed(range(30))]
+    assert draws == again[::-1]
+    assert len({tuple(draw) for draw in draws}) > 5
+    assert set(tokenizer.decode(draws)) == {text}
+    # SentencePiece takes 2**32 - 1 for "no seed".
+    assert len({tuple(tokenizer.sample(text, 0.9, 2**63 - 1)) for _ in range(30)}) == 1
+
+
+@pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+def test_more_sampling_cuts_finer(tokenizer: Tokenizer) -> None:
+    text = " ".join(sentences(5, seed=3))
+    lengths = [
+        sum(len(tokenizer.sample(text, alpha, key)) for key in range(20)) / 20
+        for alpha in (0.0, 0.1, 0.4, 0.8)
+    ]
+    assert lengths == sorted(lengths)
+    assert lengths[-1] > 1.02 * lengths[0]
+
+
+def test_bpe_without_dropout_is_the_usual_way() -> None:
+    assert [BPE.sample(text, 0.0, 1) for text in sentences(20)] == BPE.encode(sentences(20))
+
+
+def test_a_model_is_saved_as_it_is(tmp_path: Path) -> None:
+    BPE.save(tmp_path / "tokenizer.model")
+    assert Tokenizer.load(tmp_path / "tokenizer.model").model == BPE.model
+
+
+@pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000], None])
+def test_a_damaged_model_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "tokenizer.model"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match="tokenizer.model"):
+        Tokenizer.load(path)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
+    source, target = sentences(1500, seed=4), [text.upper() for text in sentences(1500, seed=5)]
+    pairs = datasets.Dataset.from_dict({"source": source, "target": target})
+    config = TokenizerConfig(vocabulary_size=500, joint=joint)
+    tokenizers = TokenizerPair.train(pairs, "xx", "yy", config, seed=1)
+    assert tokenizers.joint == joint
+    tokenizers.save(tmp_path)
+    names = {"tokenizer.model"} if joint else {"source.model", "target.model"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    loaded = TokenizerPair.load(tmp_path)
+    assert loaded.joint == joint
+    assert (loaded.source.model, loaded.target.model) == (tokenizers.source.model, tokenizers.target.model)
+    # A tokenizer of one side knows the pieces of that side alone.
+    lengths = [len(tokenizers.source.encode([text[1]])[0]) for text in (source, target)]
+    assert (lengths[1] > 2 * lengths[0]) == (not joint)
+
+
+def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"tokenizer\.model: no such file"):
+        TokenizerPair.load(tmp_path)

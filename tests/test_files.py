@@ -1,0 +1,116 @@
+"""Lines end at the line feed alone, and nothing half-written stands under its final name."""
+
+import gzip
+import lzma
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.errors import InputError
+from mt.files import new_folder, read_lines, write_atomically
+
+
+def compressed(content: bytes, suffix: str) -> bytes:
+    match suffix:
+        case ".gz":
+            return gzip.compress(content)
+        case ".xz":
+            return lzma.compress(content)
+        case ".zst":
+            return pyarrow.compress(content, codec="zstd", asbytes=True)
+        case _:
+            return content
+
+
+@given(lines=st.lists(st.binary().filter(lambda line: b"\n" not in line)), ended=st.booleans())
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_only_line_feeds_end_lines(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, lines: list[bytes], ended: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"lines{suffix}"
+    # Without a last line feed an empty last line cannot be told from none.
+    ended = ended or not lines or not lines[-1]
+    content = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    path.write_bytes(compressed(content, suffix))
+    assert list(read_lines(path)) == lines
+
+
+def test_every_other_line_break_is_part_of_the_line(tmp_path: Path) -> None:
+    text = "a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h\x00i"
+    (tmp_path / "text").write_text(f"{text}\n{text}", encoding="utf-8", newline="")
+    assert list(read_lines(tmp_path / "text")) == [text.encode()] * 2
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_a_cut_short_file_is_named(tmp_path: Path, suffix: str, kept: float) -> None:
+    content = compressed(b"".join(b"line %d\n" % number for number in range(5000)), suffix)
+    path = tmp_path / f"cut{suffix}"
+    path.write_bytes(content[: int(len(content) * kept)])
+    with pytest.raises(InputError, match=f"cut{suffix}"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_file_that_is_not_compressed_is_named(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"plain{suffix}"
+    path.write_bytes(b"just some text\n" * 100)
+    with pytest.raises(InputError, match=f"plain{suffix}"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_missing_files_and_folders_are_named(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(InputError, match=f"gone{suffix}: no such file"):
+        list(read_lines(tmp_path / f"gone{suffix}"))
+    (tmp_path / f"folder{suffix}").mkdir()
+    with pytest.raises(InputError, match=f"folder{suffix}"):
+        list(read_lines(tmp_path / f"folder{suffix}"))
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(path, "half \ud800")
+    assert path.read_text() == "old"
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    with pytest.raises(ZeroDivisionError), new_folder(path) as partial:
+        (partial / "file").write_text("half")
+        raise ZeroDivisionError
+    assert (path / "file").read_text() == "old"
+    with new_folder(path) as partial:
+        (partial / "sub").mkdir()
+        (partial / "sub" / "file").write_text("new")
+    assert [str(found.relative_to(path)) for found in sorted(path.rglob("*"))] == ["sub", "sub/file"]
+    assert os.listdir(path.parent) == ["folder"]
+
+
+def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from mt.files import new_folder\n"
+        "with new_folder(Path(sys.argv[1])) as partial:\n"
+        "    (partial / 'file').write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "folder"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], cwd=Path(__file__).parents[1])
+    assert done.returncode == -signal.SIGKILL
+    assert not path.exists()
