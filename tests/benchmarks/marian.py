@@ -11,32 +11,25 @@ from mt.model.embedding import sinusoidal_positions
 from mt.translation.search import NEVER_WRITTEN
 from tests.benchmarks import task
 
-FEED_FORWARD_NAMES = {
+ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+FEED_FORWARD = {
     "feed_forward.inner": "fc1",
     "feed_forward.outer": "fc2",
     "around_feed_forward.norm": "final_layer_norm",
 }
 NAMES = {
-    "encoder": FEED_FORWARD_NAMES
+    "encoder": FEED_FORWARD
+    | {f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in ATTENTION.items()}
+    | {"around_attention.norm": "self_attn_layer_norm"},
+    "decoder": FEED_FORWARD
+    | {f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in ATTENTION.items()}
+    | {f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in ATTENTION.items()}
     | {
-        "self_attention.query": "self_attn.q_proj",
-        "self_attention.key_value": "self_attn",
-        "self_attention.output": "self_attn.out_proj",
-        "around_attention.norm": "self_attn_layer_norm",
-    },
-    "decoder": FEED_FORWARD_NAMES
-    | {
-        "self_attention.query": "self_attn.q_proj",
-        "self_attention.key_value": "self_attn",
-        "self_attention.output": "self_attn.out_proj",
         "around_self_attention.norm": "self_attn_layer_norm",
-        "cross_attention.query": "encoder_attn.q_proj",
-        "cross_attention.key_value": "encoder_attn",
-        "cross_attention.output": "encoder_attn.out_proj",
         "around_cross_attention.norm": "encoder_attn_layer_norm",
     },
 }
-"""Ours → theirs; a module with keys and values in one matrix becomes two there."""
+"""The parts of a layer: ours → theirs."""
 
 
 def new_marian() -> MarianMTModel:
@@ -78,13 +71,8 @@ def copy_into_marian(weights: Mapping[str, Tensor], marian: MarianMTModel) -> No
     for stack in ("encoder", "decoder"):
         copied[f"model.{stack}.embed_positions.weight"] = waves
         for layer in range(task.LAYERS):
-            ours, theirs = f"{stack}.layers.{layer}", f"model.{stack}.layers.{layer}"
-            for our_name, their_name in NAMES[stack].items():
+            for ours, theirs in NAMES[stack].items():
                 for kind in ("weight", "bias"):
-                    tensor = weights[f"{ours}.{our_name}.{kind}"]
-                    if our_name.endswith("key_value"):
-                        prefix = f"{theirs}.{their_name}"
-                        copied[f"{prefix}.k_proj.{kind}"], copied[f"{prefix}.v_proj.{kind}"] = tensor.chunk(2)
-                    else:
-                        copied[f"{theirs}.{their_name}.{kind}"] = tensor
+                    tensor = weights[f"{stack}.layers.{layer}.{ours}.{kind}"]
+                    copied[f"model.{stack}.layers.{layer}.{theirs}.{kind}"] = tensor
     marian.load_state_dict(copied)

@@ -40,7 +40,8 @@ def train_run(folder: Path, corpus: Path | None) -> None:
         "training.optimizer.kind": "muon",
     }
     overrides = [f"{name}={value}" for name, value in settings.items()]
-    subprocess.run([sys.executable, "train.py", *data, *overrides], cwd=PROJECT, check=True)
+    if subprocess.run([sys.executable, "train.py", *data, *overrides], cwd=PROJECT).returncode:
+        sys.exit(f"without a trained run there is nothing to time; if {folder} is from older code, delete it")
 
 
 def write_inputs(folder: Path, batches: int) -> float:

@@ -23,7 +23,7 @@ THREADS = 2
 BATCH_TOKENS = 4096
 SENTENCES = 1000
 """How many are decoded."""
-SENTENCES_A_BATCH = 16
+SENTENCES_A_BATCH = 32
 """In which a peer decodes them, sorted by length."""
 
 
@@ -73,4 +73,3 @@ def flops(source_tokens: int, target_tokens: int) -> float:
     per_source = LAYERS * (4 * square + feed_forward) + LAYERS * 2 * square
     per_target = LAYERS * (6 * square + feed_forward) + WIDTH * VOCABULARY
     return 6.0 * (source_tokens * per_source + target_tokens * per_target)
-

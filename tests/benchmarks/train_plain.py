@@ -35,6 +35,7 @@ class PlainTransformer(nn.Module):
         positions[:, 0::2] = torch.sin(position * frequency)
         positions[:, 1::2] = torch.cos(position * frequency)
         self.register_buffer("positions", positions)
+        self.positions: Tensor
 
     def embed(self, ids: Tensor) -> Tensor:
         """(B, T) → (B, T, D)"""
