@@ -80,14 +80,13 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads = heads
         self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
         self.dropout = Dropout(dropout)
         self.recorder: _Recorder | None = None
-        # Each of the three is a matrix of its own in the paper; initialised so, too.
-        for matrix in (self.query.weight, *self.key_value.weight.chunk(2), self.output.weight):
-            nn.init.xavier_uniform_(matrix)
-        for layer in (self.query, self.key_value, self.output):
+        for layer in (self.query, self.key, self.value, self.output):
+            nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
     def _split_heads(self, x: Tensor) -> Tensor:
@@ -95,8 +94,7 @@ class MultiHeadAttention(nn.Module):
 
     def keys_and_values(self, x: Tensor) -> KeyValue:
         """(B, S, D) → what queries are compared with and what they get; computed once, used by many queries."""
-        key, value = self.key_value(x).chunk(2, dim=-1)
-        return KeyValue(self._split_heads(key), self._split_heads(value))
+        return KeyValue(self._split_heads(self.key(x)), self._split_heads(self.value(x)))
 
     def forward(self, x: Tensor, attended: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """Queries from x (B, T, D) look at S keys, as far as mask (broadcastable to B, H, T, S) allows; (B, T, D).

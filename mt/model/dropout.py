@@ -5,21 +5,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class _MaskedScale(torch.autograd.Function):
-    """x ↦ x · keep · scale; keeps one byte an element for the backward pass."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, keep: Tensor, scale: float) -> Tensor:  # type: ignore[override]
-        ctx.save_for_backward(keep)
-        ctx.scale = scale
-        return (x * keep).mul_(scale)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        (keep,) = ctx.saved_tensors
-        return (gradient * keep).mul_(ctx.scale), None, None
-
-
 class Dropout(nn.Module):
     """Sets elements to zero with a probability and scales the rest, in training only.
 
@@ -41,8 +26,10 @@ class Dropout(nn.Module):
         if x.device.type != "cpu":
             return functional.dropout(x, self.probability)
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.dropped_of_256
-        return _MaskedScale.apply(x, keep, 256 / (256 - self.dropped_of_256))
+        random = words.view(torch.uint8)[: x.numel()].view(x.shape)
+        # Zeros and ones of x's own type, not bool: two such products are faster than one of mixed types.
+        keep = torch.ge(random, self.dropped_of_256, out=torch.empty(x.shape, dtype=x.dtype))
+        return x * keep.mul_(256 / (256 - self.dropped_of_256))
 
     def extra_repr(self) -> str:
         return f"{self.probability}"

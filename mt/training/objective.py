@@ -33,13 +33,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         weight_gradient = torch.zeros_like(weight)
         for first in range(0, rows, chunk):
             x, y = features[first : first + chunk], gold[first : first + chunk, None]
-            z = torch.mm(x, matrix.t(), out=logits[: len(x)]).float()  # (chunk, V)
-            normaliser = z.logsumexp(dim=-1, keepdim=True)
-            total += (normaliser - (1 - smoothing) * z.gather(1, y) - smoothing * z.mean(dim=-1, keepdim=True)).sum()
-            # ∂loss/∂z = softmax(z) - (1 - ε) · onehot(y) - ε/V
-            gradient = z.sub_(normaliser).exp_().sub_(smoothing / vocabulary)
-            gradient.scatter_add_(1, y, gradient.new_full(y.shape, smoothing - 1))
-            gradient = gradient.to(precision)
+            z = torch.mm(x, matrix.t(), out=logits[: len(x)])
+            log_p = z.log_softmax(dim=-1, dtype=torch.float32)  # (chunk, V)
+            total -= (1 - smoothing) * log_p.gather(1, y).sum() + smoothing * log_p.mean(dim=-1).sum()
+            # ∂loss/∂z = p - (1 - ε) · onehot(y) - ε/V
+            gradient = log_p.exp_().sub_(smoothing / vocabulary)
+            gradient = gradient.scatter_add_(1, y, gradient.new_full(y.shape, smoothing - 1)).to(precision)
             torch.mm(gradient, matrix, out=features_gradient[first : first + chunk])
             weight_gradient += gradient.t() @ x
         ctx.save_for_backward(features_gradient, weight_gradient)

@@ -84,7 +84,7 @@ def train(config: TrainConfig) -> None:
         if folder is not None:
             read_config(Path(folder))
     run.mkdir(parents=True, exist_ok=True)
-    with _only_process(run), _log_file(run / LOG), logging_redirect_tqdm([logging.getLogger("mt")]):
+    with _only_process(run), _log_file(run / LOG), logging_redirect_tqdm():
         data = _prepare(config, resuming=checkpoint is not None)
         trainer = Trainer(config, data, device, checkpoint)
         trainer.fit()

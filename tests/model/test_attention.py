@@ -80,8 +80,8 @@ def test_multi_head_attention_equals_pytorchs_with_the_same_weights(training):
     ours = MultiHeadAttention(width=12, heads=3).train(training)
     theirs = torch.nn.MultiheadAttention(12, 3, batch_first=True).train(training)
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key_value.weight]))
-        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key_value.bias]))
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
         theirs.out_proj.load_state_dict(ours.output.state_dict())
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])

@@ -28,8 +28,8 @@ def _batch():
 
 
 def _copy_attention(ours, theirs):
-    theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key_value.weight]))
-    theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key_value.bias]))
+    theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+    theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
     theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
