@@ -20,10 +20,6 @@ from mt.randomness import generator, key
 SIDES = ("source", "target")
 ENCODED = ("source_ids", "target_ids")
 
-STRIP = 2
-"""Target lengths that share a strip: of 1 to 5, this pads least over both sides together (Multi30k with 4,096
-tokens a batch: 3 % of the target, 5 % of the source)."""
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -95,20 +91,15 @@ def plan_epoch(
         source_lengths: (N,) pieces of each row, EOS included.
         target_lengths: (N,) likewise.
         weights: (N,) floats.
-        seed, epoch: key the draw of fractional weights, the order of rows of equal lengths, and that of the
-            batches. batch_tokens: the budget.
+        seed, epoch: key the draws for fractional weights, the order of equal rows, and that of batches.
+        batch_tokens: the budget.
     """
     random = generator(seed, "epoch", epoch)
     times = np.floor(weights).astype(np.int64)
     times += random.random(len(times)) < weights - times
     rows = random.permutation(np.repeat(np.arange(len(times)), times))
 
-    # Strips of similar target length, each sorted by source length, up and down in turn: no batch spans a
-    # jump.
-    source, target = source_lengths[rows].astype(np.int64), target_lengths[rows].astype(np.int64)
-    strip = target // STRIP
-    order = np.lexsort((target, np.where(strip % 2, -source, source), strip))
-    batches = _cut(rows[order], np.maximum(source, target)[order], batch_tokens)
+    batches = _cut(rows, source_lengths[rows], target_lengths[rows], batch_tokens)
     return [batches[number] for number in random.permutation(len(batches))]
 
 
@@ -130,14 +121,12 @@ class TrainingBatches:
             sampling: how much of it (``Tokenizer.sample``); 0 is none.
             seed: keys the plan and the sampling.
             batch_tokens: most source tokens and most target tokens in a batch, padding included; counted
-                before
-                sampling, which lengthens sentences a little.
+                before sampling, which lengthens sentences a little.
         """
         self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
         self._weights = column(pairs, "weight").to_numpy()
-        self._pairs = pairs.with_format("arrow").select_columns(
-            ["id", *ENCODED, *(SIDES if sampling else ())]
-        )
+        read = ["id", *ENCODED, *(SIDES if sampling else ())]
+        self._pairs = pairs.with_format("arrow").select_columns(read)
         self._tokenizers = tokenizers
         self._sampling = sampling
         self._seed = seed
@@ -168,9 +157,8 @@ class TrainingBatches:
         tokenizer = self._tokenizers.source if side == "source" else self._tokenizers.target
         longest = self._lengths[side].max()
         sentences = []
-        for pair, pieces, text in zip(
-            *(table[name].to_pylist() for name in ("id", f"{side}_ids", side)), strict=True
-        ):
+        columns = (table[name].to_pylist() for name in ("id", f"{side}_ids", side))
+        for pair, pieces, text in zip(*columns, strict=True):
             sampled = tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair))
             # A model with learned positions may have none beyond the longest sentence of the corpus.
             sentences.append(sampled if len(sampled) < longest else pieces)
@@ -184,22 +172,26 @@ def evaluation_batches(pairs: datasets.Dataset, batch_tokens: int) -> Iterator[B
     others.
     """
     source, target = (column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES)
-    order = np.lexsort((source, target))[::-1]
     encoded = pairs.with_format("arrow").select_columns(["id", *ENCODED])
-    for rows in _cut(order, np.maximum(source, target)[order], batch_tokens):
+    for rows in reversed(_cut(np.arange(len(pairs)), source, target, batch_tokens)):
         yield _collate_table(encoded[rows])
 
 
-def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Sorted rows as batches, each as large as the budget allows.
+def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Batches of rows of similar lengths, the shortest first, each as large as the budget allows.
 
-    Both sides keep the budget exactly when ``longest``, the longer side of each row, does.
+    Rows of equal lengths keep their order.
     """
+    # The longer side decides how many rows fit, so rows stand by its length; among equals, from those with
+    # the longer source to those with the longer target and back in turn: then the shorter sides agree too.
+    longest = np.maximum(source, target)
+    order = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
+    rows, longest = rows[order], longest[order].astype(np.int64)
     batches = []
     start = 0
     while start < len(rows):
-        window = longest[start : start + max(1, batch_tokens // int(longest[start]))]
-        cost = np.maximum.accumulate(window) * np.arange(1, len(window) + 1)
+        window = longest[start : start + max(1, batch_tokens // longest[start])]
+        cost = window * np.arange(1, len(window) + 1)
         end = start + max(1, int(np.searchsorted(cost, batch_tokens, side="right")))
         batches.append(rows[start:end])
         start = end

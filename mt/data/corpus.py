@@ -77,8 +77,8 @@ class SplitReport:
 class Corpus:
     """What a run learns from and is measured on.
 
-    Columns: ``id`` int64 (the pair's number in its split, in a mixture counted on from corpus to corpus),
-        ``source`` and ``target`` string; in ``train`` also ``weight`` float32.
+    The columns are ``id`` int64 (the pair's number in its split, in a mixture counted on from corpus to
+    corpus), ``source`` and ``target`` string; in ``train`` also ``weight`` float32.
     """
 
     train: datasets.Dataset

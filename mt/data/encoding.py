@@ -36,6 +36,8 @@ def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Datase
 
 
 def _encode(pairs: pyarrow.Table, tokenizers: TokenizerPair) -> pyarrow.Table:
+    # The rows of a selection come one by one, each a chunk of its own, and would be written like that.
+    pairs = pairs.combine_chunks()
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         pieces = pyarrow.array(tokenizer.encode(pairs[side].to_pylist()), pyarrow.list_(pyarrow.int32()))
         pairs = pairs.append_column(f"{side}_ids", pieces)

@@ -18,7 +18,7 @@ from mt.errors import InputError
 from mt.files import write_atomically
 from mt.randomness import key
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
+PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
 SEEDS = 2**32 - 1
 """SentencePiece takes this number itself as "no seed"."""
@@ -46,10 +46,11 @@ class Tokenizer:
             self._processor = processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError:
             raise ValueError("it is damaged or no SentencePiece model") from None
-        # No bytes at all pass for a model.
-        special = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
-        if not model or special != (PAD, UNK, BOS, EOS):
-            raise ValueError("it is no tokenizer of this project: the special pieces are others")
+        if not model:
+            # SentencePiece has no objection.
+            raise ValueError("it is empty")
+        if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != SPECIAL:
+            raise ValueError("its special pieces are not those of this project")
         try:
             processor.nbest_encode("a", nbest_size=1)
             self._unigram = True

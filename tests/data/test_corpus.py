@@ -1,0 +1,367 @@
+"""The same pairs from every format: none torn apart, and none lost without being counted."""
+
+import csv
+import gzip
+import json
+import lzma
+import os
+from pathlib import Path
+
+import datasets
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+from pydantic import TypeAdapter
+
+from mt.config import DataConfig
+from mt.data.corpus import Corpus, SplitReport, load_corpus
+from mt.errors import InputError
+
+PAIRS = [(f"Satz Nummer {number}.", f'Sentence "number" {number}, here.') for number in range(40)]
+
+
+def load(**settings: object) -> Corpus:
+    languages = {"source_language": "de", "target_language": "en"}
+    return load_corpus(TypeAdapter(DataConfig).validate_python(languages | settings))
+
+
+def write(path: Path, lines: list[str] | list[bytes]) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines))
+    return str(path)
+
+
+def write_files(folder: Path, pairs: list[tuple], name: str = "train") -> tuple[str, str]:
+    source, target = ([pair[side] for pair in pairs] for side in (0, 1))
+    return write(folder / f"{name}.de", source), write(folder / f"{name}.en", target)
+
+
+def held_out(folder: Path) -> dict[str, object]:
+    """Two splits, so that nothing is held out of the training pairs."""
+    return {
+        "valid": write_files(folder, [("gültig", "valid")], "valid"),
+        "test": write_files(folder, [("Prüfung", "test")], "test"),
+    }
+
+
+def texts(pairs: datasets.Dataset) -> list[tuple[str, str]]:
+    return list(zip(pairs["source"][:], pairs["target"][:], strict=True))
+
+
+def cell(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+# Formats ----------------------------------------------------------------------------------------------------
+
+
+def test_files(tmp_path: Path) -> None:
+    corpus = load(kind="files", train=write_files(tmp_path, PAIRS), **held_out(tmp_path))
+    assert texts(corpus.train) == PAIRS
+    assert texts(corpus.valid) == [("gültig", "valid")]
+    assert texts(corpus.test) == [("Prüfung", "test")]
+    assert corpus.train["id"][:] == list(range(40))
+    assert corpus.train["weight"][:] == [1.0] * 40
+    assert set(corpus.valid.column_names) == set(corpus.test.column_names) == {"id", "source", "target"}
+    assert [(entry.split, entry.read, entry.kept, entry.dropped) for entry in corpus.report] == [
+        ("train", 40, 40, {}),
+        ("valid", 1, 1, {}),
+        ("test", 1, 1, {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        (".gz", gzip.compress),
+        (".xz", lzma.compress),
+        (".zst", lambda content: pyarrow.compress(content, codec="zstd", asbytes=True)),
+    ],
+)
+def test_compressed_files(tmp_path: Path, suffix: str, compress: object) -> None:
+    names = []
+    for name in write_files(tmp_path, PAIRS):
+        Path(name + suffix).write_bytes(compress(Path(name).read_bytes()))  # type: ignore[operator]
+        names.append(name + suffix)
+    assert texts(load(kind="files", train=names, **held_out(tmp_path)).train) == PAIRS
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "tsv.gz"])
+def test_separated_columns(tmp_path: Path, suffix: str, named: bool) -> None:
+    rows = [[target, "note", source] for source, target in PAIRS]
+    rows = [["english", "note", "german"], *rows] if named else rows
+    lines = ["\t".join(row) if "tsv" in suffix else ",".join(map(cell, row)) for row in rows]
+    path = tmp_path / f"train.{suffix}"
+    write(path, lines)
+    if suffix.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    columns = ("german", "english") if named else (2, 0)
+    corpus = load(kind="table", train=str(path), source_column=columns[0], target_column=columns[1])
+    every_pair = texts(corpus.train) + texts(corpus.valid) + texts(corpus.test)
+    assert sorted(every_pair) == sorted(PAIRS)
+
+
+def test_quotes_in_tsv_are_text(tmp_path: Path) -> None:
+    pairs = [('"offen', 'never closed"'), ('""', '"a" b'), *PAIRS]
+    path = write(tmp_path / "train.tsv", ["\t".join(pair) for pair in pairs])
+    splits = {split: write(tmp_path / f"{split}.tsv", ["a\tb"]) for split in ("valid", "test")}
+    assert texts(load(kind="table", train=path, source_column=0, target_column=1, **splits).train) == pairs
+
+
+def test_values_lose_their_line_breaks(tmp_path: Path) -> None:
+    broken = ("eins\nzwei", "one\r\ntwo\nthree")
+    rows = [{"de": source, "en": target} for source, target in [broken, *PAIRS]]
+    write(tmp_path / "train.jsonl", [json.dumps(row) for row in rows])
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "train.parquet")
+    with (tmp_path / "train.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["de", "en"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    for suffix in ("jsonl", "parquet", "csv"):
+        splits = {split: str(tmp_path / f"train.{suffix}") for split in ("train", "valid", "test")}
+        corpus = load(kind="table", source_column="de", target_column="en", **splits)
+        for pairs in (corpus.train, corpus.valid, corpus.test):
+            assert texts(pairs) == [("eins zwei", "one two three"), *PAIRS]
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None:
+    rows = [{"de": source, "en": target} for source, target in PAIRS]
+    for split, part in (("train", rows), ("validation", rows[:3]), ("test", rows[:2])):
+        lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in part]
+        write(tmp_path / f"{split}.jsonl", lines)
+    corpus = load(kind="hub", path=str(tmp_path))
+    assert texts(corpus.train) == PAIRS
+    assert texts(corpus.valid) == PAIRS[:3]
+    assert texts(corpus.test) == PAIRS[:2]
+    # Other columns of the same data set are other pairs, whatever the cache holds.
+    swapped = load(kind="hub", path=str(tmp_path), source_column="en", target_column="de")
+    assert texts(swapped.train) == [(target, source) for source, target in PAIRS]
+    with pytest.raises(InputError, match="no column 'fr' among de, en"):
+        load(kind="hub", path=str(tmp_path), target_language="fr")
+    with pytest.raises(InputError, match=r"data\.valid_split=dev: .* has train, validation, test only"):
+        load(kind="hub", path=str(tmp_path), valid_split="dev")
+
+
+# Odd text ---------------------------------------------------------------------------------------------------
+
+SIDE = st.one_of(
+    st.sampled_from([b"", b"  ", b"\xff\xfe", b"half \xc3", "\u2028\x00\x85".encode(), b"a\rb", b"\t", b'"']),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r")).map(str.encode),
+)
+
+
+@given(lines=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=30), crlf=st.booleans(), bom=st.booleans())
+def test_ids_tell_the_line_of_every_pair(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[bytes, bytes]], crlf: bool, bom: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("lines")
+    lines = [(b"gut", b"good"), *lines]
+    for side, language in enumerate(("de", "en")):
+        end = b"\r\n" if crlf else b"\n"
+        content = b"".join(line[side] + end for line in lines)
+        (folder / f"train.{language}").write_bytes((b"\xef\xbb\xbf" if bom else b"") + content)
+    train = (str(folder / "train.de"), str(folder / "train.en"))
+    corpus = load(kind="files", train=train, valid=train, test=train)
+
+    def shown(side: bytes) -> str:
+        return side.decode("utf-8", "replace").replace("\r", " ")
+
+    def usable(side: bytes) -> bool:
+        try:
+            return bool(side.decode().strip())
+        except UnicodeDecodeError:
+            return False
+
+    kept = {pair["id"]: (pair["source"], pair["target"]) for pair in corpus.train}
+    for number, (source, target) in enumerate(lines):
+        assert (number in kept) == (usable(source) and usable(target))
+        if number in kept:
+            assert kept[number] == (shown(source), shown(target))
+    report = corpus.report[0]
+    assert report.read == len(lines) == report.kept + sum(report.dropped.values())
+    assert report.kept == len(kept)
+    # Evaluation keeps every line.
+    assert corpus.test["id"][:] == list(range(len(lines)))
+    whole = [(source, target) for source, target in texts(corpus.test)]
+    decodable = [
+        (shown(source), shown(target))
+        if b"\xff" not in source + target and b"\xc3" not in source + target
+        else None
+        for source, target in lines
+    ]
+    assert all(expected in (None, found) for found, expected in zip(whole, decodable, strict=True))
+
+
+def test_faults_are_counted_by_reason(tmp_path: Path) -> None:
+    lines = [(b"", b"a"), (b"a", b" \t"), (b"\xff", b"a"), (b"a", b"\xc3("), (b"\xff", b""), (b"a", b"a")]
+    files = write_files(tmp_path, lines)
+    corpus = load(kind="files", train=files, valid=files, test=files)
+    assert corpus.report[0].dropped == {"empty": 2, "not UTF-8": 3}
+    assert str(corpus.report[0]).endswith("6 pairs read, 1 kept, 2 empty, 3 not UTF-8")
+    assert texts(corpus.valid)[2:4] == [("\ufffd", "a"), ("a", "\ufffd(")]
+
+
+def test_json_that_is_no_text_in_utf_8(tmp_path: Path) -> None:
+    rows = [b'{"de": "\\ud800", "en": "a"}', b'{"de": "\xff", "en": "a"}', b'{"de": null, "en": "a"}', b""]
+    path = write(tmp_path / "a.jsonl", [*rows, b'{"de": "a", "en": "\\ud83d\\ude00"}'])
+    corpus = load(kind="table", train=path, valid=path, test=path, source_column="de", target_column="en")
+    assert texts(corpus.train) == [("a", "\U0001f600")]
+    assert corpus.report[0].dropped == {"not UTF-8": 2, "empty": 2}
+
+
+# Held-out pairs, mixtures, the cache ------------------------------------------------------------------------
+
+
+def test_missing_splits_are_held_out(tmp_path: Path) -> None:
+    # Every second sentence has two translations.
+    pairs = [
+        (f"Satz {number // 2 if number % 4 > 1 else number}", f"sentence {number}") for number in range(400)
+    ]
+    corpus = load(kind="files", train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=20)
+    assert [len(corpus.valid), len(corpus.test)] in ([30, 20], [31, 20], [30, 21], [31, 21])
+    parts = [texts(part) for part in (corpus.train, corpus.valid, corpus.test)]
+    assert sorted(sum(parts, [])) == sorted(pairs)
+    for side in (0, 1):
+        sentences = [{pair[side] for pair in part} for part in parts]
+        assert not sentences[0] & sentences[1] | sentences[0] & sentences[2] | sentences[1] & sentences[2]
+    for part in (corpus.train, corpus.valid, corpus.test):
+        assert [pairs[number] for number in part["id"]] == texts(part)
+    report = corpus.report[0]
+    assert report.dropped == {"held out for valid": len(corpus.valid), "held out for test": len(corpus.test)}
+    assert report.read == report.kept + sum(report.dropped.values()) == 400
+
+    shuffled = load(
+        kind="files", train=write_files(tmp_path / "b", pairs[::-1]), valid_pairs=30, test_pairs=20
+    )
+    assert sorted(texts(shuffled.test)) == sorted(texts(corpus.test))
+
+
+def test_one_missing_split_is_held_out(tmp_path: Path) -> None:
+    splits = held_out(tmp_path) | {"test": None}
+    corpus = load(kind="files", train=write_files(tmp_path, PAIRS), **splits)
+    assert texts(corpus.valid) == [("gültig", "valid")]
+    assert len(corpus.test) == 4
+    assert sorted(texts(corpus.train) + texts(corpus.test)) == sorted(PAIRS)
+
+
+def test_mixtures(tmp_path: Path) -> None:
+    more = [(f"mehr {number}", f"more {number}") for number in range(10)]
+    first = {"kind": "files", "train": write_files(tmp_path, [*PAIRS, ("", "")]), **held_out(tmp_path)}
+    rows = [json.dumps({"de": source, "en": target}) for source, target in more]
+    second = {
+        "kind": "table",
+        "train": write(tmp_path / "more.jsonl", rows),
+        "source_column": "de",
+        "target_column": "en",
+        "weight": 2.5,
+    }
+    corpus = load(kind="mixture", corpora=[first, second])
+    assert texts(corpus.train) == PAIRS + more
+    assert corpus.train["id"][:] == [*range(40), *range(41, 51)]
+    assert corpus.train["weight"][:] == [1.0] * 40 + [2.5] * 10
+    assert texts(corpus.test) == [("Prüfung", "test")]
+    assert [(entry.split, entry.read, entry.kept) for entry in corpus.report] == [
+        ("train", 41, 40),
+        ("train", 10, 10),
+        ("valid", 1, 1),
+        ("test", 1, 1),
+    ]
+    again = load(kind="mixture", corpora=[first, second])
+    assert again.train._fingerprint == corpus.train._fingerprint
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    files = write_files(tmp_path, PAIRS)
+    splits = held_out(tmp_path)
+    before = load(kind="files", train=files, **splits).train
+    same = load(kind="files", train=files, **splits).train
+    assert same.cache_files == before.cache_files
+    assert same._fingerprint == before._fingerprint
+    status = os.stat(files[0])
+    write_files(tmp_path, [("Katz Nummer 0.", "Cat number 0."), *PAIRS[1:]])
+    os.utime(files[0], ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000_000))
+    assert texts(load(kind="files", train=files, **splits).train)[0] == ("Katz Nummer 0.", "Cat number 0.")
+
+
+# Refusals ---------------------------------------------------------------------------------------------------
+
+
+def test_different_lengths_name_both_counts(tmp_path: Path) -> None:
+    for source, target in ((7, 5), (5, 7)):
+        files = write(tmp_path / "a.de", ["a"] * source), write(tmp_path / "a.en", ["a"] * target)
+        with pytest.raises(InputError, match=f"a.de has {source} lines but .*a.en has {target}"):
+            load(kind="files", train=files)
+
+
+def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="gone.de: No such file"):
+        load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
+    with pytest.raises(InputError, match="not one pair"):
+        load(kind="files", train=write_files(tmp_path, []))
+    with pytest.raises(InputError, match="none can be used: 3 empty"):
+        load(kind="files", train=write_files(tmp_path, [("", "a")] * 3))
+    with pytest.raises(InputError, match=r"data\.valid"):
+        load(kind="files", train=write_files(tmp_path, [("a", "b")] * 3))
+    cut = tmp_path / "cut.de.gz"
+    cut.write_bytes(gzip.compress(b"line\n" * 1000)[:-10])
+    with pytest.raises(InputError, match="cut.de.gz"):
+        load(kind="files", train=(str(cut), write(tmp_path / "b.en", ["line"] * 1000)))
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "columns", "message"),
+    [
+        ("a.tsv", ["a\tb", "c"], (0, 1), "a.tsv: line 2 has 1 columns"),
+        ("a.tsv", ["german\tenglish", "a\tb"], ("germn", "english"), "did you mean german"),
+        ("a.csv", ["a,b", "c,d, e"], (0, 1), "a.csv: line 2 has 3 columns but the first has 2"),
+        ("a.csv", ['"a,b'], (0, 1), "a.csv: line 1 is no CSV"),
+        ("a.jsonl", ['{"de": "a", "en": "b"}', "{"], ("de", "en"), "a.jsonl: line 2 is no JSON"),
+        ("a.jsonl", ["[1]"], ("de", "en"), "a.jsonl: line 1 is no JSON object"),
+        ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
+        (
+            "a.jsonl",
+            ['{"de": "a", "eng": "b"}'],
+            ("de", "en"),
+            "no column 'en' among de, eng; did you mean eng",
+        ),
+        ("a.parquet", ["text"], ("de", "en"), "a.parquet: cannot be read"),
+        ("a.xlsx", ["text"], ("de", "en"), "the name of a table ends in .tsv, .csv, .jsonl, .parquet"),
+        ("a.tsv", [], ("de", "en"), "a.tsv"),
+    ],
+)
+def test_broken_tables(
+    tmp_path: Path, name: str, lines: list[str], columns: tuple[str | int, str | int], message: str
+) -> None:
+    path = write(tmp_path / name, lines)
+    with pytest.raises(InputError, match=message):
+        load(kind="table", train=path, source_column=columns[0], target_column=columns[1])
+
+
+def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"de": ["a"], "en": [1]}), path)
+    with pytest.raises(InputError, match="en: the values are int64, not text"):
+        load(kind="table", train=str(path), source_column="de", target_column="en")
+    with pytest.raises(InputError, match="no column 'fr' among de, en"):
+        load(kind="table", train=str(path), source_column="de", target_column="fr")
+
+
+def test_an_unreachable_data_set_names_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"
+    ):
+        load(kind="hub", path=str(tmp_path / "nothing"))
+
+
+def test_recipes_know_their_languages() -> None:
+    with pytest.raises(InputError, match="data=tatoeba_en_fr has en and fr, not de"):
+        load(kind="recipe", recipe="tatoeba_en_fr")
+
+
+def test_a_report_is_readable() -> None:
+    report = SplitReport("train", "a.de + a.en", 12345, 12340, {"empty": 5})
+    assert str(report) == "train: a.de + a.en: 12,345 pairs read, 12,340 kept, 5 empty"

