@@ -5,7 +5,7 @@ from mt.config import TrainConfig
 
 
 def run(config: TrainConfig) -> None:
-    from mt.training.trainer import train  # PyTorch takes seconds to import: wrong configs are told before
+    from mt.training.command import train  # PyTorch takes seconds to import: wrong configs are told before
 
     train(config)
 

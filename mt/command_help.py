@@ -25,9 +25,7 @@ def help_text(config_name: str) -> str:
         for number, option in enumerate(group_options(group)):
             name = f"{group}=" if number == 0 else ""
             star = "*" if option == default else " "
-            lines.append(
-                f"  {name:<11} {star} {option:<18} {_head(CONF / group / f'{option}.yaml').splitlines()[0]}"
-            )
+            lines.append(f"  {name:<11} {star} {option:<18} {_head(CONF / group / f'{option}.yaml').splitlines()[0]}")
     lines += ["", "Keys (KEY=VALUE; a key without a default shows …):"]
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         composed = hydra.compose(config_name)

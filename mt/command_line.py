@@ -42,9 +42,7 @@ def main(
     sys.exit(_exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv)))
 
 
-def _run(
-    config_name: str, schema: type[Config], command: Callable[[Config], None], arguments: Sequence[str]
-) -> None:
+def _run(config_name: str, schema: type[Config], command: Callable[[Config], None], arguments: Sequence[str]) -> None:
     flags = {FLAGS[word] for word in arguments if word in FLAGS}
     if "help" in flags:
         print(help_text(config_name), end="", flush=True)
@@ -72,9 +70,7 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
             case TrainConfig(folder=folder):
                 place, key, hint = os.path.abspath(folder), "name", "'name=run-${seed}'"
             case TranslateConfig(output=None):
-                raise InputError(
-                    "several jobs need an output each, such as 'output=beam${decoding.beam_size}.txt'"
-                )
+                raise InputError("several jobs need an output each, such as 'output=beam${decoding.beam_size}.txt'")
             case TranslateConfig(input=None):
                 raise InputError("several jobs cannot share standard input: give input=FILE")
             case TranslateConfig(output=str(output)):

@@ -73,9 +73,7 @@ def example(file: Path) -> str | None:
     return found.group(1) if found else None
 
 
-def compose_jobs(
-    config_name: str, schema: type[Config], words: Sequence[str], multirun: bool
-) -> list[Job[Config]]:
+def compose_jobs(config_name: str, schema: type[Config], words: Sequence[str], multirun: bool) -> list[Job[Config]]:
     """Composes and checks every job of a command line.
 
     Args:
@@ -138,9 +136,7 @@ class _Composer(Generic[Config]):
             )
             return None
 
-    def expand(
-        self, overrides: list[Override], multirun: bool
-    ) -> Iterator[tuple[list[Override], tuple[str, ...]]]:
+    def expand(self, overrides: list[Override], multirun: bool) -> Iterator[tuple[list[Override], tuple[str, ...]]]:
         """Each combination of swept values, with the settings that set it apart."""
         choices: list[list[Override]] = []
         swept: list[bool] = []
@@ -198,19 +194,13 @@ class _Composer(Generic[Config]):
         # A kind that was only guessed at cannot judge the other keys of its section.
         guessed = {mistake.key for mistake in self.mistakes if mistake.key in self.options}
         judged = [mistake for mistake in found if mistake.key.partition(".")[0] not in guessed]
-        self.mistakes += [
-            mistake for mistake in judged if mistake.kind != "missing" or mistake.key not in self.unread
-        ]
+        self.mistakes += [mistake for mistake in judged if mistake.kind != "missing" or mistake.key not in self.unread]
         self._find_hidden(config, used, judged, words)
         return None
 
-    def _find_hidden(
-        self, config: DictConfig, settings: list[Setting], found: list[Mistake], words: Words
-    ) -> None:
+    def _find_hidden(self, config: DictConfig, settings: list[Setting], found: list[Mistake], words: Words) -> None:
         """Hidden contradictions: the schema weighs keys together only once each is right by itself."""
-        wrong = [
-            setting for setting in settings if any(_is_blamed(setting.key, mistake) for mistake in found)
-        ]
+        wrong = [setting for setting in settings if any(_is_blamed(setting.key, mistake) for mistake in found)]
         kept = [setting for setting in settings if setting not in wrong]
         for section in {mistake.key.partition(".")[0] for mistake in found if mistake.kind == "missing"}:
             example_words = shlex.split(words.examples.get(section, ""))
@@ -223,9 +213,7 @@ class _Composer(Generic[Config]):
         except ValidationError as error:
             # What speaks of a value that was left out may not be true of what the user meant.
             left_out = {setting.key.rpartition(".")[2] for setting in wrong}
-            left_out |= {
-                mistake.key.rpartition(".")[2] for mistake in found if mistake.kind != "contradiction"
-            }
+            left_out |= {mistake.key.rpartition(".")[2] for mistake in found if mistake.kind != "contradiction"}
             hidden = [
                 mistake
                 for mistake in find_mistakes(error, values, words)
@@ -246,9 +234,7 @@ class _Composer(Generic[Config]):
             key, value = override.key_or_group, override.value()
             typed = value if isinstance(value, str) else (override.input_line or "").partition("=")[2].strip()
             if override.is_delete():
-                self._wrong(
-                    f"{override.input_line}: no key can be taken away; give it another value: {key}=…"
-                )
+                self._wrong(f"{override.input_line}: no key can be taken away; give it another value: {key}=…")
             elif override.package is not None or key.startswith("hydra.") or key == "hydra":
                 self.mistakes.append(
                     unknown_key(f"{key}@{override.package}" if override.package else key, value, words)
@@ -296,14 +282,8 @@ class _Composer(Generic[Config]):
             return self._apply(config, kept)
 
     def _examples(self, chosen: dict[str, str | None]) -> dict[str, str]:
-        files = {
-            group: CONF / group / f"{option}.yaml"
-            for group, option in chosen.items()
-            if group in self.options
-        }
-        files |= {
-            name: CONF / f"{self.config_name}.yaml" for name in self.schema.model_fields if name not in files
-        }
+        files = {group: CONF / group / f"{option}.yaml" for group, option in chosen.items() if group in self.options}
+        files |= {name: CONF / f"{self.config_name}.yaml" for name in self.schema.model_fields if name not in files}
         return {name: line for name, file in files.items() if file.exists() and (line := example(file))}
 
     def _wrong(self, line: str) -> None:
@@ -323,9 +303,7 @@ def _is_blamed(key: str, mistake: Mistake) -> bool:
 
 def _resolve(config: DictConfig, key: str) -> Any:
     value = config[key]
-    return (
-        _without_missing(OmegaConf.to_container(value, resolve=True)) if OmegaConf.is_config(value) else value
-    )
+    return _without_missing(OmegaConf.to_container(value, resolve=True)) if OmegaConf.is_config(value) else value
 
 
 def _without_missing(value: Any) -> Any:

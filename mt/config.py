@@ -34,9 +34,7 @@ Probability = Annotated[float, Number, Field(ge=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 LanguageCode = Annotated[
     str,
-    Field(
-        pattern=r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$", description="a language code such as en or zh_CN"
-    ),
+    Field(pattern=r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$", description="a language code such as en or zh_CN"),
 ]
 RunName = Annotated[
     str,
@@ -142,9 +140,7 @@ class RecipeConfig(CorpusConfig):
     recipe: Literal["tatoeba_en_fr"]
 
 
-SingleCorpusConfig = Annotated[
-    FilesConfig | TableConfig | HubConfig | RecipeConfig, Field(discriminator="kind")
-]
+SingleCorpusConfig = Annotated[FilesConfig | TableConfig | HubConfig | RecipeConfig, Field(discriminator="kind")]
 
 
 class MixtureConfig(CorpusConfig):

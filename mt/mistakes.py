@@ -104,9 +104,7 @@ def find_mistakes(error: ValidationError, values: Mapping[str, object], words: W
     for key, errors in found.items():
         first = errors[0]
         if first["type"] == "extra_forbidden":
-            mistakes += [
-                _unknown_key(full, value, values, words) for full, value in _leaves(key, first["input"])
-            ]
+            mistakes += [_unknown_key(full, value, values, words) for full, value in _leaves(key, first["input"])]
         elif first["type"] == "missing":
             mistakes.append(Mistake(key, f"{key}: is needed", "missing"))
         elif first["type"] == "value_error" and _locate(words.schema, first["loc"])[1]:
@@ -152,20 +150,14 @@ def _unknown_key(key: str, value: object, values: Mapping[str, object], words: W
     section, _, name = key.rpartition(".")
     everywhere = [full for full, _ in schema_keys(words.schema)]
     if key in everywhere:
-        kinds = [
-            _kind_name(kind) for kind in _sections_at(words.schema, section) if name in kind.model_fields
-        ]
+        kinds = [_kind_name(kind) for kind in _sections_at(words.schema, section) if name in kind.model_fields]
         return Mistake(key, f"{typed}: only {section} of kind {' or '.join(kinds)} has this key")
     if "[" in section:
         everywhere = [
-            f"{section}.{field}"
-            for kind in _sections_at(words.schema, section)
-            for field in kind.model_fields
+            f"{section}.{field}" for kind in _sections_at(words.schema, section) for field in kind.model_fields
         ]
     near = nearest_key(key, everywhere if section else [*everywhere, *words.groups])
-    return Mistake(
-        key, f"{typed}: there is no such key; " + (f"nearest: {near}" if near else "--help lists all keys")
-    )
+    return Mistake(key, f"{typed}: there is no such key; " + (f"nearest: {near}" if near else "--help lists all keys"))
 
 
 def _wrong_kind(key: str, details: ErrorDetails, words: Words) -> Mistake:
@@ -252,9 +244,7 @@ def _kind_name(section: type[Section]) -> str:
         (
             get_args(field.annotation)[0]
             for field in section.model_fields.values()
-            if get_origin(field.annotation) is Literal
-            and field.is_required()
-            and len(get_args(field.annotation)) == 1
+            if get_origin(field.annotation) is Literal and field.is_required() and len(get_args(field.annotation)) == 1
         ),
         "",
     )
@@ -270,9 +260,7 @@ def _plain_types(annotation: object) -> set[object]:
     if _is_list(annotation):
         return {tuple}
     arguments = [argument for argument in get_args(annotation) if not isinstance(argument, FieldInfo)]
-    return (
-        {found for argument in arguments for found in _plain_types(argument)} if arguments else {annotation}
-    )
+    return {found for argument in arguments for found in _plain_types(argument)} if arguments else {annotation}
 
 
 def _leaves(key: str, value: object) -> Iterator[tuple[str, object]]:

@@ -61,7 +61,9 @@ def read_config(folder: Path) -> TrainConfig:
     try:
         return TrainConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; a run or model folder holds {CONFIG}, a tokenizer and {WEIGHTS}") from None
+        raise InputError(
+            f"{path}: no such file; a run or model folder holds {CONFIG}, a tokenizer and {WEIGHTS}"
+        ) from None
     except pydantic.ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise InputError(f"{path}: not a config of this version: {mistakes}") from None

@@ -12,7 +12,24 @@ from sacrebleu.metrics.ter import TER
 
 logger = logging.getLogger(__name__)
 
-NO_SPACES = {"zh", "cmn", "yue", "lzh", "wuu", "ja", "jpn", "ko", "kor", "th", "tha", "km", "lo", "my", "bo", "dz"}
+NO_SPACES = {
+    "zh",
+    "cmn",
+    "yue",
+    "lzh",
+    "wuu",
+    "ja",
+    "jpn",
+    "ko",
+    "kor",
+    "th",
+    "tha",
+    "km",
+    "lo",
+    "my",
+    "bo",
+    "dz",
+}
 """Languages that sacreBLEU's default tokenizer, 13a, would take for one long word a sentence."""
 
 

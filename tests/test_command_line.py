@@ -125,9 +125,7 @@ def test_logs_go_to_standard_error(tmp_path: Path) -> None:
 
 def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     script = write_command("[print('line', flush=True) for _ in range(10**6)]", tmp_path)
-    process = subprocess.Popen(
-        [sys.executable, script, "run=x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = subprocess.Popen([sys.executable, script, "run=x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     assert process.stdout.readline() == b"line\n"
     process.stdout.close()
@@ -147,13 +145,9 @@ def run_jobs(command: str, *words: str) -> list[TrainConfig | TranslateConfig]:
 
 
 def test_a_sweep_runs_its_jobs_in_order() -> None:
-    assert [
-        config.seed for config in run_jobs("train", "-m", "seed=3,1") if isinstance(config, TrainConfig)
-    ] == [3, 1]
+    assert [config.seed for config in run_jobs("train", "-m", "seed=3,1") if isinstance(config, TrainConfig)] == [3, 1]
     words = ["-m", "run=x", "input=i", "output=o${decoding.beam_size}", "decoding.beam_size=1,5"]
-    outputs = [
-        config.output for config in run_jobs("translate", *words) if isinstance(config, TranslateConfig)
-    ]
+    outputs = [config.output for config in run_jobs("translate", *words) if isinstance(config, TranslateConfig)]
     assert outputs == ["o1", "o5"]
 
 

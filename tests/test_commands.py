@@ -46,7 +46,14 @@ def test_training_says_what_it_does_on_stderr_alone(trained):
     folder, done = trained
     said = done.stderr.decode()
     assert done.stdout == b""
-    for expected in ("600 pairs read", "parameters", "validation loss", "hypothesis", "test BLEU", "runs/toy/model.safetensors"):
+    for expected in (
+        "600 pairs read",
+        "parameters",
+        "validation loss",
+        "hypothesis",
+        "test BLEU",
+        "runs/toy/model.safetensors",
+    ):
         assert expected in said
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"runs"}
 
@@ -110,7 +117,9 @@ def test_decoding_sweeps_write_an_output_each(trained):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_the_same_command_goes_on(tmp_path, number):
     toy.write_corpus(tmp_path, "copy", train=600)
-    arguments = _train_arguments("training.max_updates=100000", "training.validate_every=100000", "training.log_every=5")
+    arguments = _train_arguments(
+        "training.max_updates=100000", "training.validate_every=100000", "training.log_every=5"
+    )
     log = tmp_path / "runs/toy/train.log"
 
     def start_and_wait_for(text):
@@ -150,13 +159,23 @@ def _broken_folders(folder):
     yield "weights cut short", lambda run: cut(run / "model.safetensors"), b"model.safetensors: damaged"
     yield "a flipped bit", lambda run: flip(run / "model.safetensors"), b"model.safetensors: damaged"
     yield "no tokenizer", lambda run: (run / "tokenizer.model").unlink(), b"tokenizer.model"
-    yield "garbage tokenizer", lambda run: (run / "tokenizer.model").write_bytes(b"garbage"), b"tokenizer.model"
+    yield (
+        "garbage tokenizer",
+        lambda run: (run / "tokenizer.model").write_bytes(b"garbage"),
+        b"tokenizer.model",
+    )
     yield "no config", lambda run: (run / "config.yaml").unlink(), b"config.yaml: no such file"
     yield "garbage config", lambda run: (run / "config.yaml").write_bytes(b"\xff: ["), b"config.yaml"
-    yield "tagged config", lambda run: (run / "config.yaml").write_text("!!python/object/apply:os.system [exit 1]"), b"config.yaml"
+    yield (
+        "tagged config",
+        lambda run: (run / "config.yaml").write_text("!!python/object/apply:os.system [exit 1]"),
+        b"config.yaml",
+    )
     yield (
         "other sizes",
-        lambda run: (run / "config.yaml").write_text((run / "config.yaml").read_text().replace("width: 32", "width: 64")),
+        lambda run: (run / "config.yaml").write_text(
+            (run / "config.yaml").read_text().replace("width: 32", "width: 64")
+        ),
         b"model.safetensors: does not fit",
     )
 

@@ -113,12 +113,8 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> None:
-    lines = mistakes(
-        "model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files"
-    )
-    assert any(
-        line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines
-    )
+    lines = mistakes("model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files")
+    assert any(line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines)
     assert any("heads=5 does not divide width=256" in line for line in lines)
     assert any("leave tokenizer.reuse out" in line for line in lines)
     assert sum("is needed" in line for line in lines) == 3

@@ -70,9 +70,7 @@ def test_config_files_hold_every_key_of_their_section(file: str, schema: type[Se
     assert set(key_comments(CONF / file)) == {key for key, _ in schema_keys(schema)}
 
 
-@pytest.mark.parametrize(
-    ("file", "schema"), [("train.yaml", TrainConfig), ("translate.yaml", TranslateConfig)]
-)
+@pytest.mark.parametrize(("file", "schema"), [("train.yaml", TrainConfig), ("translate.yaml", TranslateConfig)])
 def test_main_config_files_hold_every_key_outside_the_groups(file: str, schema: type[Section]) -> None:
     groups = ("data.", "model.", "training.", "decoding.")
     expected = {key for key, _ in schema_keys(schema) if not key.startswith(groups)}

@@ -37,9 +37,7 @@ def read(folder: Path) -> dict[str, list[tuple[str, str]]]:
 
 def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path) -> None:
     draw = random.Random(1)
-    pairs = {
-        (f"Sentence {draw.randrange(9000)}.", f"Phrase\u202f{draw.randrange(15000)} !") for _ in range(12000)
-    }
+    pairs = {(f"Sentence {draw.randrange(9000)}.", f"Phrase\u202f{draw.randrange(15000)} !") for _ in range(12000)}
     lines = [f"{english}\t{french}\n" for english, french in sorted(pairs)]
     recipe.write_splits("".join(lines).encode(), tmp_path / "once")
     once = read(tmp_path / "once")
@@ -72,9 +70,7 @@ def test_without_a_network_it_names_the_way_out(recipe: ModuleType, tmp_path: Pa
     # An index that holds nothing: pip asks no other.
     (tmp_path / "index").mkdir()
     nowhere = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index"), "PIP_CONFIG_FILE": os.devnull}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | nowhere, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | nowhere, capture_output=True, text=True)
     assert done.returncode == 2
     assert "data=files" in done.stderr
     assert "Traceback" not in done.stderr

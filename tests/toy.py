@@ -1,4 +1,4 @@
-"""A toy language that a tiny model learns in seconds: sentences of made-up words, translated by copying or reversing."""
+"""A toy language that a tiny model learns in seconds: made-up words, translated by copying or reversing them."""
 
 from pathlib import Path
 
@@ -37,7 +37,10 @@ def config(folder: Path, name: str = "toy", **changes: dict) -> TrainConfig:
             "kind": "files",
             "source_language": "xx",
             "target_language": "yy",
-            **{split: (str(folder / f"{split}.xx"), str(folder / f"{split}.yy")) for split in ("train", "valid", "test")},
+            **{
+                split: (str(folder / f"{split}.xx"), str(folder / f"{split}.yy"))
+                for split in ("train", "valid", "test")
+            },
         },
         "tokenizer": {"kind": "bpe", "vocabulary_size": 320},
         "model": {

@@ -102,9 +102,7 @@ def load_corpus(config: DataConfig) -> Corpus:
     huggingface_hub.utils.disable_progress_bars()
     huggingface_hub.utils.logging.set_verbosity_error()
 
-    corpora: tuple[SingleCorpusConfig, ...] = (
-        config.corpora if isinstance(config, MixtureConfig) else (config,)
-    )
+    corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
     factor = config.weight if isinstance(config, MixtureConfig) else 1.0
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
@@ -180,9 +178,7 @@ def _read(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str
             return None if files is None else _read_files(Path(files[0]), Path(files[1]))
         case TableConfig():
             file = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return (
-                None if file is None else _read_table(Path(file), corpus.source_column, corpus.target_column)
-            )
+            return None if file is None else _read_table(Path(file), corpus.source_column, corpus.target_column)
         case RecipeConfig():
             path = _prepare(corpus) / split
             return _read_files(
@@ -232,9 +228,7 @@ def _read_table(path: Path, source: str | int, target: str | int) -> tuple[datas
     readers = {".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs}
     reader = readers.get(Path(name).suffix)
     if reader is None:
-        raise InputError(
-            f"{path}: the name of a table ends in {', '.join(readers)} (text also in .gz, .xz, .zst)"
-        )
+        raise InputError(f"{path}: the name of a table ends in {', '.join(readers)} (text also in .gz, .xz, .zst)")
     key = (_state(path), reader.__name__, source, target)
     return _cached(str(path), lambda: reader(path, source, target), key), str(path)
 
@@ -265,9 +259,7 @@ def _csv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
     return _cell_pairs(path, rows(), source, target)
 
 
-def _cell_pairs(
-    path: Path, rows: Iterator[tuple[int, list[str]]], source: str | int, target: str | int
-) -> Pairs:
+def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str | int, target: str | int) -> Pairs:
     """Two columns of numbered rows, by number, or by name after a header. A blank line is an empty pair."""
     if isinstance(source, str) and isinstance(target, str):
         _, names = next(rows, (0, []))

@@ -137,9 +137,7 @@ class Tokenizer:
         """
         smoothing = 1 - alpha if self._unigram else alpha
         sentencepiece.set_random_generator_seed(key % SEEDS)
-        return self._processor.encode(
-            text, out_type=int, enable_sampling=True, alpha=smoothing, nbest_size=-1
-        )
+        return self._processor.encode(text, out_type=int, enable_sampling=True, alpha=smoothing, nbest_size=-1)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row; PAD, BOS and EOS are nothing, bytes that are no UTF-8 become U+FFFD.

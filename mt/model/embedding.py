@@ -70,7 +70,9 @@ class LearnedPositions(nn.Embedding):
 class Embedding(nn.Module):
     """Token embedding + position, then dropout."""
 
-    def __init__(self, tokens: TokenEmbedding, positions: SinusoidalPositions | LearnedPositions, dropout: float) -> None:
+    def __init__(
+        self, tokens: TokenEmbedding, positions: SinusoidalPositions | LearnedPositions, dropout: float
+    ) -> None:
         super().__init__()
         self.tokens = tokens
         self.positions = positions

@@ -173,7 +173,11 @@ class Transformer(Seq2Seq):
     """Encoder and decoder stacks over token embeddings, tied as the config says."""
 
     def __init__(
-        self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int, joint_vocabulary: bool
+        self,
+        config: TransformerConfig,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        joint_vocabulary: bool,
     ) -> None:
         super().__init__()
         source_tokens = TokenEmbedding(source_vocabulary, config.width)

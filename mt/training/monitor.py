@@ -75,18 +75,19 @@ class Monitor:
         """(source, reference, hypothesis) triples, in the log and as TensorBoard text."""
         for source, reference, hypothesis in samples:
             logger.info("    source      %s\n    reference   %s\n    hypothesis  %s\n", source, reference, hypothesis)
-        rows = "\n".join(
-            "| " + " | ".join(text.replace("|", "\\|") for text in sample) + " |" for sample in samples
-        )
+        rows = "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in sample) + " |" for sample in samples)
         self._board.add_text("samples", f"| source | reference | hypothesis |\n|---|---|---|\n{rows}", step)
 
     def show_attention(self, step: int, attention: Attention) -> None:
         """The heat map of each decoder layer's attention to the source, mean of the heads."""
         for layer, weights in enumerate(attention.cross()):
             figure = heat_map(
-                weights.mean(dim=0), attention.source_pieces, attention.target_pieces, f"layer {layer}, update {step}"
+                weights.mean(dim=0),
+                attention.source_pieces,
+                attention.target_pieces,
+                f"layer {layer}, update {step}",
             )
-            self._board.add_figure(f"cross-attention/layer {layer}", figure, step)
+            self._board.add_figure(f"cross-attention/layer_{layer}", figure, step)
 
     def show_hyperparameters(self, values: dict[str, str | int | float | bool], scores: dict[str, float]) -> None:
         """TensorBoard's table of runs."""

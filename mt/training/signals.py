@@ -5,7 +5,7 @@ from types import FrameType, TracebackType
 
 
 class StopRequest:
-    """Inside ``with StopRequest() as stop``, the first signal only sets ``stop.signal_number``; others change nothing."""
+    """Inside ``with StopRequest() as stop`` the first signal only sets ``stop.signal_number``; others do nothing."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None

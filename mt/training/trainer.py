@@ -1,237 +1,43 @@
-"""Training a model from a config: prepare, update and validate, score. Run again, it goes on where it stopped."""
+"""The loop: updates, validations, checkpoints, each where a resumed run would have it too."""
 
 import contextlib
-import dataclasses
-import fcntl
-import hashlib
 import logging
 import math
-import platform
-import subprocess
 import time
-from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 import datasets
 import numpy as np
 import torch
-from tqdm.contrib.logging import logging_redirect_tqdm
 
-from mt import run_folder
 from mt.config import DecodingConfig, TrainConfig
 from mt.data.batching import TrainingBatches, evaluation_batches
-from mt.data.corpus import Corpus, load_corpus
-from mt.data.encoding import drop_long, encode_pairs
-from mt.data.tokenizer import TokenizerPair
-from mt.device import autocast, choose_device, choose_precision, keep_freed_memory
+from mt.device import autocast, choose_precision
 from mt.errors import InputError, Interrupted, RunError
-from mt.files import write_atomically
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
 from mt.run_folder import (
-    LOG,
     PROVENANCE,
-    RESULTS,
-    SCORED,
     WEIGHTS,
     load_weights,
-    read_config,
     read_json,
     weights_of,
     write_config,
     write_json,
     write_tensors,
 )
-from mt.scoring import corpus_bleu, corpus_chrf, corpus_scores
-from mt.training.checkpoint import (
-    CHECKPOINTS,
-    Checkpoint,
-    Progress,
-    average_weights,
-    checkpoint_folders,
-    newest_checkpoint,
-    save_checkpoint,
-)
+from mt.scoring import corpus_bleu, corpus_chrf
+from mt.training.checkpoint import Checkpoint, Progress, save_checkpoint
 from mt.training.feed import UpdateBatches, feed
-from mt.training.monitor import Monitor, peak_memory_bytes
+from mt.training.monitor import Monitor
 from mt.training.objective import CrossEntropyObjective
 from mt.training.optimizer import Optimizer
+from mt.training.preparation import PreparedData, provenance
 from mt.training.signals import StopRequest
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
-
-
-def train(config: TrainConfig) -> None:
-    """Runs or continues the run in ``config.folder`` up to its test scores; reports it if it is finished.
-
-    Raises InputError (config or data), RunError (diverged, another process at work), Interrupted (state saved).
-    """
-    keep_freed_memory()
-    if config.training.threads:
-        torch.set_num_threads(config.training.threads)
-    device = choose_device(config.training.device)
-    choose_precision(config.training.precision, device)
-    run = config.folder
-    checkpoint = _continued(config)
-    if checkpoint and _is_finished(config):
-        logger.info("%s is finished (extend it with a larger training.max_updates)", run)
-        _show_results(run)
-        return
-    for folder in (config.training.init_from, config.tokenizer.reuse):
-        if folder is not None:
-            read_config(Path(folder))
-    run.mkdir(parents=True, exist_ok=True)
-    with _only_process(run), _log_file(run / LOG), logging_redirect_tqdm():
-        data = _prepare(config, resuming=checkpoint is not None)
-        trainer = Trainer(config, data, device, checkpoint)
-        trainer.fit()
-        trainer.finish()
-
-
-# Before the first update --------------------------------------------------------------------------------------------
-
-
-def _continued(config: TrainConfig) -> Checkpoint | None:
-    """The checkpoint to go on from, if there is one and it belongs to this config."""
-    if not (config.folder / CHECKPOINTS).is_dir():
-        return None
-    checkpoint = newest_checkpoint(config.folder)
-    if checkpoint is None:
-        return None
-    old, new = read_config(config.folder).model_dump(mode="json"), config.model_dump(mode="json")
-    longer = new["training"]["max_updates"] - old["training"]["max_updates"]
-    # Where the run lies is no part of what it is.
-    for values in (old, new):
-        del values["runs"], values["name"]
-    differing = _differences(old, new)
-    if longer > 0:
-        differing.pop("training.max_updates")
-    if differing:
-        lines = "\n".join(f"  {name}: {before!r} in the run, now {now!r}" for name, (before, now) in differing.items())
-        raise InputError(
-            f"{config.folder} was begun with another config:\n{lines}\n"
-            "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
-        )
-    return checkpoint
-
-
-def _differences(old: object, new: object, prefix: str = "") -> dict[str, tuple[object, object]]:
-    """The keys under which two configs differ, with both values."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        found: dict[str, tuple[object, object]] = {}
-        for name in old | new:
-            found |= _differences(old.get(name), new.get(name), f"{prefix}.{name}" if prefix else name)
-        return found
-    return {} if old == new else {prefix: (old, new)}
-
-
-def _is_finished(config: TrainConfig) -> bool:
-    path = config.folder / RESULTS
-    if not path.is_file():
-        return False
-    results = read_json(path)
-    return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates
-
-
-@contextlib.contextmanager
-def _only_process(run: Path) -> Iterator[None]:
-    """Refuses a run that another process works on; the lock ends with its holder, however that ends."""
-    with (run / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(f"{run}: another process is training this run") from None
-        yield
-
-
-@contextlib.contextmanager
-def _log_file(path: Path) -> Iterator[None]:
-    handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    project = logging.getLogger("mt")
-    project.addHandler(handler)
-    try:
-        yield
-    finally:
-        project.removeHandler(handler)
-        handler.close()
-
-
-@dataclasses.dataclass(frozen=True)
-class PreparedData:
-    """A corpus in pieces."""
-
-    corpus: Corpus
-    tokenizers: TokenizerPair
-    train: datasets.Dataset
-    valid: datasets.Dataset
-    """Encoded, without the pairs that are too long for the loss."""
-
-
-def _prepare(config: TrainConfig, resuming: bool) -> PreparedData:
-    corpus = load_corpus(config.data)
-    for report in corpus.report:
-        logger.info("%s", report)
-    brought = config.folder if resuming else config.training.init_from or config.tokenizer.reuse
-    if brought is not None:
-        tokenizers = TokenizerPair.load(Path(brought))
-    else:
-        logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
-        tokenizers = TokenizerPair.train(
-            corpus.train, config.data.source_language, config.data.target_language, config.tokenizer, config.seed
-        )
-    train, too_long = drop_long(encode_pairs(corpus.train, tokenizers), config.data.max_length)
-    valid, _ = drop_long(encode_pairs(corpus.valid, tokenizers), config.data.max_length)
-    if too_long:
-        logger.info("train: %s pairs dropped: more than data.max_length=%d pieces", f"{too_long:,}", config.data.max_length)
-    if len(train) == 0:
-        raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
-    if len(valid) == 0:
-        raise InputError(f"no validation pair has at most data.max_length={config.data.max_length} pieces")
-    return PreparedData(corpus, tokenizers, train, valid)
-
-
-def _provenance(data: PreparedData) -> dict:
-    """What a run was made from and with."""
-    try:
-        revision = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        revision = None
-    packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
-    return {
-        "code_revision": revision,
-        "libraries": {package: version(package) for package in packages},
-        "python": platform.python_version(),
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-            "threads": torch.get_num_threads(),
-        },
-        "data": {
-            split: {"pairs": len(pairs), "sha256": _fingerprint(pairs)}
-            for split, pairs in (("train", data.train), ("valid", data.corpus.valid), ("test", data.corpus.test))
-        },
-    }
-
-
-def _fingerprint(pairs: datasets.Dataset) -> str:
-    digest = hashlib.sha256()
-    for batch in pairs.select_columns(["source", "target"]).iter(batch_size=10_000):
-        digest.update("\n".join(batch["source"] + batch["target"]).encode())
-    return digest.hexdigest()
-
-
-# Training -----------------------------------------------------------------------------------------------------------
 
 
 class Trainer:
@@ -263,14 +69,14 @@ class Trainer:
         )
         self.stop = StopRequest()
 
-        provenance = _provenance(data)
+        origin = provenance(data)
         if checkpoint:
-            self._restore(checkpoint, provenance)
+            self._restore(checkpoint, origin)
         else:
             data.tokenizers.save(self.run)
         # Only now is there something to go on from: a run that failed on its data leaves no config behind.
         write_config(self.run, config)
-        write_json(self.run / PROVENANCE, provenance)
+        write_json(self.run / PROVENANCE, origin)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         logger.info(
             "%s: %s parameters, vocabulary %s, on %s in %s; %d batches an epoch, %d updates",
@@ -283,10 +89,12 @@ class Trainer:
             settings.max_updates,
         )
 
-    def _restore(self, checkpoint: Checkpoint, provenance: dict) -> None:
+    def _restore(self, checkpoint: Checkpoint, origin: dict) -> None:
         recorded = read_json(self.run / PROVENANCE).get("data")
-        if recorded != provenance["data"]:
-            raise InputError(f"{self.run}: the corpus has changed since this run began; give the run a new name (name=…)")
+        if recorded != origin["data"]:
+            raise InputError(
+                f"{self.run}: the corpus has changed since this run began; give the run a new name (name=…)"
+            )
         load_weights(self.model, checkpoint.folder / WEIGHTS)
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.progress = checkpoint.progress
@@ -298,7 +106,10 @@ class Trainer:
     def fit(self) -> None:
         """Updates and validates until max_updates or until patience runs out."""
         settings, progress = self.config.training, self.progress
-        with self.stop, Monitor(self.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor:
+        with (
+            self.stop,
+            Monitor(self.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor,
+        ):
             if progress.validation_due:
                 self._validate(monitor)
             updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.device)
@@ -412,7 +223,7 @@ class Trainer:
         loss = self._validation_loss(monitor)
         pairs = _spread(self.data.corpus.valid, settings.valid_bleu_pairs)
         greedy = DecodingConfig(beam_size=1, max_source_length=self.config.decoding.max_source_length)
-        translator = self._translator(greedy)
+        translator = self.translator(greedy)
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = translator.translate(sources, after_batch=lambda done: self._interrupt_if_asked(monitor))
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
@@ -432,9 +243,15 @@ class Trainer:
             "  (best)" if better else "",
         )
         values = {"epoch": progress.epoch, "loss": loss, "bleu": bleu, "chrf": chrf}
-        monitor.record("valid", progress.update, values | {"target_tokens": progress.target_tokens, "seconds": progress.seconds})
+        monitor.record(
+            "valid",
+            progress.update,
+            values | {"target_tokens": progress.target_tokens, "seconds": progress.seconds},
+        )
         samples = [len(sources) // 6, len(sources) // 2, len(sources) * 5 // 6]
-        monitor.show_samples(progress.update, [(sources[i], references[i], hypotheses[i]) for i in sorted(set(samples))])
+        monitor.show_samples(
+            progress.update, [(sources[i], references[i], hypotheses[i]) for i in sorted(set(samples))]
+        )
         monitor.show_attention(progress.update, translator.attention(sources[samples[0]], references[samples[0]]))
         if better:
             write_tensors(self.run / WEIGHTS, weights_of(self.model))
@@ -454,10 +271,9 @@ class Trainer:
         self.objective.train()
         return total.item() / tokens
 
-    def _translator(self, decoding: DecodingConfig) -> Translator:
-        return Translator(
-            self.model, self.data.tokenizers, self.config.data.target_language, decoding, self.precision
-        )
+    def translator(self, decoding: DecodingConfig) -> Translator:
+        """The model as it is now, at work."""
+        return Translator(self.model, self.data.tokenizers, self.config.data.target_language, decoding, self.precision)
 
     def _save(self, monitor: Monitor) -> None:
         self.progress.metrics_bytes = monitor.flush()
@@ -486,85 +302,9 @@ class Trainer:
             f"stopped at update {progress.update}, state saved in {self.run}; the same command goes on",
         )
 
-    # After the last update ------------------------------------------------------------------------------------------
-
-    def finish(self) -> None:
-        """Settles which weights the run delivers, translates the test set with them and writes the scores."""
-        settings, progress = self.config.training, self.progress
-        if settings.weights == "last":
-            write_tensors(self.run / WEIGHTS, weights_of(self.model))
-        elif settings.weights == "average":
-            folders = checkpoint_folders(self.run)[-settings.average :]
-            write_tensors(self.run / WEIGHTS, average_weights(folders))
-        load_weights(self.model, self.run / WEIGHTS)
-        test = self.data.corpus.test
-        sources, references = list(test["source"]), list(test["target"])
-        logger.info("translating %s test sentences", f"{len(sources):,}")
-        started = time.perf_counter()
-        hypotheses = self._translator(self.config.decoding).translate(sources)
-        seconds = time.perf_counter() - started
-        scores = corpus_scores(hypotheses, references, self.config.data.target_language)
-        folder = self.run / SCORED
-        folder.mkdir(exist_ok=True)
-        for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
-            write_atomically(folder / f"test.{name}", "".join(f"{line}\n" for line in lines))
-        provenance = read_json(self.run / PROVENANCE)
-        provenance["weights_sha256"] = run_folder.checksum(weights_of(self.model))
-        write_json(self.run / PROVENANCE, provenance)
-        results = dataclasses.asdict(scores) | {
-            "test_pairs": len(sources),
-            "decoding_sentences_per_second": len(sources) / seconds,
-            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
-            "weights": settings.weights,
-            "best_valid_score": progress.best_score,
-            "best_update": progress.best_update,
-            "updates": progress.update,
-            "max_updates": settings.max_updates,
-            "stopped_early": progress.update < settings.max_updates,
-            "source_tokens": progress.source_tokens,
-            "target_tokens": progress.target_tokens,
-            "training_minutes": progress.seconds / 60,
-            "peak_memory_bytes": peak_memory_bytes(self.device),
-        }
-        with Monitor(self.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor:
-            final = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
-            monitor.record("test", progress.update, final)
-            monitor.show_hyperparameters(_flat(self.config.model_dump(mode="json")), final)
-            monitor.flush()
-        write_json(self.run / RESULTS, results)
-        _show_results(self.run)
-
 
 def _spread(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
     """``count`` pairs at even distances: corpora are often sorted."""
     if count >= len(pairs):
         return pairs
     return pairs.select(np.linspace(0, len(pairs) - 1, count).round().astype(int))
-
-
-def _flat(values: dict, prefix: str = "") -> dict[str, str | int | float | bool]:
-    """Nested config values under dotted names, as TensorBoard's table wants them."""
-    flat: dict[str, str | int | float | bool] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value if isinstance(value, str | int | float | bool) else str(value)
-    return flat
-
-
-def _show_results(run: Path) -> None:
-    results = read_json(run / RESULTS)
-    rows = [
-        ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
-        ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),
-        ("test TER", f"{results['ter']:.2f}", results["ter_signature"]),
-        ("parameters", f"{results['parameters']:,}", ""),
-        ("updates", f"{results['updates']:,}", f"best on validation at {results['best_update']:,}"),
-        ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
-        ("model", str(run / WEIGHTS), f"translate with: python translate.py run={run}"),
-        ("scored lines", str(run / SCORED), ""),
-        ("curves", str(run / run_folder.TENSORBOARD), "watch with: make board"),
-    ]
-    width = max(len(value) for _, value, _ in rows)
-    logger.info("\n%s", "\n".join(f"  {name:<14}{value:<{width}}  {note}".rstrip() for name, value, note in rows))

@@ -49,7 +49,11 @@ def translate(config: TranslateConfig) -> None:
 
 
 def _translated(
-    translator: Translator, window: list[str], first_line: int, references: Iterator[str] | None, config: TranslateConfig
+    translator: Translator,
+    window: list[str],
+    first_line: int,
+    references: Iterator[str] | None,
+    config: TranslateConfig,
 ) -> Iterator[str]:
     """The output lines for one window of input lines."""
     if references is not None:

@@ -47,6 +47,8 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Translations of source (B, S), best first: n_best of them for each sentence (or as many as there are).
 
+    The model must be in evaluation mode.
+
     ``line_numbers`` (B) key the sampling: the same line draws the same numbers in any batch.
     """
     limits = longest_hypotheses(model, source, config)
@@ -122,7 +124,9 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
     finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     state = model.start(model.encode(source))
     sentences = torch.arange(len(source), device=source.device)  # (B,) the sentences still in the batch
-    alive = torch.zeros(len(source), 1, device=source.device)  # (B, K) log-probabilities; one beam before the first step
+    alive = torch.zeros(
+        len(source), 1, device=source.device
+    )  # (B, K) log-probabilities; one beam before the first step
     pieces = sentences.new_full((len(source), 1, 1), BOS)  # (B, K, t)
     step = 0
     while len(sentences):

@@ -3,23 +3,27 @@
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import BOS, EOS, TokenizerPair
+from mt.data.tokenizer import TokenizerPair
 from mt.device import autocast, choose_device, choose_precision
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
 from mt.scoring import NO_SPACES
 from mt.translation.search import Hypothesis, forced_log_probabilities, search
+
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +60,8 @@ class Attention:
 class Translator:
     """A trained model at work.
 
-        translator = Translator.load("runs/demo")
-        translator.translate(["A dog runs through the snow."])
+    translator = Translator.load("runs/demo")
+    translator.translate(["A dog runs through the snow."])
     """
 
     def __init__(
@@ -77,7 +81,11 @@ class Translator:
 
     @classmethod
     def load(
-        cls, folder: str | Path, config: DecodingConfig | None = None, device: str = "auto", precision: str = "fp32"
+        cls,
+        folder: str | Path,
+        config: DecodingConfig | None = None,
+        device: str = "auto",
+        precision: str = "fp32",
     ) -> "Translator":
         """From a run or model folder; raises InputError that names what is missing or damaged in it."""
         trained = open_model(Path(folder))
@@ -104,16 +112,19 @@ class Translator:
         parts = [self._parts(line, first_line + number) for number, line in enumerate(lines)]
         flat = [(number, pieces) for number, pieces_of_line in enumerate(parts) for pieces in pieces_of_line]
         found: list[list[Hypothesis]] = [[] for _ in flat]
-        for batch in self._batches([len(pieces) + 1 for _, pieces in flat]):
+
+        def translate_batch(batch: list[int]) -> list[list[Hypothesis]]:
             pieces = [flat[index][1] for index in batch]
             source = collate(batch, pieces, [[]] * len(batch)).source.to(self.device)
-            line_numbers = [first_line + flat[index][0] for index in batch]
-            with self._at_work():
-                translations = search(self.model, source, self.config, line_numbers)
-            for index, hypotheses in zip(batch, translations, strict=True):
-                found[index] = hypotheses
-            if after_batch:
-                after_batch(len(batch))
+            return search(self.model, source, self.config, [first_line + flat[index][0] for index in batch])
+
+        with self._evaluating():
+            batches = self._batches([len(pieces) + 1 for _, pieces in flat])
+            for batch, translations in self._each_on_a_core(translate_batch, batches):
+                for index, hypotheses in zip(batch, translations, strict=True):
+                    found[index] = hypotheses
+                if after_batch:
+                    after_batch(len(batch))
         following = iter(found)
         return [self._join(list(islice(following, len(pieces_of_line)))) for pieces_of_line in parts]
 
@@ -127,13 +138,17 @@ class Translator:
         fits = [0 < len(s) <= longest and 0 < len(t) <= longest for s, t in zip(sources, targets, strict=True)]
         scores: list[float | None] = [None] * len(lines)
         places = [place for place, ok in enumerate(fits) if ok]
-        for batch in self._batches([max(len(sources[place]), len(targets[place])) + 1 for place in places]):
+
+        def score_batch(batch: list[int]) -> list[float]:
             chosen = [places[index] for index in batch]
             pairs = collate(chosen, [sources[p] for p in chosen], [targets[p] for p in chosen]).to(self.device)
-            with self._at_work():
-                totals = forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output)
-            for place, total in zip(chosen, totals.tolist(), strict=True):
-                scores[place] = Hypothesis(targets[place], total).score(self.config.length_penalty)
+            return forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output).tolist()
+
+        with self._evaluating():
+            batches = self._batches([max(len(sources[place]), len(targets[place])) + 1 for place in places])
+            for batch, totals in self._each_on_a_core(score_batch, batches):
+                for place, total in zip((places[index] for index in batch), totals, strict=True):
+                    scores[place] = Hypothesis(targets[place], total).score(self.config.length_penalty)
         unscored = len(fits) - len(places)
         if unscored:
             logger.warning("%d lines are blank or longer than %d pieces: their score is null", unscored, longest)
@@ -146,7 +161,7 @@ class Translator:
         source = self.tokenizers.source.encode([line])[0][: self._longest_part()]
         target = self.tokenizers.target.encode([translation])[0][: self._longest_part()]
         pair = collate([0], [source], [target]).to(self.device)
-        with self._at_work(), record_attention(self.model, with_scores) as maps:
+        with self._evaluating(), self._arithmetic(), record_attention(self.model, with_scores) as maps:
             self.model.decode(self.model.encode(pair.source), pair.target_input)
         end = "</s>"
         return Attention(
@@ -156,13 +171,47 @@ class Translator:
         )
 
     @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """No dropout, no gradients, the wanted precision; training goes on afterwards as before."""
+    def _evaluating(self) -> Iterator[None]:
+        """No dropout; training goes on afterwards as before."""
         was_training = self.model.training
         self.model.eval()
+        try:
+            yield
+        finally:
+            self.model.train(was_training)
+
+    @contextmanager
+    def _arithmetic(self) -> Iterator[None]:
+        """No gradients, the wanted precision: for the thread that enters it."""
         with torch.inference_mode(), autocast(self.device, self.precision):
             yield
-        self.model.train(was_training)
+
+    def _each_on_a_core(
+        self, work: Callable[[list[int]], Result], batches: Iterable[list[int]]
+    ) -> Iterator[tuple[list[int], Result]]:
+        """Every batch with what ``work`` makes of it, in order.
+
+        On a CPU one thread a core takes whole batches: the small products of a decoding step gain little from being
+        shared out.
+        """
+
+        def result(batch: list[int]) -> Result:
+            with self._arithmetic():
+                return work(batch)
+
+        cores = torch.get_num_threads()
+        if self.device.type != "cpu" or cores == 1:
+            yield from ((batch, result(batch)) for batch in batches)
+            return
+        pool = ThreadPoolExecutor(cores, "decoding", initializer=torch.set_num_threads, initargs=(1,))
+        try:
+            begun = [(batch, pool.submit(result, batch)) for batch in batches]
+            for batch, future in begun:
+                yield batch, future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            # torch remembers the last number set by any thread for the threads to come.
+            torch.set_num_threads(cores)
 
     def _longest_part(self) -> int:
         """Most pieces, EOS not counted, that go through the model at once."""

@@ -135,9 +135,7 @@ def rows_of(batches: list[Batch]) -> list[list]:
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_an_epoch_can_be_entered_anywhere(
-    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float
-) -> None:
+def test_an_epoch_can_be_entered_anywhere(pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float) -> None:
     batches = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
     assert len(whole) == batches.batches_in_epoch(4)
@@ -160,9 +158,7 @@ def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, tokenizers
     assert sampled(1, 0, 200) != sampled(2, 0, 200)
 
 
-def test_no_sample_is_longer_than_the_longest_sentence(
-    pairs: datasets.Dataset, tokenizers: TokenizerPair
-) -> None:
+def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
     batches = TrainingBatches(pairs, tokenizers, 0.9, seed=1, batch_tokens=500)
     longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
     widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
@@ -171,9 +167,7 @@ def test_no_sample_is_longer_than_the_longest_sentence(
     assert sum(b.source_tokens for b in batches.epoch(0)) > sum(b.source_tokens for b in plain.epoch(0))
 
 
-def test_evaluation_takes_every_pair_once_the_longest_first(
-    pairs: datasets.Dataset, tokenizers: TokenizerPair
-) -> None:
+def test_evaluation_takes_every_pair_once_the_longest_first(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
     batches = list(evaluation_batches(pairs, batch_tokens=300))
     assert sorted(number for batch in batches for number in batch.ids.tolist()) == sorted(pairs["id"])
     widths = [max(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches]
@@ -186,8 +180,6 @@ def test_long_pairs_are_dropped_together(pairs: datasets.Dataset) -> None:
     kept, dropped = drop_long(pairs, 20)
     fits = [max(pair["source_length"], pair["target_length"]) <= 20 for pair in pairs]
     assert 0 < dropped == fits.count(False) < len(pairs)
-    assert [pair["id"] for pair in kept] == [
-        pair["id"] for pair, short in zip(pairs, fits, strict=True) if short
-    ]
+    assert [pair["id"] for pair in kept] == [pair["id"] for pair, short in zip(pairs, fits, strict=True) if short]
     assert drop_long(pairs, 1000)[1] == 0
     assert len(drop_long(pairs, 1)[0]) == 0

@@ -188,9 +188,7 @@ def test_ids_tell_the_line_of_every_pair(
     assert corpus.test["id"][:] == list(range(len(lines)))
     whole = [(source, target) for source, target in texts(corpus.test)]
     decodable = [
-        (shown(source), shown(target))
-        if b"\xff" not in source + target and b"\xc3" not in source + target
-        else None
+        (shown(source), shown(target)) if b"\xff" not in source + target and b"\xc3" not in source + target else None
         for source, target in lines
     ]
     assert all(expected in (None, found) for found, expected in zip(whole, decodable, strict=True))
@@ -218,9 +216,7 @@ def test_json_that_is_no_text_in_utf_8(tmp_path: Path) -> None:
 
 def test_missing_splits_are_held_out(tmp_path: Path) -> None:
     # Every second sentence has two translations.
-    pairs = [
-        (f"Satz {number // 2 if number % 4 > 1 else number}", f"sentence {number}") for number in range(400)
-    ]
+    pairs = [(f"Satz {number // 2 if number % 4 > 1 else number}", f"sentence {number}") for number in range(400)]
     corpus = load(kind="files", train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=20)
     assert [len(corpus.valid), len(corpus.test)] in ([30, 20], [31, 20], [30, 21], [31, 21])
     parts = [texts(part) for part in (corpus.train, corpus.valid, corpus.test)]
@@ -234,9 +230,7 @@ def test_missing_splits_are_held_out(tmp_path: Path) -> None:
     assert report.dropped == {"held out for valid": len(corpus.valid), "held out for test": len(corpus.test)}
     assert report.read == report.kept + sum(report.dropped.values()) == 400
 
-    shuffled = load(
-        kind="files", train=write_files(tmp_path / "b", pairs[::-1]), valid_pairs=30, test_pairs=20
-    )
+    shuffled = load(kind="files", train=write_files(tmp_path / "b", pairs[::-1]), valid_pairs=30, test_pairs=20)
     assert sorted(texts(shuffled.test)) == sorted(texts(corpus.test))
 
 
@@ -351,9 +345,7 @@ def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_data_set_names_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"
-    ):
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"):
         load(kind="hub", path=str(tmp_path / "nothing"))
 
 

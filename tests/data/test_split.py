@@ -13,9 +13,7 @@ SENTENCE = st.integers(0, 60).map("sentence {}".format)
 
 
 def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...]) -> np.ndarray:
-    return hold_out(
-        pyarrow.array([source for source, _ in pairs]), pyarrow.array([t for _, t in pairs]), sizes
-    )
+    return hold_out(pyarrow.array([source for source, _ in pairs]), pyarrow.array([t for _, t in pairs]), sizes)
 
 
 @given(pairs=st.lists(st.tuples(SENTENCE, SENTENCE), min_size=20, max_size=60), size=st.integers(1, 5))
@@ -33,9 +31,7 @@ def test_no_sentence_in_two_parts(pairs: list[tuple[str, str]], size: int) -> No
     assert (part == 2).sum() >= size + 1
 
 
-@given(
-    pairs=st.lists(st.tuples(SENTENCE, SENTENCE), min_size=20, max_size=60, unique=True), random=st.randoms()
-)
+@given(pairs=st.lists(st.tuples(SENTENCE, SENTENCE), min_size=20, max_size=60, unique=True), random=st.randoms())
 def test_the_order_of_the_lines_does_not_matter(pairs: list[tuple[str, str]], random: object) -> None:
     shuffled = pairs.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]

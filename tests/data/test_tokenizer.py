@@ -76,9 +76,7 @@ def test_special_pieces_have_no_text() -> None:
     pieces = BPE.encode(["Bala."])[0]
     assert BPE.decode([[BOS, *pieces, EOS, PAD, PAD]]) == ["Bala."]
     assert BPE.decode([[], [PAD]]) == ["", ""]
-    assert all(
-        isinstance(text, str) for text in BPE.decode([[number] for number in range(BPE.vocabulary_size)])
-    )
+    assert all(isinstance(text, str) for text in BPE.decode([[number] for number in range(BPE.vocabulary_size)]))
 
 
 def test_training_is_deterministic() -> None:
@@ -89,9 +87,7 @@ def test_training_is_deterministic() -> None:
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_the_largest_vocabulary_is_named_and_works(kind: str) -> None:
     text = sentences(50)
-    with pytest.raises(
-        InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ pieces"
-    ) as refused:
+    with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ pieces") as refused:
         Tokenizer.train(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000), seed=1)
     largest = int(re.findall(r"\d+", str(refused.value))[-1])
     config = TokenizerConfig(kind=kind, vocabulary_size=largest)
@@ -118,9 +114,7 @@ def test_no_text_at_all_is_refused() -> None:
 
 def test_long_sentences_are_learned_from() -> None:
     long = " ".join(sentences(3000))
-    assert (
-        Tokenizer.train([long], ("xx",), TokenizerConfig(vocabulary_size=600), seed=1).vocabulary_size == 600
-    )
+    assert Tokenizer.train([long], ("xx",), TokenizerConfig(vocabulary_size=600), seed=1).vocabulary_size == 600
 
 
 def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
@@ -152,10 +146,7 @@ def test_samples_are_keyed(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
 def test_more_sampling_cuts_finer(tokenizer: Tokenizer) -> None:
     text = " ".join(sentences(5, seed=3))
-    lengths = [
-        sum(len(tokenizer.sample(text, alpha, key)) for key in range(20)) / 20
-        for alpha in (0.0, 0.1, 0.4, 0.8)
-    ]
+    lengths = [sum(len(tokenizer.sample(text, alpha, key)) for key in range(20)) / 20 for alpha in (0.0, 0.1, 0.4, 0.8)]
     assert lengths == sorted(lengths)
     assert lengths[-1] > 1.02 * lengths[0]
 

@@ -14,7 +14,14 @@ VOCABULARY = 30
 
 
 def _config(**changes):
-    values = {"width": 16, "feed_forward": 24, "heads": 4, "encoder_layers": 2, "decoder_layers": 3, "dropout": 0.0}
+    values = {
+        "width": 16,
+        "feed_forward": 24,
+        "heads": 4,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "dropout": 0.0,
+    }
     return TransformerConfig(architecture="transformer", **(values | changes))
 
 
@@ -162,7 +169,9 @@ def test_selected_rows_go_on_as_themselves():
         assert torch.allclose(features[row], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("tied", "joint", "matrices"), [(True, True, 1), (True, False, 2), (False, True, 3), (False, False, 3)])
+@pytest.mark.parametrize(
+    ("tied", "joint", "matrices"), [(True, True, 1), (True, False, 2), (False, True, 3), (False, False, 3)]
+)
 def test_embeddings_are_tied_as_the_config_says(tied, joint, matrices):
     model = Transformer(_config(tie_embeddings=tied), VOCABULARY, VOCABULARY, joint)
     weights = {

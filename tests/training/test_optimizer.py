@@ -44,9 +44,7 @@ def test_muon_moves_the_matrices_inside_the_layers_only():
     optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(), 100)
     names = {id(p): name for name, p in model.named_parameters()}
     by_muon = {names[id(p)] for group in optimizer.parts[0].param_groups for p in group["params"]}
-    assert by_muon == {
-        name for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2
-    }
+    assert by_muon == {name for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2}
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])

@@ -13,8 +13,9 @@ from mt.errors import InputError, Interrupted, RunError
 from mt.run_folder import open_model, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
+from mt.training.command import _only_process, train
 from mt.training.objective import CrossEntropyObjective
-from mt.training.trainer import train
+from mt.training.preparation import prepare
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -98,7 +99,11 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, optimizer, monke
     train(broken)
 
     last = checkpoint_folders(whole.folder)[-1].name
-    for name in ("model.safetensors", f"checkpoints/{last}/model.safetensors", f"checkpoints/{last}/optimizer.safetensors"):
+    for name in (
+        "model.safetensors",
+        f"checkpoints/{last}/model.safetensors",
+        f"checkpoints/{last}/optimizer.safetensors",
+    ):
         assert _same_tensors(whole.folder / name, broken.folder / name)
     assert _metrics(whole.folder) == _metrics(broken.folder)
     for name in ("source", "reference", "hypothesis"):
@@ -156,7 +161,7 @@ def test_a_changed_corpus_is_refused(folder):
 def test_accumulating_small_batches_equals_the_large_one(folder):
     """The same pairs in 1 batch or in 4 of other sizes and lengths: equal gradients, dropout off."""
     config = toy.config(folder, model={"dropout": 0.0})
-    data = trainer_module._prepare(config, resuming=False)
+    data = prepare(config, resuming=False)
     config.folder.mkdir(parents=True)
     training = trainer_module.Trainer(config, data, torch.device("cpu"), None)
     from mt.data.batching import collate
@@ -198,7 +203,12 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypat
 def test_early_stopping(folder):
     config = toy.config(
         folder,
-        training={"max_updates": 500, "validate_every": 2, "patience": 3, "optimizer": {"learning_rate": 1e-12}},
+        training={
+            "max_updates": 500,
+            "validate_every": 2,
+            "patience": 3,
+            "optimizer": {"learning_rate": 1e-12},
+        },
     )
     train(config)
     results = json.loads((config.folder / "results.json").read_text())
@@ -209,7 +219,8 @@ def test_early_stopping(folder):
 
 def test_average_is_the_mean_of_the_last_checkpoints(folder):
     config = toy.config(
-        folder, training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20}
+        folder,
+        training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20},
     )
     train(config)
     folders = checkpoint_folders(config.folder)
@@ -225,7 +236,10 @@ def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
     tuned = toy.config(folder, "tuned", training={"init_from": str(base.folder), "optimizer": {"learning_rate": 1e-12}})
     train(tuned)
     assert (tuned.folder / "tokenizer.model").read_bytes() == (base.folder / "tokenizer.model").read_bytes()
-    first, second = load_file(base.folder / "model.safetensors"), load_file(tuned.folder / "model.safetensors")
+    first, second = (
+        load_file(base.folder / "model.safetensors"),
+        load_file(tuned.folder / "model.safetensors"),
+    )
     assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
 
 
@@ -239,7 +253,7 @@ def test_separate_vocabularies(folder):
 def test_two_processes_cannot_train_one_run(folder):
     config = toy.config(folder)
     config.folder.mkdir(parents=True)
-    with trainer_module._only_process(config.folder), pytest.raises(RunError, match="another process"):
+    with _only_process(config.folder), pytest.raises(RunError, match="another process"):
         train(config)
 
 
@@ -257,9 +271,10 @@ def test_a_run_folder_holds_what_it_promises(folder):
     assert {"bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature"} <= results.keys()
     assert (run / "scored/test.source").read_text() == (folder / "test.xx").read_text()
     assert (run / "scored/test.reference").read_text() == (folder / "test.yy").read_text()
-    assert Translator.load(run, device="cpu").translate((folder / "test.xx").read_text().splitlines()) == (
-        run / "scored/test.hypothesis"
-    ).read_text().splitlines()
+    assert (
+        Translator.load(run, device="cpu").translate((folder / "test.xx").read_text().splitlines())
+        == (run / "scored/test.hypothesis").read_text().splitlines()
+    )
 
 
 def test_tensorboard_reads_back_what_metrics_jsonl_says(folder):
@@ -270,12 +285,14 @@ def test_tensorboard_reads_back_what_metrics_jsonl_says(folder):
     board = EventAccumulator(str(config.folder / "tensorboard"))
     board.Reload()
     tags = board.Tags()
-    for split, name in (("train", "loss"), ("train", "learning_rate"), ("train", "gradient_norm"),
-                        ("train", "padding_share"), ("valid", "loss"), ("valid", "bleu"), ("valid", "chrf")):  # fmt: skip
+    for split, name in (
+        ("train", "loss"), ("train", "learning_rate"), ("train", "gradient_norm"), ("train", "padding_share"),
+        ("valid", "loss"), ("valid", "bleu"), ("valid", "chrf"),
+    ):  # fmt: skip
         lines = [line for line in _metrics(config.folder) if line["split"] == split]
         points = board.Scalars(f"{split}/{name}")
         assert [point.step for point in points] == [line["step"] for line in lines]
         assert [point.value for point in points] == pytest.approx([line[name] for line in lines], rel=1e-5)
-    assert tags["images"] == ["cross-attention/layer_0"] or tags["images"] == ["cross-attention/layer 0"]
+    assert tags["images"] == ["cross-attention/layer_0"]
     assert any("samples" in tag for tag in tags["tensors"])
     assert "train/target_tokens_per_second" in tags["scalars"]

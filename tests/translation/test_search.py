@@ -20,7 +20,13 @@ SOURCES = [[4, 5, 6, 4], [5], [6, 6], [4, 6, 5]]
 def model():
     torch.manual_seed(5)
     config = TransformerConfig(
-        architecture="transformer", width=8, feed_forward=16, heads=2, encoder_layers=1, decoder_layers=1, tie_embeddings=False
+        architecture="transformer",
+        width=8,
+        feed_forward=16,
+        heads=2,
+        encoder_layers=1,
+        decoder_layers=1,
+        tie_embeddings=False,
     )
     model = Transformer(config, VOCABULARY, VOCABULARY, joint_vocabulary=True).eval()
     with torch.no_grad():
@@ -56,7 +62,10 @@ def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
     found = search(model, _source(SOURCES), config, range(4))
     everything = [list(pieces) for length in range(5) for pieces in itertools.product(WORDS, repeat=length)]
     for source, hypotheses in zip(SOURCES, found, strict=True):
-        scored = sorted(((_forced(model, source, p) / (len(p) + 1) ** length_penalty, p) for p in everything), reverse=True)
+        scored = sorted(
+            ((_forced(model, source, p) / (len(p) + 1) ** length_penalty, p) for p in everything),
+            reverse=True,
+        )
         for hypothesis, (score, pieces) in zip(hypotheses, scored, strict=False):
             assert hypothesis.score(length_penalty) == pytest.approx(score, abs=1e-4)
             assert hypothesis.pieces == pieces
@@ -132,7 +141,9 @@ def test_samples_follow_the_models_distribution(model):
     logits[[0, 1, 2]] = -torch.inf
     expected = logits.softmax(dim=-1) * draws
     firsts = [(hypothesis.pieces or [EOS])[0] for hypothesis in found]
-    statistic = sum((firsts.count(piece) - expected[piece].item()) ** 2 / expected[piece].item() for piece in (EOS, *WORDS))
+    statistic = sum(
+        (firsts.count(piece) - expected[piece].item()) ** 2 / expected[piece].item() for piece in (EOS, *WORDS)
+    )
     assert statistic < 16.3  # the 99.9th percentile at 3 degrees of freedom; the draw is keyed, so it never changes
 
 

@@ -18,7 +18,8 @@ from tests import toy
 
 HOSTILE = [
     "", " ", "\t\u3000 ", "ba\0de", "fi\u2028go", "ku\u2029la", "mo\x85ne", "pi\rra", "su\r", "\ufeffti",
-    "e\u0301\u0302\u0303", "\u202eabc\u202c", "👩‍👩‍👧‍👦 🏳️‍🌈", "ba " * 300, "x" * 3000, "<b>vo</b> &amp;", "\x01\x02\x1b[31m",
+    "e\u0301\u0302\u0303", "\u202eabc\u202c", "👩‍👩‍👧‍👦 🏳️‍🌈", "ba " * 300, "x" * 3000, "<b>vo</b> &amp;",
+    "\x01\x02\x1b[31m",
     "\ud7ff\ue000", "漢字かな交じり文", "\u200b", "ba de fi",
 ]  # fmt: skip
 

@@ -1,0 +1,114 @@
+"""``python train.py``: begins a run, goes on with it, or reports that it is finished."""
+
+import contextlib
+import fcntl
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from mt.config import TrainConfig
+from mt.device import choose_device, choose_precision, keep_freed_memory
+from mt.errors import InputError, RunError
+from mt.run_folder import LOG, RESULTS, read_config, read_json
+from mt.training.checkpoint import CHECKPOINTS, Checkpoint, newest_checkpoint
+from mt.training.delivery import deliver, show_results
+from mt.training.preparation import prepare
+from mt.training.trainer import Trainer
+
+logger = logging.getLogger(__name__)
+
+
+def train(config: TrainConfig) -> None:
+    """Runs or continues the run in ``config.folder`` up to its test scores; reports it if it is finished.
+
+    Raises InputError (config or data), RunError (diverged, another process at work), Interrupted (state saved).
+    """
+    keep_freed_memory()
+    if config.training.threads:
+        torch.set_num_threads(config.training.threads)
+    device = choose_device(config.training.device)
+    choose_precision(config.training.precision, device)
+    run = config.folder
+    checkpoint = _continued(config)
+    if checkpoint and _is_finished(config):
+        logger.info("%s is finished (extend it with a larger training.max_updates)", run)
+        show_results(run)
+        return
+    for folder in (config.training.init_from, config.tokenizer.reuse):
+        if folder is not None:
+            read_config(Path(folder))
+    run.mkdir(parents=True, exist_ok=True)
+    with _only_process(run), _log_file(run / LOG), logging_redirect_tqdm():
+        data = prepare(config, resuming=checkpoint is not None)
+        trainer = Trainer(config, data, device, checkpoint)
+        trainer.fit()
+        deliver(trainer)
+
+
+def _continued(config: TrainConfig) -> Checkpoint | None:
+    """The checkpoint to go on from, if there is one and it belongs to this config."""
+    if not (config.folder / CHECKPOINTS).is_dir():
+        return None
+    checkpoint = newest_checkpoint(config.folder)
+    if checkpoint is None:
+        return None
+    old, new = read_config(config.folder).model_dump(mode="json"), config.model_dump(mode="json")
+    longer = new["training"]["max_updates"] - old["training"]["max_updates"]
+    # Where the run lies is no part of what it is.
+    for values in (old, new):
+        del values["runs"], values["name"]
+    differing = _differences(old, new)
+    if longer > 0:
+        differing.pop("training.max_updates")
+    if differing:
+        lines = "\n".join(f"  {name}: {before!r} in the run, now {now!r}" for name, (before, now) in differing.items())
+        raise InputError(
+            f"{config.folder} was begun with another config:\n{lines}\n"
+            "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
+        )
+    return checkpoint
+
+
+def _differences(old: object, new: object, prefix: str = "") -> dict[str, tuple[object, object]]:
+    """The keys under which two configs differ, with both values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found: dict[str, tuple[object, object]] = {}
+        for name in old | new:
+            found |= _differences(old.get(name), new.get(name), f"{prefix}.{name}" if prefix else name)
+        return found
+    return {} if old == new else {prefix: (old, new)}
+
+
+def _is_finished(config: TrainConfig) -> bool:
+    path = config.folder / RESULTS
+    if not path.is_file():
+        return False
+    results = read_json(path)
+    return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates
+
+
+@contextlib.contextmanager
+def _only_process(run: Path) -> Iterator[None]:
+    """Refuses a run that another process works on; the lock ends with its holder, however that ends."""
+    with (run / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{run}: another process is training this run") from None
+        yield
+
+
+@contextlib.contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    project = logging.getLogger("mt")
+    project.addHandler(handler)
+    try:
+        yield
+    finally:
+        project.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,102 @@
+"""What a finished run hands over: its weights, its translations of the test set and their scores."""
+
+import dataclasses
+import logging
+import time
+from pathlib import Path
+
+from mt.files import write_atomically
+from mt.run_folder import (
+    PROVENANCE,
+    RESULTS,
+    SCORED,
+    TENSORBOARD,
+    WEIGHTS,
+    checksum,
+    load_weights,
+    read_json,
+    weights_of,
+    write_json,
+    write_tensors,
+)
+from mt.scoring import corpus_scores
+from mt.training.checkpoint import average_weights, checkpoint_folders
+from mt.training.monitor import Monitor, peak_memory_bytes
+from mt.training.trainer import Trainer
+
+logger = logging.getLogger(__name__)
+
+
+def deliver(trainer: Trainer) -> None:
+    """Settles which weights the run delivers, translates the test set with them and writes the scores."""
+    settings, progress = trainer.config.training, trainer.progress
+    if settings.weights == "last":
+        write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model))
+    elif settings.weights == "average":
+        folders = checkpoint_folders(trainer.run)[-settings.average :]
+        write_tensors(trainer.run / WEIGHTS, average_weights(folders))
+    load_weights(trainer.model, trainer.run / WEIGHTS)
+    test = trainer.data.corpus.test
+    sources, references = list(test["source"]), list(test["target"])
+    logger.info("translating %s test sentences", f"{len(sources):,}")
+    started = time.perf_counter()
+    hypotheses = trainer.translator(trainer.config.decoding).translate(sources)
+    seconds = time.perf_counter() - started
+    scores = corpus_scores(hypotheses, references, trainer.config.data.target_language)
+    folder = trainer.run / SCORED
+    folder.mkdir(exist_ok=True)
+    for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
+        write_atomically(folder / f"test.{name}", "".join(f"{line}\n" for line in lines))
+    provenance = read_json(trainer.run / PROVENANCE)
+    provenance["weights_sha256"] = checksum(weights_of(trainer.model))
+    write_json(trainer.run / PROVENANCE, provenance)
+    results = dataclasses.asdict(scores) | {
+        "test_pairs": len(sources),
+        "decoding_sentences_per_second": len(sources) / seconds,
+        "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
+        "weights": settings.weights,
+        "best_valid_score": progress.best_score,
+        "best_update": progress.best_update,
+        "updates": progress.update,
+        "max_updates": settings.max_updates,
+        "stopped_early": progress.update < settings.max_updates,
+        "source_tokens": progress.source_tokens,
+        "target_tokens": progress.target_tokens,
+        "training_minutes": progress.seconds / 60,
+        "peak_memory_bytes": peak_memory_bytes(trainer.device),
+    }
+    with Monitor(trainer.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor:
+        final = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
+        monitor.record("test", progress.update, final)
+        monitor.show_hyperparameters(_flat(trainer.config.model_dump(mode="json")), final)
+        monitor.flush()
+    write_json(trainer.run / RESULTS, results)
+    show_results(trainer.run)
+
+
+def _flat(values: dict, prefix: str = "") -> dict[str, str | int | float | bool]:
+    """Nested config values under dotted names, as TensorBoard's table wants them."""
+    flat: dict[str, str | int | float | bool] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value if isinstance(value, str | int | float | bool) else str(value)
+    return flat
+
+
+def show_results(run: Path) -> None:
+    results = read_json(run / RESULTS)
+    rows = [
+        ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
+        ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),
+        ("test TER", f"{results['ter']:.2f}", results["ter_signature"]),
+        ("parameters", f"{results['parameters']:,}", ""),
+        ("updates", f"{results['updates']:,}", f"best on validation at {results['best_update']:,}"),
+        ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
+        ("model", str(run / WEIGHTS), f"translate with: python translate.py run={run}"),
+        ("scored lines", str(run / SCORED), ""),
+        ("curves", str(run / TENSORBOARD), "watch with: make board"),
+    ]
+    width = max(len(value) for _, value, _ in rows)
+    logger.info("\n%s", "\n".join(f"  {name:<14}{value:<{width}}  {note}".rstrip() for name, value, note in rows))

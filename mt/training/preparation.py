@@ -1,0 +1,103 @@
+"""From a corpus to pieces: all that stands between the config and the first batch."""
+
+import hashlib
+import logging
+import platform
+import subprocess
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import datasets
+import torch
+
+from mt.config import TrainConfig
+from mt.data.corpus import Corpus, load_corpus
+from mt.data.encoding import drop_long, encode_pairs
+from mt.data.tokenizer import TokenizerPair
+from mt.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A corpus in pieces."""
+
+    corpus: Corpus
+    tokenizers: TokenizerPair
+    train: datasets.Dataset
+    valid: datasets.Dataset
+    """Encoded, without the pairs that are too long for the loss."""
+
+
+def prepare(config: TrainConfig, resuming: bool) -> PreparedData:
+    corpus = load_corpus(config.data)
+    for report in corpus.report:
+        logger.info("%s", report)
+    brought = config.folder if resuming else config.training.init_from or config.tokenizer.reuse
+    if brought is not None:
+        tokenizers = TokenizerPair.load(Path(brought))
+    else:
+        logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
+        tokenizers = TokenizerPair.train(
+            corpus.train,
+            config.data.source_language,
+            config.data.target_language,
+            config.tokenizer,
+            config.seed,
+        )
+    train, too_long = drop_long(encode_pairs(corpus.train, tokenizers), config.data.max_length)
+    valid, _ = drop_long(encode_pairs(corpus.valid, tokenizers), config.data.max_length)
+    if too_long:
+        logger.info(
+            "train: %s pairs dropped: more than data.max_length=%d pieces",
+            f"{too_long:,}",
+            config.data.max_length,
+        )
+    if len(train) == 0:
+        raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
+    if len(valid) == 0:
+        raise InputError(f"no validation pair has at most data.max_length={config.data.max_length} pieces")
+    return PreparedData(corpus, tokenizers, train, valid)
+
+
+def provenance(data: PreparedData) -> dict:
+    """What a run was made from and with."""
+    try:
+        revision = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        revision = None
+    packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
+    return {
+        "code_revision": revision,
+        "libraries": {package: version(package) for package in packages},
+        "python": platform.python_version(),
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+            "threads": torch.get_num_threads(),
+        },
+        "data": {
+            split: {"pairs": len(pairs), "sha256": _fingerprint(pairs)}
+            for split, pairs in (
+                ("train", data.train),
+                ("valid", data.corpus.valid),
+                ("test", data.corpus.test),
+            )
+        },
+    }
+
+
+def _fingerprint(pairs: datasets.Dataset) -> str:
+    digest = hashlib.sha256()
+    for batch in pairs.select_columns(["source", "target"]).iter(batch_size=10_000):
+        digest.update("\n".join(batch["source"] + batch["target"]).encode())
+    return digest.hexdigest()
