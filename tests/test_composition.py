@@ -115,7 +115,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> None:
     lines = mistakes("model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files")
     assert any(line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines)
-    assert any("heads=5 does not divide width=256" in line for line in lines)
+    assert any("heads=5 does not divide width=192" in line for line in lines)
     assert any("leave tokenizer.reuse out" in line for line in lines)
     assert sum("is needed" in line for line in lines) == 3
     assert len(lines) == 6
@@ -177,7 +177,7 @@ def test_sweeps_make_a_job_of_every_combination() -> None:
     words = ["seed=1,2", "model=transformer_tiny,transformer_small", "decoding.beam_size=range(4,6)"]
     jobs = compose_jobs("train", TrainConfig, words, multirun=True)
     seen = [(job.config.seed, job.config.model.width, job.config.decoding.beam_size) for job in jobs]
-    assert seen == [(seed, width, beam) for seed in (1, 2) for width in (128, 256) for beam in (4, 5)]
+    assert seen == [(seed, width, beam) for seed in (1, 2) for width in (128, 192) for beam in (4, 5)]
     assert jobs[0].config.name == "tatoeba_en_fr-transformer_tiny-seed=1-decoding.beam_size=4"
     assert len({job.config.name for job in jobs}) == 8
 

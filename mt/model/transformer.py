@@ -5,6 +5,7 @@ Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T targe
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -126,7 +127,9 @@ class Decoder(nn.Module):
     def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
         super().__init__()
         self.embedding = embedding
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.layers = cast(
+            "list[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        )
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def project_memory(self, memory: Memory) -> list[KeyValue]:

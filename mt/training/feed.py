@@ -1,6 +1,6 @@
 """The batches of each update, made ready while the one before is computed."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -21,7 +21,7 @@ class UpdateBatches:
 
 def feed(
     batches: TrainingBatches, epoch: int, batch: int, accumulate: int, device: torch.device
-) -> Iterator[UpdateBatches]:
+) -> Generator[UpdateBatches, None, None]:
     """Endlessly, from batch ``batch`` of epoch ``epoch`` on; an update's batches may span two epochs.
 
     One thread works one update ahead: it samples, pads and, for a GPU, pins; the copy to the device runs beside the

@@ -4,6 +4,8 @@ With p the model's distribution over V pieces and y the real next piece:
 (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)), summed over the real target pieces.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -20,7 +22,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, features: Tensor, weight: Tensor, gold: Tensor, smoothing: float) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, features: Tensor, weight: Tensor, gold: Tensor, smoothing: float) -> Tensor:
         """features (R, D), weight (V, D), gold (R,) → sum of the losses; see the module's docstring."""
         device = features.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
@@ -45,7 +47,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx, scale: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, Tensor, None, None]:
         features_gradient, weight_gradient = ctx.saved_tensors
         return features_gradient * scale, weight_gradient * scale, None, None
 
