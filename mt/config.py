@@ -73,9 +73,6 @@ class CorpusConfig(Section):
     target_language: LanguageCode
     max_length: PositiveInt = 128
     """Training pairs with more pieces than this on either side are dropped (and counted)."""
-    valid_pairs: PositiveInt = 2000
-    """Held out from the training pairs when the corpus has no validation split; likewise test_pairs."""
-    test_pairs: PositiveInt = 2000
     weight: PositiveFloat = 1.0
     """How often each training pair is seen in an epoch: 2 is twice, 0.5 every second epoch on average."""
 
@@ -84,7 +81,15 @@ class CorpusConfig(Section):
             yield f"source_language and target_language are the same: {self.source_language}"
 
 
-class FilesConfig(CorpusConfig):
+class UnsplitConfig(CorpusConfig):
+    """A corpus that may lack a validation or test split."""
+
+    valid_pairs: PositiveInt = 2000
+    """Held out from the training pairs when there is no validation split; likewise test_pairs."""
+    test_pairs: PositiveInt = 2000
+
+
+class FilesConfig(UnsplitConfig):
     """Two parallel text files a split, one sentence a line; plain, .gz, .xz or .zst."""
 
     kind: Literal["files"]
@@ -99,7 +104,7 @@ class FilesConfig(CorpusConfig):
                 yield f"{split} has the same file on both sides: {files[0]}"
 
 
-class TableConfig(CorpusConfig):
+class TableConfig(UnsplitConfig):
     """One file a split with a column for each side: TSV (unquoted), CSV, JSONL or Parquet."""
 
     kind: Literal["table"]
@@ -118,7 +123,7 @@ class TableConfig(CorpusConfig):
             yield "source_column and target_column must both be numbers (no header) or both be names"
 
 
-class HubConfig(CorpusConfig):
+class HubConfig(UnsplitConfig):
     """A Hugging Face data set (or a local folder of the same layout) that loads without a script."""
 
     kind: Literal["hub"]
@@ -134,7 +139,7 @@ class HubConfig(CorpusConfig):
 
 
 class RecipeConfig(CorpusConfig):
-    """A corpus that a script in ``data/`` fetches, verifies and splits by itself."""
+    """A corpus that a script in ``data/`` fetches, verifies and splits by itself, always in the same way."""
 
     kind: Literal["recipe"]
     recipe: Literal["tatoeba_en_fr"]
@@ -143,7 +148,7 @@ class RecipeConfig(CorpusConfig):
 SingleCorpusConfig = Annotated[FilesConfig | TableConfig | HubConfig | RecipeConfig, Field(discriminator="kind")]
 
 
-class MixtureConfig(CorpusConfig):
+class MixtureConfig(UnsplitConfig):
     """Several corpora of one direction in one run; validation and test come from the first."""
 
     kind: Literal["mixture"]
@@ -155,11 +160,15 @@ class MixtureConfig(CorpusConfig):
         if not isinstance(values, dict) or not isinstance(values.get("corpora"), list | tuple):
             return values
         inherited = {
-            name: values[name]
-            for name in ("source_language", "target_language", "max_length", "valid_pairs", "test_pairs")
-            if name in values
+            name: values[name] for name in ("source_language", "target_language", "max_length") if name in values
         }
-        corpora = [inherited | entry if isinstance(entry, dict) else entry for entry in values["corpora"]]
+        held_out = {name: values[name] for name in ("valid_pairs", "test_pairs") if name in values}
+        corpora = [
+            (inherited | ({} if entry.get("kind") == "recipe" else held_out) | entry)
+            if isinstance(entry, dict)
+            else entry
+            for entry in values["corpora"]
+        ]
         return values | {"corpora": corpora}
 
     def contradictions(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The two ways a command ends early on purpose. Anything else that escapes is a bug of ours."""
+"""The ways a command ends early on purpose. Anything else that escapes is a bug of ours."""
 
 
 class InputError(Exception):

@@ -59,9 +59,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     """A folder that appears under its name only when it is complete, in place of an older one.
 
     Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and
-    renames; an exception removes what was written and leaves ``path`` as it was. A killed process can leave a
-    hidden ``.NAME.*.partial`` behind, and, if it was just replacing an older folder, that one as
-    ``.NAME.*.replaced``.
+    renames; an exception removes what was written and leaves ``path`` as it was. ``recover_folders``
+    clears up after a process that was killed in between.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial(path)
@@ -81,6 +80,22 @@ def new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(replaced, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def recover_folders(parent: Path) -> None:
+    """Undoes what a process that was killed inside ``new_folder`` left in ``parent``.
+
+    An older folder that was just being replaced gets its name back; everything unfinished is removed. Not to be called
+    while another process writes there.
+    """
+    for replaced in parent.glob(".*.replaced"):
+        original = parent / replaced.name.removeprefix(".").rsplit(".", 2)[0]
+        if original.exists():
+            shutil.rmtree(replaced)
+        else:
+            replaced.rename(original)
+    for partial in parent.glob(".*.partial"):
+        shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
 
 
 def _open(path: Path) -> BinaryIO:

@@ -10,49 +10,32 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-logger = logging.getLogger(__name__)
+from mt.language import CHINESE, JAPANESE, KOREAN, base_language, writes_spaces
 
-NO_SPACES = {
-    "zh",
-    "cmn",
-    "yue",
-    "lzh",
-    "wuu",
-    "ja",
-    "jpn",
-    "ko",
-    "kor",
-    "th",
-    "tha",
-    "km",
-    "lo",
-    "my",
-    "bo",
-    "dz",
-}
-"""Languages that sacreBLEU's default tokenizer, 13a, would take for one long word a sentence."""
+logger = logging.getLogger(__name__)
 
 
 @lru_cache
 def bleu_tokenizer(language: str) -> str:
     """sacreBLEU's tokenizer for a target language: zh, ja-mecab or ko-mecab (if installed), char, else 13a."""
-    base = language.replace("_", "-").split("-")[0].lower()
-    if base in ("zh", "cmn", "yue", "lzh", "wuu"):
+    base = base_language(language)
+    if base in CHINESE:
         return "zh"
-    for languages, tokenizer, package in (
-        (("ja", "jpn"), "ja-mecab", "MeCab"),
-        (("ko", "kor"), "ko-mecab", "mecab_ko"),
+    for languages, tokenizer, package, extra in (
+        (JAPANESE, "ja-mecab", "MeCab", "ja"),
+        (KOREAN, "ko-mecab", "mecab_ko", "ko"),
     ):
         if base in languages:
             if importlib.util.find_spec(package):
                 return tokenizer
             logger.warning(
-                "BLEU for %s counts characters: sacreBLEU's %s tokenizer is not installed (pip install sacrebleu[%s])",
+                "BLEU for %s counts characters: sacreBLEU's tokenizer %s is not installed (pip install sacrebleu[%s])",
                 language,
                 tokenizer,
-                languages[0],
+                extra,
             )
-    return "char" if base in NO_SPACES else "13a"
+            return "char"
+    return "13a" if writes_spaces(language) else "char"
 
 
 @dataclass(frozen=True)

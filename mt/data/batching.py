@@ -45,11 +45,12 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; from pinned memory the copy runs beside other work."""
+        beside = torch.device(device).type == "cuda"
         return replace(
             self,
-            ids=self.ids.to(device, non_blocking=True),
-            source=self.source.to(device, non_blocking=True),
-            target=self.target.to(device, non_blocking=True),
+            ids=self.ids.to(device, non_blocking=beside),
+            source=self.source.to(device, non_blocking=beside),
+            target=self.target.to(device, non_blocking=beside),
         )
 
     def pin_memory(self) -> "Batch":

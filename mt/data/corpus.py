@@ -157,6 +157,7 @@ def _hold_out(
     train: datasets.Dataset, corpus: SingleCorpusConfig, splits: Sequence[str]
 ) -> tuple[datasets.Dataset, dict[str, datasets.Dataset]]:
     """The rest, and each split: as large as ``corpus`` says, but at most a tenth of the training pairs."""
+    assert not isinstance(corpus, RecipeConfig), "recipes write all their splits"
     wanted = {"valid": corpus.valid_pairs, "test": corpus.test_pairs}
     sizes = [max(1, min(wanted[split], len(train) // 10)) for split in splits]
     part = hold_out(column(train, "source"), column(train, "target"), sizes)

@@ -16,6 +16,7 @@ import sentencepiece
 from mt.config import TokenizerConfig
 from mt.errors import InputError
 from mt.files import write_atomically
+from mt.language import has_many_characters
 from mt.randomness import key
 
 PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
@@ -25,9 +26,6 @@ SEEDS = 2**32 - 1
 
 MOST_SENTENCES = 1_000_000
 """A larger corpus is sampled for the training of its tokenizer: more hardly change a vocabulary."""
-
-WIDE_SCRIPTS = {"zh", "ja", "ko", "yue", "lzh", "wuu", "nan", "cmn"}
-"""Languages with thousands of characters, the rarest of which are better spelled in bytes."""
 
 
 class Tokenizer:
@@ -75,7 +73,7 @@ class Tokenizer:
         """
         coverage = config.character_coverage
         if coverage is None:
-            wide = any(re.split("[-_]", language)[0].lower() in WIDE_SCRIPTS for language in languages)
+            wide = any(has_many_characters(language) for language in languages)
             coverage = 0.9995 if wide else 1.0
         sentencepiece.set_random_generator_seed(key(seed, "tokenizer") % SEEDS)
         model = io.BytesIO()
@@ -198,11 +196,16 @@ class TokenizerPair:
         return cls(joint, joint)
 
     def save(self, folder: Path) -> None:
-        if self.joint:
-            self.source.save(folder / "tokenizer.model")
-        else:
-            self.source.save(folder / "source.model")
-            self.target.save(folder / "target.model")
+        """As ``load`` finds it; a tokenizer of the other form, of an attempt before, is removed."""
+        models = (
+            {"tokenizer.model": self.source}
+            if self.joint
+            else {"source.model": self.source, "target.model": self.target}
+        )
+        for name in {"tokenizer.model", "source.model", "target.model"} - models.keys():
+            (folder / name).unlink(missing_ok=True)
+        for name, tokenizer in models.items():
+            tokenizer.save(folder / name)
 
 
 def _texts(pairs: datasets.Dataset, column: str) -> Iterator[str]:

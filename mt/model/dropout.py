@@ -12,13 +12,13 @@ class Dropout(nn.Module):
     words cut into bytes cost a thirtieth of that; the probability is then rounded to a multiple of 1/256, and the scale
     is the exact inverse of what is kept. On other devices this is PyTorch's own dropout.
 
-    Masks come from torch's global generator, which the trainer seeds anew for every batch.
+    Masks come from torch's global generator, which the trainer seeds anew for every update.
     """
 
     def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = probability
-        self.dropped_of_256 = round(probability * 256)
+        self.dropped_of_256 = min(255, round(probability * 256))
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.probability == 0:

@@ -45,9 +45,11 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Tensor:
         """Positions start … start + length - 1; (length, D)."""
-        if start + length > len(self.table):
-            self.table = sinusoidal_positions(2 * (start + length), self.width).to(self.table.device)
-        return self.table[start : start + length]
+        table = self.table
+        if start + length > len(table):
+            # Through a local name: other threads may be growing the table for sentences of their own.
+            self.table = table = sinusoidal_positions(2 * (start + length), self.width).to(table.device)
+        return table[start : start + length]
 
 
 class LearnedPositions(nn.Embedding):

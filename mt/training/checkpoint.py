@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import shutil
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,27 +60,32 @@ class Checkpoint:
         return read_tensors(self.folder / "optimizer.safetensors")
 
 
-def save_checkpoint(
-    run: Path, progress: Progress, weights: dict[str, Tensor], optimizer: dict[str, Tensor], keep_last: int
-) -> None:
-    """Writes checkpoints/step_N as a whole, then removes all but the ``keep_last`` newest."""
+def save_checkpoint(run: Path, progress: Progress, weights: dict[str, Tensor], optimizer: dict[str, Tensor]) -> None:
+    """Writes checkpoints/step_N as a whole."""
     folder = run / CHECKPOINTS / f"step_{progress.update}"
     with new_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights)
         write_tensors(partial / "optimizer.safetensors", optimizer)
         write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
-    for old in checkpoint_folders(run)[:-keep_last]:
-        shutil.rmtree(old)
 
 
-def checkpoint_folders(run: Path) -> list[Path]:
-    """The complete checkpoints of a run, oldest first."""
-    numbered = [
-        (int(found[1]), path)
+def remove_checkpoints(run: Path, but: Container[int]) -> None:
+    """All but those of the given updates and the newest."""
+    *older, _ = checkpoint_folders(run).items()
+    for update, folder in older:
+        if update not in but:
+            # Out of sight first: a removal cut short must not look like a checkpoint.
+            shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}.partial")))
+
+
+def checkpoint_folders(run: Path) -> dict[int, Path]:
+    """The complete checkpoints of a run by their update, oldest first."""
+    numbered = {
+        int(found[1]): path
         for path in (run / CHECKPOINTS).glob("step_*")
         if (found := re.fullmatch(r"step_(\d+)", path.name))
-    ]
-    return [path for _, path in sorted(numbered)]
+    }
+    return dict(sorted(numbered.items()))
 
 
 def newest_checkpoint(run: Path) -> Checkpoint | None:
@@ -87,13 +93,14 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     folders = checkpoint_folders(run)
     if not folders:
         return None
-    path = folders[-1] / "progress.json"
+    folder = folders[max(folders)]
+    path = folder / "progress.json"
     content = read_json(path)
     version = content.pop("format", None)
     if version != FORMAT:
         raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")
     try:
-        return Checkpoint(folders[-1], Progress(**content))
+        return Checkpoint(folder, Progress(**content))
     except TypeError as error:
         raise InputError(f"{path}: not the progress of a run: {error}") from None
 

@@ -12,8 +12,9 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from mt.config import TrainConfig
 from mt.device import choose_device, choose_precision, keep_freed_memory
 from mt.errors import InputError, RunError
+from mt.files import recover_folders
 from mt.run_folder import LOG, RESULTS, read_config, read_json
-from mt.training.checkpoint import CHECKPOINTS, Checkpoint, newest_checkpoint
+from mt.training.checkpoint import CHECKPOINTS, newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
@@ -31,30 +32,34 @@ def train(config: TrainConfig) -> None:
         torch.set_num_threads(config.training.threads)
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)
-    run = config.folder
-    checkpoint = _continued(config)
-    if checkpoint and _is_finished(config):
-        logger.info("%s is finished (extend it with a larger training.max_updates)", run)
-        show_results(run)
-        return
     for folder in (config.training.init_from, config.tokenizer.reuse):
         if folder is not None:
             read_config(Path(folder))
+    run = config.folder
     run.mkdir(parents=True, exist_ok=True)
     with _only_process(run), _log_file(run / LOG), logging_redirect_tqdm():
+        recover_folders(run / CHECKPOINTS)
+        checkpoint = newest_checkpoint(run)
+        if checkpoint or (run / RESULTS).is_file():
+            _refuse_another_config(config)
+        if _is_finished(config):
+            logger.info("%s is finished", run)
+            show_results(run)
+            return
+        if checkpoint is None and (run / RESULTS).is_file():
+            raise InputError(
+                f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
+                f"name=… training.init_from={run}"
+            )
         data = prepare(config, resuming=checkpoint is not None)
         trainer = Trainer(config, data, device, checkpoint)
+        (run / RESULTS).unlink(missing_ok=True)
         trainer.fit()
         deliver(trainer)
 
 
-def _continued(config: TrainConfig) -> Checkpoint | None:
-    """The checkpoint to go on from, if there is one and it belongs to this config."""
-    if not (config.folder / CHECKPOINTS).is_dir():
-        return None
-    checkpoint = newest_checkpoint(config.folder)
-    if checkpoint is None:
-        return None
+def _refuse_another_config(config: TrainConfig) -> None:
+    """A run goes on under the config it was begun with; only max_updates may grow."""
     old, new = read_config(config.folder).model_dump(mode="json"), config.model_dump(mode="json")
     longer = new["training"]["max_updates"] - old["training"]["max_updates"]
     # Where the run lies is no part of what it is.
@@ -69,7 +74,6 @@ def _continued(config: TrainConfig) -> Checkpoint | None:
             f"{config.folder} was begun with another config:\n{lines}\n"
             "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
         )
-    return checkpoint
 
 
 def _differences(old: object, new: object, prefix: str = "") -> dict[str, tuple[object, object]]:
@@ -83,6 +87,7 @@ def _differences(old: object, new: object, prefix: str = "") -> dict[str, tuple[
 
 
 def _is_finished(config: TrainConfig) -> bool:
+    """A run that stopped early is, however long it might have been."""
     path = config.folder / RESULTS
     if not path.is_file():
         return False

@@ -33,7 +33,9 @@ def deliver(trainer: Trainer) -> None:
     if settings.weights == "last":
         write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model))
     elif settings.weights == "average":
-        folders = checkpoint_folders(trainer.run)[-settings.average :]
+        folders = [
+            checkpoint_folders(trainer.run)[update] for update in trainer.scheduled_checkpoints()[-settings.average :]
+        ]
         write_tensors(trainer.run / WEIGHTS, average_weights(folders))
     load_weights(trainer.model, trainer.run / WEIGHTS)
     test = trainer.data.corpus.test

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import sys
 import time
@@ -25,8 +26,9 @@ class Monitor:
     def __init__(self, run: Path, update: int, max_updates: int, metrics_bytes: int) -> None:
         """``update`` are done and ``metrics_bytes`` of metrics.jsonl belong to them: what stands behind is cut off."""
         self._metrics = (run / METRICS).open("ab")
-        self._metrics.truncate(metrics_bytes)
-        self._board = SummaryWriter(str(run / TENSORBOARD), purge_step=update + 1 if update else None)
+        self._metrics.truncate(min(metrics_bytes, self._metrics.tell()))
+        self._metrics.seek(0, os.SEEK_END)
+        self._board = SummaryWriter(str(run / TENSORBOARD), purge_step=update + 1)
         self._bar = tqdm(
             total=max_updates, initial=update, unit="update", dynamic_ncols=True, disable=None, smoothing=0.05
         )
@@ -49,11 +51,13 @@ class Monitor:
         self._bar.update()
 
     def record(self, split: str, step: int, values: dict[str, float | int]) -> None:
-        """One line of metrics.jsonl, and one TensorBoard point for each value."""
-        line = json.dumps({"step": step, "split": split} | values)
-        self._metrics.write(line.encode() + b"\n")
-        for name, value in values.items():
-            self._board.add_scalar(f"{split}/{name}", value, step)
+        """One line of metrics.jsonl, and one TensorBoard point for each value; what is not finite is null in the one
+        and no point in the other."""
+        finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        self._metrics.write(json.dumps({"step": step, "split": split} | finite).encode() + b"\n")
+        for name, value in finite.items():
+            if value is not None:
+                self._board.add_scalar(f"{split}/{name}", value, step)
 
     def show_training(self, step: int, loss: float, tokens_per_second: float) -> None:
         """The bar's figures; without a terminal, a log line with the time still needed."""

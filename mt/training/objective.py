@@ -27,17 +27,20 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         device = features.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         rows, vocabulary = len(features), len(weight)
+        training = features.requires_grad
         features, matrix = features.to(precision), weight.to(precision)
         chunk = min(512 if device == "cpu" else 8192, rows)
         logits = features.new_empty(chunk, vocabulary)
         total = torch.zeros((), device=features.device)
-        features_gradient = torch.empty_like(features)
-        weight_gradient = torch.zeros_like(weight)
+        features_gradient = torch.empty_like(features) if training else features.new_empty(0)
+        weight_gradient = torch.zeros_like(weight) if training else weight.new_empty(0)
         for first in range(0, rows, chunk):
             x, y = features[first : first + chunk], gold[first : first + chunk, None]
             z = torch.mm(x, matrix.t(), out=logits[: len(x)])
             log_p = z.log_softmax(dim=-1, dtype=torch.float32)  # (chunk, V)
             total -= (1 - smoothing) * log_p.gather(1, y).sum() + smoothing * log_p.mean(dim=-1).sum()
+            if not training:
+                continue
             # ∂loss/∂z = p - (1 - ε) · onehot(y) - ε/V
             gradient = log_p.exp_().sub_(smoothing / vocabulary)
             gradient = gradient.scatter_add_(1, y, gradient.new_full(y.shape, smoothing - 1)).to(precision)

@@ -38,6 +38,9 @@ def prepare(config: TrainConfig, resuming: bool) -> PreparedData:
     brought = config.folder if resuming else config.training.init_from or config.tokenizer.reuse
     if brought is not None:
         tokenizers = TokenizerPair.load(Path(brought))
+        if tokenizers.joint != config.tokenizer.joint:
+            kind = "one vocabulary for both languages" if tokenizers.joint else "a vocabulary for each language"
+            raise InputError(f"{brought} has {kind}: set tokenizer.joint={str(tokenizers.joint).lower()}")
     else:
         logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
         tokenizers = TokenizerPair.train(
@@ -48,13 +51,15 @@ def prepare(config: TrainConfig, resuming: bool) -> PreparedData:
             config.seed,
         )
     train, too_long = drop_long(encode_pairs(corpus.train, tokenizers), config.data.max_length)
-    valid, _ = drop_long(encode_pairs(corpus.valid, tokenizers), config.data.max_length)
+    valid, too_long_to_validate = drop_long(encode_pairs(corpus.valid, tokenizers), config.data.max_length)
     if too_long:
         logger.info(
             "train: %s pairs dropped: more than data.max_length=%d pieces",
             f"{too_long:,}",
             config.data.max_length,
         )
+    if too_long_to_validate:
+        logger.info("valid: %d pairs are too long for the loss; they are translated all the same", too_long_to_validate)
     if len(train) == 0:
         raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
     if len(valid) == 0:

@@ -28,7 +28,7 @@ from mt.run_folder import (
     write_tensors,
 )
 from mt.scoring import corpus_bleu, corpus_chrf
-from mt.training.checkpoint import Checkpoint, Progress, save_checkpoint
+from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
 from mt.training.feed import UpdateBatches, feed
 from mt.training.monitor import Monitor
 from mt.training.objective import CrossEntropyObjective
@@ -112,6 +112,7 @@ class Trainer:
         ):
             if progress.validation_due:
                 self._validate(monitor)
+                self._interrupt_if_asked(monitor)
             updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.device)
             with contextlib.closing(updates):
                 while progress.update < settings.max_updates and not self._out_of_patience():
@@ -122,13 +123,15 @@ class Trainer:
                     progress.interval_seconds += seconds
                     monitor.advance()
                     last = progress.update == settings.max_updates
+                    progress.validation_due = progress.update % settings.validate_every == 0 or last
                     if progress.update % settings.log_every == 0 or last:
                         self._log(monitor, norm, rate)
                     self._interrupt_if_asked(monitor)
-                    if progress.update % settings.validate_every == 0 or last:
+                    if progress.validation_due:
                         self._validate(monitor)
-                    elif settings.save_every and progress.update % settings.save_every == 0:
+                    elif self._is_scheduled(progress.update):
                         self._save(monitor)
+                    self._interrupt_if_asked(monitor)
             if self._out_of_patience():
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
 
@@ -219,13 +222,12 @@ class Trainer:
     def _validate(self, monitor: Monitor) -> None:
         """Loss over all validation pairs, BLEU over some; keeps the best weights; saves a checkpoint."""
         settings, progress = self.config.training, self.progress
-        progress.validation_due = True
         loss = self._validation_loss(monitor)
         pairs = _spread(self.data.corpus.valid, settings.valid_bleu_pairs)
-        greedy = DecodingConfig(beam_size=1, max_source_length=self.config.decoding.max_source_length)
+        greedy = self.config.decoding.model_copy(update={"beam_size": 1})
         translator = self.translator(greedy)
         sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = translator.translate(sources, after_batch=lambda done: self._interrupt_if_asked(monitor))
+        hypotheses = translator.translate(sources, after_batch=lambda: self._interrupt_if_asked(monitor))
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
         chrf = corpus_chrf(hypotheses, references)
         progress.validation_due = False
@@ -262,7 +264,7 @@ class Trainer:
         """Cross-entropy in nats a target token, without label smoothing."""
         self.model.eval()
         self.objective.eval()
-        total, tokens = torch.zeros((), device=self.device, dtype=torch.float64), 0
+        total, tokens = torch.zeros((), device=self.device), 0
         for batch in evaluation_batches(self.data.valid, self.config.training.batch_tokens):
             with autocast(self.device, self.precision):
                 total += self.objective(batch.to(self.device))
@@ -279,27 +281,28 @@ class Trainer:
         self.progress.metrics_bytes = monitor.flush()
         self.progress.scaler = self.scaler.state_dict()
         self.progress.interval_loss = self.interval_loss.item()
-        save_checkpoint(
-            self.run,
-            self.progress,
-            weights_of(self.model),
-            self.optimizer.state_tensors(),
-            self.config.training.keep_last,
-        )
+        save_checkpoint(self.run, self.progress, weights_of(self.model), self.optimizer.state_tensors())
+        remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
+
+    def _is_scheduled(self, update: int) -> bool:
+        """Whether an undisturbed run saves here: a checkpoint made by an interruption must not change what is kept or
+        averaged."""
+        settings = self.config.training
+        every = (settings.validate_every, settings.save_every or settings.validate_every)
+        return update == settings.max_updates or any(update % interval == 0 for interval in every)
+
+    def scheduled_checkpoints(self) -> list[int]:
+        """The updates whose checkpoints are there, oldest first, without those of interruptions."""
+        return [update for update in checkpoint_folders(self.run) if self._is_scheduled(update)]
 
     def _interrupt_if_asked(self, monitor: Monitor) -> None:
-        if self.stop.signal_number is not None:
-            self._interrupt(monitor)
-
-    def _interrupt(self, monitor: Monitor) -> None:
-        assert self.stop.signal_number is not None
-        settings, progress = self.config.training, self.progress
-        due = progress.update % settings.validate_every == 0 or progress.update == settings.max_updates
-        progress.validation_due = progress.validation_due or due
+        """After a signal: saves and raises Interrupted."""
+        if self.stop.signal_number is None:
+            return
         self._save(monitor)
         raise Interrupted(
             self.stop.signal_number,
-            f"stopped at update {progress.update}, state saved in {self.run}; the same command goes on",
+            f"stopped at update {self.progress.update}, state saved in {self.run}; the same command goes on",
         )
 
 

@@ -30,6 +30,12 @@ def translate(config: TranslateConfig) -> None:
         torch.set_num_threads(config.threads)
     if config.input is not None and not Path(config.input).is_file():
         raise InputError(f"input={config.input}: no such file")
+    if config.output is not None:
+        if Path(config.output).is_dir():
+            raise InputError(f"output={config.output} is a folder")
+        for name, path in (("input", config.input), ("reference", config.reference)):
+            if path is not None and Path(path).resolve() == Path(config.output).resolve():
+                raise InputError(f"output={config.output} is the {name}, too")
     translator = Translator.load(config.run, config.decoding, config.device, config.precision)
     lines = _text(sys.stdin.buffer if config.input is None else read_lines(Path(config.input)))
     references = None if config.reference is None else _text(read_lines(Path(config.reference)))

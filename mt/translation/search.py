@@ -4,6 +4,7 @@ All of them share the definition of a score: log P(hypothesis, end included) / (
 Shapes: B sentences, K beams, N = B·K rows, V pieces.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from mt.config import DecodingConfig
 from mt.data.tokenizer import BOS, EOS, PAD, UNK
+from mt.errors import RunError
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import generator
 
@@ -43,21 +45,23 @@ def longest_hypotheses(model: Seq2Seq, source: Tensor, config: DecodingConfig) -
 
 @torch.inference_mode()
 def search(
-    model: Seq2Seq, source: Tensor, config: DecodingConfig, line_numbers: Sequence[int]
+    model: Seq2Seq, source: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
 ) -> list[list[Hypothesis]]:
     """Translations of source (B, S), best first: n_best of them for each sentence (or as many as there are).
 
-    The model must be in evaluation mode.
+    The model must be in evaluation mode. Raises RunError if its scores are not finite.
 
-    ``line_numbers`` (B) key the sampling: the same line draws the same numbers in any batch.
+    ``sampling_keys`` (B): the same key draws the same numbers in any batch.
     """
     limits = longest_hypotheses(model, source, config)
     if config.method == "sample":
-        found = _draw(model, source, limits, config, line_numbers)
+        found = _draw(model, source, limits, config, sampling_keys)
     elif config.beam_size == 1:
         found = _greedy(model, source, limits)
     else:
         found = _beam(model, source, limits, config)
+    if not all(hypotheses and math.isfinite(hypotheses[0].log_probability) for hypotheses in found):
+        raise RunError("the model's scores are not finite: try precision=fp32, or bf16 instead of fp16")
     for hypotheses in found:
         hypotheses.sort(key=lambda hypothesis: -hypothesis.score(config.length_penalty))
     return [hypotheses[: config.n_best] for hypotheses in found]
@@ -164,7 +168,7 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
 
 
 def _draw(
-    model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig, line_numbers: Sequence[int]
+    model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
 ) -> list[list[Hypothesis]]:
     """Ancestral sampling, ``n_best`` draws a sentence, from the distribution that temperature, top-k (Fan et al. 2018)
     and top-p (Holtzman et al. 2020) leave; the log-probability is the model's own."""
@@ -172,32 +176,35 @@ def _draw(
     longest = int(limits.max()) + 1
     uniform = torch.tensor(
         [
-            generator(config.seed, "sampling", line, draw).random(longest).tolist()
-            for line in line_numbers
+            generator(config.seed, "sampling", *key, draw).random(longest).tolist()
+            for key in sampling_keys
             for draw in range(draws)
         ],
         device=source.device,
-    )  # (N, longest)
-    state = model.start(model.encode(source))
-    rows = torch.arange(len(source), device=source.device)[:, None].expand(-1, draws)  # (B, K)
-    state = state.select(rows)
-    sentences = rows.flatten()  # (N,)
-    last = torch.full_like(sentences, BOS)
-    written: list[list[int]] = [[] for _ in range(len(sentences))]
-    totals = torch.zeros(len(sentences), device=source.device)
-    alive = torch.ones_like(sentences, dtype=torch.bool)
+    )  # (B·K, longest)
+    totals = torch.zeros(len(uniform), device=source.device)
+    written: list[list[int]] = [[] for _ in uniform]
+    sentences = torch.arange(len(source), device=source.device)  # (B,) the sentences still in the batch
+    state = model.start(model.encode(source)).select(sentences[:, None].expand(-1, draws))
+    last = sentences.new_full((len(uniform),), BOS)
+    alive = torch.ones_like(last, dtype=torch.bool)  # (N,)
     for step in range(longest):
+        number = (sentences[:, None] * draws + torch.arange(draws, device=source.device)).flatten()  # (N,) of the draw
         features, state = model.advance(last, state)
         logits, normaliser = _next_logits(model, features)
-        _only_end(logits, limits[sentences] == step)
-        last = _inverse_cumulative(logits / config.temperature, uniform[:, step], config.top_k, config.top_p)
-        totals += (logits.gather(1, last[:, None]) - normaliser).squeeze(1) * alive
-        alive &= last != EOS
-        if not alive.any():
-            break
-        for row, piece in enumerate(last.tolist()):
-            if alive[row]:
-                written[row].append(piece)
+        _only_end(logits, limits[number // draws] == step)
+        last = _inverse_cumulative(logits / config.temperature, uniform[number, step], config.top_k, config.top_p)
+        totals[number] += (logits.gather(1, last[:, None]) - normaliser).squeeze(1) * alive
+        alive = alive & (last != EOS)
+        for row in alive.nonzero().flatten().tolist():
+            written[int(number[row])].append(int(last[row]))
+        going_on = alive.view(-1, draws).any(dim=1)
+        if not going_on.all():
+            rows = torch.arange(len(number), device=source.device).view(-1, draws)[going_on]  # (B', K)
+            if len(rows) == 0:
+                break
+            state, sentences = state.select(rows), sentences[going_on]
+            last, alive = last[rows.flatten()], alive[rows.flatten()]
     hypotheses = [Hypothesis(pieces, total) for pieces, total in zip(written, totals.tolist(), strict=True)]
     return [hypotheses[first : first + draws] for first in range(0, len(hypotheses), draws)]
 
@@ -212,4 +219,6 @@ def _inverse_cumulative(logits: Tensor, uniform: Tensor, top_k: int, top_p: floa
     probabilities = probabilities * (before < top_p)
     cumulative = probabilities.cumsum(dim=-1)
     place = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)
-    return pieces.gather(1, place.clamp(max=logits.shape[1] - 1)).squeeze(1)
+    # Rounding can carry the draw past the last piece that is possible at all.
+    last_possible = (probabilities > 0).sum(dim=-1, keepdim=True) - 1
+    return pieces.gather(1, place.minimum(last_possible)).squeeze(1)

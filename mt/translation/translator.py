@@ -17,10 +17,10 @@ from mt.config import DecodingConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import TokenizerPair
 from mt.device import autocast, choose_device, choose_precision
+from mt.language import writes_spaces
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
-from mt.scoring import NO_SPACES
 from mt.translation.search import Hypothesis, forced_log_probabilities, search
 
 Result = TypeVar("Result")
@@ -77,7 +77,7 @@ class Translator:
         self.config = config
         self.precision = precision
         self.device = model.output_weight.device
-        self._between_parts = "" if target_language.split("-")[0].lower() in NO_SPACES - {"ko", "kor"} else " "
+        self._between_parts = " " if writes_spaces(target_language) else ""
 
     @classmethod
     def load(
@@ -98,33 +98,38 @@ class Translator:
             choose_precision(precision, place),
         )
 
-    def translate(self, lines: Sequence[str], after_batch: Callable[[int], None] | None = None) -> list[str]:
-        """The best translation of each line. ``after_batch`` hears how many parts each batch finished."""
+    def translate(self, lines: Sequence[str], after_batch: Callable[[], None] | None = None) -> list[str]:
+        """The best translation of each line. ``after_batch`` is called after each batch and may raise, to stop."""
         return [best[0].text for best in self.hypotheses(lines, after_batch=after_batch)]
 
     def hypotheses(
-        self, lines: Sequence[str], first_line: int = 0, after_batch: Callable[[int], None] | None = None
+        self, lines: Sequence[str], first_line: int = 0, after_batch: Callable[[], None] | None = None
     ) -> list[list[ScoredText]]:
         """Up to n_best scored translations of each line, best first. A blank line has the empty translation alone.
 
         ``first_line`` is the first one's number, which keys the sampling.
         """
         parts = [self._parts(line, first_line + number) for number, line in enumerate(lines)]
-        flat = [(number, pieces) for number, pieces_of_line in enumerate(parts) for pieces in pieces_of_line]
+        flat = [
+            ((first_line + number, part), pieces)
+            for number, pieces_of_line in enumerate(parts)
+            for part, pieces in enumerate(pieces_of_line)
+        ]
         found: list[list[Hypothesis]] = [[] for _ in flat]
 
         def translate_batch(batch: list[int]) -> list[list[Hypothesis]]:
             pieces = [flat[index][1] for index in batch]
             source = collate(batch, pieces, [[]] * len(batch)).source.to(self.device)
-            return search(self.model, source, self.config, [first_line + flat[index][0] for index in batch])
+            return search(self.model, source, self.config, [flat[index][0] for index in batch])
 
         with self._evaluating():
-            batches = self._batches([len(pieces) + 1 for _, pieces in flat])
+            rows_each = self.config.n_best if self.config.method == "sample" else self.config.beam_size
+            batches = self._batches([len(pieces) + 1 for _, pieces in flat], rows_each)
             for batch, translations in self._each_on_a_core(translate_batch, batches):
                 for index, hypotheses in zip(batch, translations, strict=True):
                     found[index] = hypotheses
                 if after_batch:
-                    after_batch(len(batch))
+                    after_batch()
         following = iter(found)
         return [self._join(list(islice(following, len(pieces_of_line)))) for pieces_of_line in parts]
 
@@ -145,7 +150,7 @@ class Translator:
             return forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output).tolist()
 
         with self._evaluating():
-            batches = self._batches([max(len(sources[place]), len(targets[place])) + 1 for place in places])
+            batches = self._batches([max(len(sources[place]), len(targets[place])) + 1 for place in places], 1)
             for batch, totals in self._each_on_a_core(score_batch, batches):
                 for place, total in zip((places[index] for index in batch), totals, strict=True):
                     scores[place] = Hypothesis(targets[place], total).score(self.config.length_penalty)
@@ -257,9 +262,8 @@ class Translator:
             joined.append(ScoredText(text, total / length**self.config.length_penalty))
         return joined
 
-    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+    def _batches(self, lengths: Sequence[int], rows_each: int) -> Iterator[list[int]]:
         """Indices of similar length together, longest first, within the budget of source tokens, beams included."""
-        rows_each = self.config.n_best if self.config.method == "sample" else self.config.beam_size
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
         start = 0
         while start < len(order):

@@ -3,17 +3,21 @@
 import json
 import logging
 import os
+import shutil
 import signal
+from itertools import pairwise
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from mt.data.batching import collate
 from mt.errors import InputError, Interrupted, RunError
 from mt.run_folder import open_model, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import _only_process, train
+from mt.training.feed import UpdateBatches
 from mt.training.objective import CrossEntropyObjective
 from mt.training.preparation import prepare
 from mt.translation.translator import Translator
@@ -38,6 +42,10 @@ def _metrics(run):
     """What is reproducible of metrics.jsonl: all but times."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return [{k: v for k, v in line.items() if k not in ("seconds", "target_tokens_per_second")} for line in lines]
+
+
+def _results(config):
+    return json.loads((config.folder / "results.json").read_text())
 
 
 def _same_tensors(one, other):
@@ -71,45 +79,114 @@ EVERYTHING_RANDOM = {
 }
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, optimizer, monkeypatch):
-    """With dropout, subword sampling and accumulation on, stopped in the middle of an epoch and of a log interval."""
-    changes = EVERYTHING_RANDOM | {
-        "training": {"accumulate": 2, "optimizer": {"kind": optimizer}, "weights": "last", "max_updates": 33}
-    }
-    whole = toy.config(folder, "whole", **changes)
-    train(whole)
-    broken = toy.config(folder, "broken", **changes)
-
+def _stop_after(monkeypatch, updates):
+    """Makes training get a SIGTERM in the middle of the given updates; returns the way back."""
     real_update = trainer_module.Trainer._update
-    for stop_after in (7, 10, 26):  # 10: a validation is due then
 
-        def update(self, ready, stop_after=stop_after):
-            result = real_update(self, ready)
-            if self.progress.update == stop_after:
-                os.kill(os.getpid(), signal.SIGTERM)
-            return result
+    def update(self, ready):
+        result = real_update(self, ready)
+        if self.progress.update in updates:
+            updates.remove(self.progress.update)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return result
 
-        monkeypatch.setattr(trainer_module.Trainer, "_update", update)
+    monkeypatch.setattr(trainer_module.Trainer, "_update", update)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer": {"kind": "adamw"}, "weights": "last"},
+        {"optimizer": {"kind": "muon"}, "weights": "average", "average": 3, "keep_last": 3, "save_every": 6},
+        {"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "weights": "best", "patience": 2, "metric": "loss"},
+    ],
+    ids=lambda settings: settings["weights"],
+)
+def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, settings, monkeypatch):
+    """With dropout, subword sampling and accumulation on, stopped in the middle of an epoch and of a log interval, and
+    where a validation is due."""
+    changes = EVERYTHING_RANDOM | {"training": {"accumulate": 2, "max_updates": 33} | settings}
+    whole, broken = toy.config(folder, "whole", **changes), toy.config(folder, "broken", **changes)
+    train(whole)
+    updates = [7, 10, 13, 26]
+    stops = len([update for update in updates if update <= _results(whole)["updates"]])
+    _stop_after(monkeypatch, updates)
+    for _ in range(stops):
         with pytest.raises(Interrupted) as stopped:
             train(broken)
         assert stopped.value.signal_number == signal.SIGTERM
-        assert newest_checkpoint(broken.folder).progress.update == stop_after
-    monkeypatch.setattr(trainer_module.Trainer, "_update", real_update)
     train(broken)
 
-    last = checkpoint_folders(whole.folder)[-1].name
-    for name in (
-        "model.safetensors",
-        f"checkpoints/{last}/model.safetensors",
-        f"checkpoints/{last}/optimizer.safetensors",
-    ):
-        assert _same_tensors(whole.folder / name, broken.folder / name)
+    names = {path.relative_to(whole.folder) for path in whole.folder.rglob("*.safetensors")}
+    assert names == {path.relative_to(broken.folder) for path in broken.folder.rglob("*.safetensors")}
+    assert all(_same_tensors(whole.folder / name, broken.folder / name) for name in names)
     assert _metrics(whole.folder) == _metrics(broken.folder)
+    times = {"training_minutes", "decoding_sentences_per_second", "peak_memory_bytes"}
+    first, second = ({k: v for k, v in _results(run).items() if k not in times} for run in (whole, broken))
+    assert first == second
     for name in ("source", "reference", "hypothesis"):
-        assert (whole.folder / "scored" / f"test.{name}").read_bytes() == (
-            broken.folder / "scored" / f"test.{name}"
-        ).read_bytes()
+        path = f"scored/test.{name}"
+        assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
+
+
+def test_metrics_of_a_killed_process_are_cut_back(folder, monkeypatch):
+    """Killed after lines that no checkpoint knows, resumed, and stopped again before the first new line."""
+    config = toy.config(folder, training={"max_updates": 40, "log_every": 4, "validate_every": 10})
+    _stop_after(monkeypatch, [13])
+    with pytest.raises(Interrupted):
+        train(config)
+    with (config.folder / "metrics.jsonl").open("a") as metrics:
+        metrics.write(json.dumps({"step": 16, "split": "train"}) + "\n")
+    _stop_after(monkeypatch, [14])
+    with pytest.raises(Interrupted):
+        train(config)
+    train(config)
+    train_steps = [line["step"] for line in _metrics(config.folder) if line["split"] == "train"]
+    assert train_steps == list(range(4, 41, 4))
+
+
+def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder, monkeypatch):
+    config = toy.config(folder)
+    _stop_after(monkeypatch, [12])
+    with pytest.raises(Interrupted):
+        train(config)
+    checkpoints = config.folder / "checkpoints"
+    (checkpoints / "step_12").rename(checkpoints / ".step_12.0123456789ab.replaced")
+    (checkpoints / ".step_12.0123456789ab.partial").mkdir()
+    train(config)
+    assert _results(config)["updates"] == 20
+    steps = [line["step"] for line in _metrics(config.folder) if line["split"] == "valid"]
+    assert steps == [10, 20]
+    assert [path.name for path in checkpoints.iterdir()] == ["step_20"]
+
+
+def test_a_finished_run_without_its_checkpoints_is_still_finished(folder, caplog):
+    config = toy.config(folder)
+    train(config)
+    shutil.rmtree(config.folder / "checkpoints")
+    with caplog.at_level(logging.INFO):
+        train(config)
+    assert "is finished" in caplog.text
+    with pytest.raises(InputError, match="checkpoints are gone"):
+        train(toy.config(folder, training={"max_updates": 30}))
+
+
+def test_a_run_that_is_being_extended_has_no_old_results(folder, monkeypatch):
+    train(toy.config(folder))
+    longer = toy.config(folder, training={"max_updates": 40})
+    _stop_after(monkeypatch, [25])
+    with pytest.raises(Interrupted):
+        train(longer)
+    assert not (longer.folder / "results.json").exists()
+
+
+def test_bf16_on_the_cpu_learns_as_fp32_does(folder):
+    losses = {}
+    for precision in ("fp32", "bf16"):
+        config = toy.config(folder, precision, training={"precision": precision, "max_updates": 60})
+        train(config)
+        losses[precision] = [line["loss"] for line in _metrics(config.folder) if line["split"] == "valid"][-1]
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
 
 
 def test_a_signal_during_validation_saves_and_validates_again(folder, monkeypatch):
@@ -159,26 +236,23 @@ def test_a_changed_corpus_is_refused(folder):
 
 
 def test_accumulating_small_batches_equals_the_large_one(folder):
-    """The same pairs in 1 batch or in 4 of other sizes and lengths: equal gradients, dropout off."""
-    config = toy.config(folder, model={"dropout": 0.0})
-    data = prepare(config, resuming=False)
+    """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
+    config = toy.config(folder, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
-    training = trainer_module.Trainer(config, data, torch.device("cpu"), None)
-    from mt.data.batching import collate
-
+    data = prepare(config, resuming=False)
     rows = data.train[:40]
-    sources, targets = rows["source_ids"], rows["target_ids"]
-    tokens = sum(len(target) + 1 for target in targets)
 
-    def gradients(cuts):
-        training.model.zero_grad()
-        for first, last in cuts:
-            batch = collate(range(first, last), sources[first:last], targets[first:last])
-            (CrossEntropyObjective(training.model, 0.1)(batch) / tokens).backward()
-        return [parameter.grad.clone() for parameter in training.model.parameters()]
+    def moments_after(cuts):
+        training = trainer_module.Trainer(config, data, torch.device("cpu"), None)
+        batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(cuts)]
+        training._update(UpdateBatches(batches, 0, 1))
+        return training.optimizer.state_tensors()
 
-    for one, other in zip(gradients([(0, 40)]), gradients([(0, 3), (3, 20), (20, 21), (21, 40)]), strict=True):
-        assert torch.allclose(one, other, atol=1e-6)
+    # Adam's first moment is a tenth of the gradient.
+    whole, parts = moments_after([0, 40]), moments_after([0, 3, 20, 21, 40])
+    assert sum(name.endswith("exp_avg") for name in whole) > 10
+    for name in whole:
+        assert torch.allclose(whole[name], parts[name], atol=1e-7), name
 
 
 def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypatch):
@@ -223,7 +297,7 @@ def test_average_is_the_mean_of_the_last_checkpoints(folder):
         training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20},
     )
     train(config)
-    folders = checkpoint_folders(config.folder)
+    folders = list(checkpoint_folders(config.folder).values())
     assert [path.name for path in folders] == ["step_10", "step_15", "step_20"]
     several = [load_file(path / "model.safetensors") for path in folders]
     for name, tensor in load_file(config.folder / "model.safetensors").items():

@@ -13,6 +13,7 @@ from mt.translation.search import forced_log_probabilities, search
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words
 WORDS = (4, 5, 6)
+KEYS = [(0,), (1,), (2,), (3,)]
 SOURCES = [[4, 5, 6, 4], [5], [6, 6], [4, 6, 5]]
 
 
@@ -59,7 +60,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
     config = DecodingConfig(
         beam_size=200, n_best=5, length_penalty=length_penalty, max_length_ratio=1e-9, max_length_extra=4
     )
-    found = search(model, _source(SOURCES), config, range(4))
+    found = search(model, _source(SOURCES), config, KEYS)
     everything = [list(pieces) for length in range(5) for pieces in itertools.product(WORDS, repeat=length)]
     for source, hypotheses in zip(SOURCES, found, strict=True):
         scored = sorted(
@@ -89,7 +90,7 @@ def test_forced_scores_follow_the_chain_rule(model):
     ids=str,
 )
 def test_every_hypothesis_has_its_forced_score_and_keeps_its_limit(model, config):
-    for source, hypotheses in zip(SOURCES, search(model, _source(SOURCES), config, range(4)), strict=True):
+    for source, hypotheses in zip(SOURCES, search(model, _source(SOURCES), config, KEYS), strict=True):
         assert 1 <= len(hypotheses) <= config.n_best
         scores = [hypothesis.score(1.0) for hypothesis in hypotheses]
         assert scores == sorted(scores, reverse=True)
@@ -109,9 +110,10 @@ def test_every_hypothesis_has_its_forced_score_and_keeps_its_limit(model, config
     ids=str,
 )
 def test_the_batch_around_a_sentence_changes_nothing(model, config):
-    together = search(model, _source(SOURCES), config, [10, 11, 12, 13])
+    keys = [(10,), (11,), (12, 0), (12, 1)]
+    together = search(model, _source(SOURCES), config, keys)
     for place, source in enumerate(SOURCES):
-        (alone,) = search(model, _source([source]), config, [10 + place])
+        (alone,) = search(model, _source([source]), config, [keys[place]])
         assert [h.pieces for h in alone] == [h.pieces for h in together[place]]
         for one, other in zip(alone, together[place], strict=True):
             assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
@@ -119,7 +121,7 @@ def test_the_batch_around_a_sentence_changes_nothing(model, config):
 
 def test_greedy_takes_the_likeliest_piece_each_time(model):
     config = DecodingConfig(beam_size=1, max_length_extra=6, max_length_ratio=1e-9)
-    for source, (hypothesis,) in zip(SOURCES, search(model, _source(SOURCES), config, range(4)), strict=True):
+    for source, (hypothesis,) in zip(SOURCES, search(model, _source(SOURCES), config, KEYS), strict=True):
         prefix: list[int] = []
         while len(prefix) < 6:
             features = model.decode(model.encode(_source([source])), torch.tensor([[BOS, *prefix]]))
@@ -135,7 +137,7 @@ def test_samples_follow_the_models_distribution(model):
     """First pieces of many draws against the softmax, by a chi-squared statistic."""
     draws = 4000
     config = DecodingConfig(method="sample", n_best=draws, max_length_extra=1, max_length_ratio=1e-9)
-    (found,) = search(model, _source(SOURCES[:1]), config, [0])
+    (found,) = search(model, _source(SOURCES[:1]), config, [(0,)])
     features = model.decode(model.encode(_source(SOURCES[:1])), torch.tensor([[BOS]]))
     logits = model.project(features)[0, 0].detach()
     logits[[0, 1, 2]] = -torch.inf
@@ -148,16 +150,16 @@ def test_samples_follow_the_models_distribution(model):
 
 
 def test_top_k_one_is_greedy(model):
-    greedy = search(model, _source(SOURCES), DecodingConfig(beam_size=1), range(4))
+    greedy = search(model, _source(SOURCES), DecodingConfig(beam_size=1), KEYS)
     for config in (DecodingConfig(method="sample", top_k=1), DecodingConfig(method="sample", top_p=1e-9)):
-        sampled = search(model, _source(SOURCES), config, range(4))
+        sampled = search(model, _source(SOURCES), config, KEYS)
         assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
 
 
 def test_another_seed_or_line_draws_anew(model):
     def pieces(seed, line):
         config = DecodingConfig(method="sample", n_best=8, seed=seed, temperature=2.0)
-        return sorted(h.pieces for h in search(model, _source(SOURCES[:1]), config, [line])[0])
+        return sorted(h.pieces for h in search(model, _source(SOURCES[:1]), config, [(line,)])[0])
 
     assert pieces(1, 0) == pieces(1, 0)
     assert pieces(1, 0) != pieces(2, 0)
