@@ -3,8 +3,10 @@
 import errno
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import TypeVar
 
 from omegaconf import OmegaConf
@@ -19,6 +21,17 @@ Config = TypeVar("Config", bound=Section)
 log = logging.getLogger(__name__)
 
 FLAGS = {"--help": "help", "-h": "help", "--cfg": "cfg", "--multirun": "multirun", "-m": "multirun"}
+CANNOT_BE_WRITTEN = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EIO,
+    errno.EMFILE,
+    errno.EEXIST,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+}
 CLOSED_PIPE_STATUS = 141
 """What a shell sees of a filter whose reader has gone (128 + SIGPIPE)."""
 
@@ -39,6 +52,7 @@ def main(
         SystemExit: with 0 (done), 2 (the input or config is wrong), 1 (could not go on), 128 + N (signal N).
     """
     _log_to_stderr()
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(_exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv)))
 
 
@@ -110,6 +124,11 @@ def _exit_status(work: Callable[[], None]) -> int:
         return _say(reason, 1)
 
 
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """What SIGTERM does wherever nothing has to be saved first."""
+    raise Interrupted(number, "terminated")
+
+
 def _say(message: object, status: int) -> int:
     log.error("%s", message)
     return status
@@ -129,7 +148,7 @@ def _trouble_outside(error: BaseException) -> str | None:
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
         return f"disk is full{where}: make room and start the same command again"
-    if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.EMFILE):
+    if number in CANNOT_BE_WRITTEN:
         return f"{os.strerror(number)}{where}"
     torch = sys.modules.get("torch")
     out_of_memory = isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError))

@@ -144,6 +144,42 @@ def test_a_signal_saves_and_the_same_command_goes_on(tmp_path, number):
     again.communicate()
 
 
+def test_a_terminated_translation_says_so(trained):
+    folder, _ = trained
+    process = subprocess.Popen(
+        [sys.executable, str(PROJECT / "translate.py"), "run=runs/toy"],
+        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdin.write(b"\n" * 5000)  # more than one window
+    process.stdin.flush()
+    first = process.stdout.read(1)
+    process.terminate()
+    written, said = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert b"terminated" in said and b"Traceback" not in said
+    assert set(first + written) == {ord("\n")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["input=missing.txt"], b"missing.txt: no such file"),
+        (["input=test.xx", "output=./test.xx"], b"is the input, too"),
+        (["input=test.xx", "output=runs"], b"is a folder"),
+        (["input=test.xx", "output=nowhere/out.txt"], b"nowhere/out.txt"),
+        (["input=test.xx", "run=nowhere"], b"nowhere"),
+    ],
+    ids=str,
+)
+def test_translate_refuses_what_it_cannot_use(trained, arguments, expected):
+    folder, _ = trained
+    before = (folder / "test.xx").read_bytes()
+    refused = _command(folder, "translate.py", "run=runs/toy", *arguments)
+    assert refused.returncode == 2, refused.stderr
+    assert expected in refused.stderr and b"Traceback" not in refused.stderr
+    assert refused.stdout == b"" and (folder / "test.xx").read_bytes() == before
+
+
 def _broken_folders(folder):
     """(what is wrong, how to break a copy of the run, the file that the message must name)"""
 
