@@ -53,6 +53,7 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
 
 def test_no_language_without_spaces_is_scored_as_if_it_had_them():
     assert bleu_tokenizer("zh") == bleu_tokenizer("zh_CN") == bleu_tokenizer("zh-Hant") == bleu_tokenizer("lzh") == "zh"
-    assert bleu_tokenizer("th") == "char"
+    assert bleu_tokenizer("zho_Hans") == bleu_tokenizer("hak") == "zh"
+    assert bleu_tokenizer("th") == bleu_tokenizer("khm") == bleu_tokenizer("mya") == "char"
     assert bleu_tokenizer("ja") in ("ja-mecab", "char")
     assert bleu_tokenizer("de") == bleu_tokenizer("en_US") == "13a"

@@ -17,7 +17,7 @@ from mt.run_folder import open_model, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import _only_process, train
-from mt.training.feed import UpdateBatches
+from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import CrossEntropyObjective
 from mt.training.preparation import prepare
 from mt.translation.translator import Translator
@@ -272,6 +272,30 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypat
     checkpoint = newest_checkpoint(config.folder)
     assert checkpoint.progress.bad_updates == 4  # two once, and two of the last three were saved
     assert all(tensor.isfinite().all() for tensor in checkpoint.weights().values())
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monkeypatch, kind):
+    """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
+    config = toy.config(folder, training={"optimizer": {"kind": kind}})
+    config.folder.mkdir(parents=True)
+    training = trainer_module.Trainer(config, prepare(config, resuming=False), torch.device("cpu"), None)
+    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+    updates = feed(training.batches, 0, 0, 1, torch.device("cpu"))
+    training._update(next(updates))
+    before = [parameter.detach().clone() for parameter in training.model.parameters()]
+
+    real_forward = CrossEntropyObjective.forward
+    monkeypatch.setattr(CrossEntropyObjective, "forward", lambda self, batch: real_forward(self, batch) * float("inf"))
+    training._update(next(updates))
+    assert training.scaler.get_scale() == 2.0**15
+    assert training.progress.bad_updates == 0
+    assert all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
+
+    monkeypatch.setattr(CrossEntropyObjective, "forward", real_forward)
+    training._update(next(updates))
+    assert not all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
+    updates.close()
 
 
 def test_early_stopping(folder):

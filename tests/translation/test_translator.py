@@ -68,6 +68,19 @@ def test_hostile_lines_keep_their_places_at_every_batch_size(tokenizers, search)
         assert texts == expected
 
 
+def test_threads_share_the_batches_and_change_nothing(tokenizers):
+    translator = _translator(tokenizers, beam_size=2, batch_tokens=50)
+    lines = toy.sentences(60, 8)
+    threads = torch.get_num_threads()
+    found = {}
+    for number in (1, 3):
+        torch.set_num_threads(number)
+        found[number] = translator.translate(lines)
+        assert torch.get_num_threads() == number
+    torch.set_num_threads(threads)
+    assert found[1] == found[3]
+
+
 @given(lines=st.lists(st.text(max_size=60), max_size=12))
 @settings(max_examples=25, deadline=None)
 def test_any_lines_give_as_many(tokenizers, lines):
