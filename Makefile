@@ -47,7 +47,7 @@ board: .venv/installed
 	$(BIN)/tensorboard --logdir runs
 
 bench: .venv/installed-bench
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks $(if $(CORPUS),corpus=$(CORPUS))
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
