@@ -218,9 +218,9 @@ class TransformerConfig(Section):
     """Vaswani et al. 2017; the letters in brackets are the paper's."""
 
     architecture: Literal["transformer"]
-    width: PositiveInt = 256
+    width: PositiveInt = 192
     """Size of every vector between layers (d_model)."""
-    feed_forward: PositiveInt = 1024
+    feed_forward: PositiveInt = 768
     """Inner size of the feed-forward blocks (d_ff)."""
     heads: PositiveInt = 4
     """Attention heads (h); must divide width."""
@@ -255,9 +255,9 @@ ModelConfig = TransformerConfig
 
 
 class OptimizerConfig(Section):
-    kind: Literal["adamw", "muon"] = "adamw"
+    kind: Literal["adamw", "muon"] = "muon"
     """muon (Jordan et al. 2024) moves the hidden matrices, AdamW everything else."""
-    learning_rate: PositiveFloat = 1e-3
+    learning_rate: PositiveFloat = 2e-3
     """The schedule's peak, for AdamW."""
     muon_learning_rate: PositiveFloat = 4e-3
     """The schedule's peak for the matrices that Muon moves."""
@@ -267,15 +267,15 @@ class OptimizerConfig(Section):
 
 
 class ScheduleConfig(Section):
-    kind: Literal["inverse_sqrt", "cosine", "linear"] = "inverse_sqrt"
+    kind: Literal["inverse_sqrt", "cosine", "linear"] = "linear"
     """After the warm-up: ∝ 1/√update, or to zero at max_updates along a cosine or a line."""
-    warmup: NonNegativeInt = 1000
+    warmup: NonNegativeInt = 100
     """Updates over which the learning rate rises from zero."""
 
 
 class TrainingConfig(Section):
-    max_updates: PositiveInt = 20000
-    batch_tokens: PositiveInt = 4096
+    max_updates: PositiveInt = 960
+    batch_tokens: PositiveInt = 2048
     """Most target tokens (and most source tokens) in a batch, padding included."""
     accumulate: PositiveInt = 1
     """Batches whose gradients make one update."""
@@ -293,10 +293,10 @@ class TrainingConfig(Section):
     threads: NonNegativeInt = 0
     """CPU threads; 0 leaves the choice to torch."""
 
-    validate_every: PositiveInt = 1000
+    validate_every: PositiveInt = 240
     """Updates between validations; each also saves a checkpoint."""
     valid_bleu_pairs: PositiveInt = 500
-    """How many validation pairs are translated (greedily) each time; the loss always takes all."""
+    """How many validation pairs are translated (greedily) each time; the loss takes all that data.max_length allows."""
     save_every: PositiveInt | None = None
     """Updates between further checkpoints; null saves at validations alone."""
     keep_last: PositiveInt = 1

@@ -77,6 +77,17 @@ def test_main_config_files_hold_every_key_outside_the_groups(file: str, schema: 
     assert set(key_comments(CONF / file)) == expected
 
 
+def test_the_default_run_is_the_schemas_defaults() -> None:
+    (job,) = compose_jobs("train", TrainConfig, [], multirun=False)
+    for section, schema in (
+        ("tokenizer", TokenizerConfig()),
+        ("model", TransformerConfig(architecture="transformer")),
+        ("training", TrainingConfig()),
+        ("decoding", DecodingConfig()),
+    ):
+        assert getattr(job.config, section) == schema
+
+
 def test_every_key_in_every_config_file_is_commented() -> None:
     for file in CONF.rglob("*.yaml"):
         without = [key for key, comment in key_comments(file).items() if not comment.strip()]

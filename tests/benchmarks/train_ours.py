@@ -29,7 +29,7 @@ def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
     )
     model = Transformer(config, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
     objective = CrossEntropyObjective(model, task.LABEL_SMOOTHING).train()
-    optimizer = Optimizer(model, OptimizerConfig(), ScheduleConfig(), max_updates=1000)
+    optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000)
 
     def step(source: Tensor, target: Tensor) -> None:
         batch = Batch(
