@@ -24,7 +24,7 @@ import huggingface_hub
 import numpy as np
 import pyarrow
 from datasets.exceptions import DatasetGenerationError
-from pyarrow import parquet
+from pyarrow import compute, parquet
 
 from mt.config import (
     DataConfig,
@@ -134,7 +134,35 @@ def load_corpus(config: DataConfig) -> Corpus:
             report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs), len(pairs), {}))
         counts = {f"held out for {split}": len(pairs) for split, pairs in held_out.items()}
         report[0] = replace(report[0], kept=len(training[0]), dropped=report[0].dropped | counts)
-    return Corpus(_concatenated(training), evaluation["valid"], evaluation["test"], report)
+    # The other corpora of a mixture often hold the first one's sentences again.
+    for number in range(1, len(training)):
+        shared = _shares_a_sentence(training[number], evaluation.values())
+        training[number] = training[number].select(np.flatnonzero(~shared))
+        counts = {"shared with valid or test": int(shared.sum())} if shared.any() else {}
+        report[number] = replace(report[number], kept=len(training[number]), dropped=report[number].dropped | counts)
+    train = _concatenated(training)
+    for split, pairs in evaluation.items():
+        if known := int(_is_in(column(pairs, "source"), [column(train, "source")]).sum()):
+            logger.warning(
+                "%s: %s of its %s sources also stand in the training data", split, f"{known:,}", f"{len(pairs):,}"
+            )
+    return Corpus(train, evaluation["valid"], evaluation["test"], report)
+
+
+def _shares_a_sentence(pairs: datasets.Dataset, others: Iterable[datasets.Dataset]) -> np.ndarray:
+    """(N,) bool: whether the source or the target also stands on that side of one of the others."""
+    others = list(others)
+    sources, targets = (
+        _is_in(column(pairs, side), [column(other, side) for other in others]) for side in ("source", "target")
+    )
+    return sources | targets
+
+
+def _is_in(texts: pyarrow.ChunkedArray, others: Sequence[pyarrow.ChunkedArray]) -> np.ndarray:
+    """(N,) bool"""
+    large = pyarrow.large_string()
+    known = pyarrow.chunked_array([chunk.cast(large) for other in others for chunk in other.chunks], type=large)
+    return compute.is_in(texts.cast(large), value_set=known.combine_chunks()).to_numpy()
 
 
 def _concatenated(parts: list[datasets.Dataset]) -> datasets.Dataset:

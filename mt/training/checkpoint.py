@@ -31,6 +31,7 @@ class Progress:
     seconds: float = 0.0
     """Spent in updates: neither validating nor saving."""
     best_score: float | None = None
+    best_loss: float = 0.0
     best_update: int = 0
     validations_without_gain: int = 0
     validation_due: bool = False

@@ -32,9 +32,10 @@ def train(config: TrainConfig) -> None:
         torch.set_num_threads(config.training.threads)
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)
-    for folder in (config.training.init_from, config.tokenizer.reuse):
-        if folder is not None:
-            read_config(Path(folder))
+    if config.training.init_from:
+        _refuse_another_model(config, Path(config.training.init_from))
+    if config.tokenizer.reuse:
+        read_config(Path(config.tokenizer.reuse))
     run = config.folder
     run.mkdir(parents=True, exist_ok=True)
     with _only_process(run), _log_file(run / LOG), logging_redirect_tqdm():
@@ -56,6 +57,15 @@ def train(config: TrainConfig) -> None:
         (run / RESULTS).unlink(missing_ok=True)
         trainer.fit()
         deliver(trainer)
+
+
+def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
+    """Weights fit the model they were trained in alone (dropout aside)."""
+    old, new = (one.model.model_dump(exclude={"dropout", "attention_dropout"}) for one in (read_config(origin), config))
+    differing = _differences(old, new, "model")
+    if differing:
+        needed = " ".join(f"{name}={before}" for name, (before, _) in differing.items())
+        raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
 
 
 def _refuse_another_config(config: TrainConfig) -> None:

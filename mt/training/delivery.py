@@ -98,7 +98,7 @@ def show_results(run: Path) -> None:
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
         ("model", str(run / WEIGHTS), f"translate with: python translate.py run={run}"),
         ("scored lines", str(run / SCORED), ""),
-        ("curves", str(run / TENSORBOARD), "watch with: make board"),
+        ("curves", str(run / TENSORBOARD), f"watch with: tensorboard --logdir {run.parent}"),
     ]
     width = max(len(value) for _, value, _ in rows)
     logger.info("\n%s", "\n".join(f"  {name:<14}{value:<{width}}  {note}".rstrip() for name, value, note in rows))

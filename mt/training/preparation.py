@@ -38,6 +38,7 @@ def prepare(config: TrainConfig, resuming: bool) -> PreparedData:
     brought = config.folder if resuming else config.training.init_from or config.tokenizer.reuse
     if brought is not None:
         tokenizers = TokenizerPair.load(Path(brought))
+        logger.info("tokenizer from %s: %d pieces", brought, tokenizers.target.vocabulary_size)
         if tokenizers.joint != config.tokenizer.joint:
             kind = "one vocabulary for both languages" if tokenizers.joint else "a vocabulary for each language"
             raise InputError(f"{brought} has {kind}: set tokenizer.joint={str(tokenizers.joint).lower()}")

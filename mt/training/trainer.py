@@ -232,10 +232,12 @@ class Trainer:
         chrf = corpus_chrf(hypotheses, references)
         progress.validation_due = False
         score = bleu if settings.metric == "bleu" else -loss
-        better = progress.best_score is None or score > progress.best_score
+        gained = progress.best_score is None or score > progress.best_score
+        # Early on, BLEU is often 0 time after time: then the loss tells which weights are better.
+        better = gained or (score == progress.best_score and loss < progress.best_loss)
         if better:
-            progress.best_score, progress.best_update = score, progress.update
-        progress.validations_without_gain = 0 if better else progress.validations_without_gain + 1
+            progress.best_score, progress.best_loss, progress.best_update = score, loss, progress.update
+        progress.validations_without_gain = 0 if gained else progress.validations_without_gain + 1
         logger.info(
             "update %d  validation loss %.3f  BLEU %.2f  chrF %.2f%s",
             progress.update,

@@ -109,6 +109,7 @@ class Translator:
 
         ``first_line`` is the first one's number, which keys the sampling.
         """
+        _refuse_bare_string(lines)
         parts = [self._parts(line, first_line + number) for number, line in enumerate(lines)]
         flat = [
             ((first_line + number, part), pieces)
@@ -138,6 +139,9 @@ class Translator:
 
         A line or reference that is blank or longer than ``max_source_length`` has the score None.
         """
+        _refuse_bare_string(lines)
+        if len(lines) != len(references):
+            raise ValueError(f"{len(lines)} lines but {len(references)} references")
         sources, targets = self.tokenizers.source.encode(lines), self.tokenizers.target.encode(references)
         longest = self._longest_part()
         fits = [0 < len(s) <= longest and 0 < len(t) <= longest for s, t in zip(sources, targets, strict=True)]
@@ -270,6 +274,12 @@ class Translator:
             rows = max(1, self.config.batch_tokens // (lengths[order[start]] * rows_each))
             yield order[start : start + rows]
             start += rows
+
+
+def _refuse_bare_string(lines: Sequence[str]) -> None:
+    # A string is a sequence of strings, too: each character would become a translation.
+    if isinstance(lines, str):
+        raise TypeError("a list of lines is needed, not one string")
 
 
 def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:

@@ -357,3 +357,26 @@ def test_recipes_know_their_languages() -> None:
 def test_a_report_is_readable() -> None:
     report = SplitReport("train", "a.de + a.en", 12345, 12340, {"empty": 5})
     assert str(report) == "train: a.de + a.en: 12,345 pairs read, 12,340 kept, 5 empty"
+
+
+def test_a_mixture_never_trains_on_what_it_holds_out(tmp_path: Path) -> None:
+    pairs = [(f"source {number}", f"target {number}") for number in range(200)]
+    halves = [(f"source {number}", f"other {number}") for number in range(200)]
+    folders = {name: write_files(tmp_path / name, lines) for name, lines in (("a", pairs), ("b", pairs), ("c", halves))}
+    corpora = [{"kind": "files", "train": folders[name]} for name in "abc"]
+    corpus = load(kind="mixture", corpora=corpora, valid_pairs=10, test_pairs=10)
+    held_out = set(corpus.valid["source"]) | set(corpus.test["source"])
+    assert len(held_out) >= 20
+    assert not held_out & set(corpus.train["source"])
+    train = [report for report in corpus.report if report.split == "train"]
+    assert [report.dropped.get("shared with valid or test") for report in train] == [None, len(held_out), len(held_out)]
+    assert all(report.read == report.kept + sum(report.dropped.values()) for report in train)
+
+
+def test_a_test_set_inside_the_training_data_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pairs = [(f"source {number}", f"target {number}") for number in range(50)]
+    train = write_files(tmp_path / "train", pairs)
+    test = write_files(tmp_path / "test", [*pairs[:3], ("new", "neu")])
+    load(kind="files", train=train, test=test, valid=write_files(tmp_path / "valid", [("v", "w")]))
+    assert "test: 3 of its 4 sources also stand in the training data" in caplog.text
+    assert "valid:" not in caplog.text

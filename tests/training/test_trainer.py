@@ -341,6 +341,21 @@ def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
     assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
 
 
+def test_fine_tuning_another_model_names_the_settings_to_add(folder):
+    base = toy.config(folder, "base")
+    train(base)
+    tuned = toy.config(folder, "tuned", model={"width": 64, "dropout": 0.3}, training={"init_from": str(base.folder)})
+    with pytest.raises(InputError, match=r"add: model\.width=32$"):
+        train(tuned)
+
+
+def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
+    monkeypatch.setattr(trainer_module, "corpus_bleu", lambda *arguments: 0.0)
+    config = toy.config(folder)
+    train(config)
+    assert _results(config)["best_update"] == 20
+
+
 def test_separate_vocabularies(folder):
     config = toy.config(folder, tokenizer={"joint": False, "vocabulary_size": 310})
     train(config)

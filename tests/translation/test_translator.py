@@ -150,6 +150,15 @@ def test_translating_leaves_the_model_as_it_was(tokenizers):
     assert translator.model.training
 
 
+def test_one_string_is_not_taken_for_many_lines(tokenizers):
+    translator = _translator(tokenizers)
+    for call in (translator.translate, translator.hypotheses, lambda text: translator.score(text, text)):
+        with pytest.raises(TypeError, match="list of lines"):
+            call("ba de")
+    with pytest.raises(ValueError, match="2 lines but 1 references"):
+        translator.score(["ba", "de"], ["fi"])
+
+
 def test_windows_bound_lines_and_characters():
     assert [len(window) for window in windows(str(n) for n in range(10_000))] == [4096, 4096, 1808]
     assert [len(window) for window in windows(["x" * 1_500_000] * 5)] == [2, 2, 1]
