@@ -305,7 +305,7 @@ def test_early_stopping(folder):
             "max_updates": 500,
             "validate_every": 2,
             "patience": 3,
-            "optimizer": {"learning_rate": 1e-12},
+            "optimizer": {"kind": "adamw", "learning_rate": 1e-12},
         },
     )
     train(config)
@@ -331,7 +331,11 @@ def test_average_is_the_mean_of_the_last_checkpoints(folder):
 def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
     base = toy.config(folder, "base")
     train(base)
-    tuned = toy.config(folder, "tuned", training={"init_from": str(base.folder), "optimizer": {"learning_rate": 1e-12}})
+    tuned = toy.config(
+        folder,
+        "tuned",
+        training={"init_from": str(base.folder), "optimizer": {"kind": "adamw", "learning_rate": 1e-12}},
+    )
     train(tuned)
     assert (tuned.folder / "tokenizer.model").read_bytes() == (base.folder / "tokenizer.model").read_bytes()
     first, second = (
