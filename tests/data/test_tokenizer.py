@@ -176,6 +176,8 @@ def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
     config = TokenizerConfig(vocabulary_size=500, joint=joint)
     tokenizers = TokenizerPair.train(pairs, "xx", "yy", config, seed=1)
     assert tokenizers.joint == joint
+    for stale in ("tokenizer.model", "source.model", "target.model"):
+        (tmp_path / stale).write_bytes(b"of an attempt before")
     tokenizers.save(tmp_path)
     names = {"tokenizer.model"} if joint else {"source.model", "target.model"}
     assert {path.name for path in tmp_path.iterdir()} == names

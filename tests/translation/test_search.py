@@ -9,7 +9,7 @@ from mt.config import DecodingConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import BOS, EOS, PAD
 from mt.model.transformer import Transformer
-from mt.translation.search import forced_log_probabilities, search
+from mt.translation.search import _inverse_cumulative, forced_log_probabilities, search
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words
 WORDS = (4, 5, 6)
@@ -164,3 +164,10 @@ def test_another_seed_or_line_draws_anew(model):
     assert pieces(1, 0) == pieces(1, 0)
     assert pieces(1, 0) != pieces(2, 0)
     assert pieces(1, 0) != pieces(1, 1)
+
+
+def test_rounding_never_draws_what_is_impossible():
+    logits = torch.tensor([[-torch.inf, 1.0, 0.5, -torch.inf]])
+    for uniform in (0.0, 1.0):
+        for top_k, top_p in ((0, 1.0), (2, 1.0), (0, 0.99)):
+            assert _inverse_cumulative(logits, torch.tensor([uniform]), top_k, top_p).item() in (1, 2)

@@ -1,0 +1,44 @@
+"""What a run that goes on does with the numbers of a process that was killed after its last checkpoint."""
+
+import json
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from mt.training.monitor import Monitor
+
+
+def _record(run, update, metrics_bytes, steps):
+    with Monitor(run, update, max_updates=100, metrics_bytes=metrics_bytes) as monitor:
+        begun = monitor.flush()
+        for step in steps:
+            monitor.record("train", step, {"loss": 1.0 / step})
+        return begun, monitor.flush()
+
+
+def _board_steps(run):
+    board = EventAccumulator(str(run / "tensorboard"))
+    board.Reload()
+    return [point.step for point in board.Scalars("train/loss")]
+
+
+def test_both_records_are_cut_back_to_the_checkpoint(tmp_path):
+    _, at_10 = _record(tmp_path, 0, 0, [5, 10])
+    _record(tmp_path, 10, at_10, [15, 20, 25])  # killed here: no checkpoint knows of these
+    begun, _ = _record(tmp_path, 10, at_10, [15])
+    assert begun == at_10
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == _board_steps(tmp_path) == [5, 10, 15]
+
+
+def test_a_run_that_begins_again_shows_nothing_of_the_first_attempt(tmp_path):
+    _record(tmp_path, 0, 0, [5, 10, 15])
+    _record(tmp_path, 0, 0, [5])
+    assert _board_steps(tmp_path) == [5]
+
+
+def test_what_is_not_finite_is_null(tmp_path):
+    with Monitor(tmp_path, 0, max_updates=1, metrics_bytes=0) as monitor:
+        monitor.record("train", 1, {"loss": float("nan"), "gradient_norm": float("inf"), "epoch": 0})
+        monitor.flush()
+    line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=lambda constant: 1 / 0)
+    assert line == {"step": 1, "split": "train", "loss": None, "gradient_norm": None, "epoch": 0}
