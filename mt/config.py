@@ -179,6 +179,8 @@ class MixtureConfig(UnsplitConfig):
                     f"the corpora of a mixture have its own source_language and target_language, not "
                     f"{entry.source_language} and {entry.target_language}"
                 )
+            if entry.max_length != self.max_length:
+                yield f"the corpora of a mixture have its own max_length, {self.max_length}, not {entry.max_length}"
 
 
 DataConfig = Annotated[

@@ -5,6 +5,7 @@ Opening a folder executes nothing it contains: YAML is read without tags or inte
 
 import hashlib
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from mt.files import write_atomically
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 
+logger = logging.getLogger(__name__)
+
 CONFIG = "config.yaml"
 WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
@@ -30,6 +33,7 @@ PROVENANCE = "provenance.json"
 LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,10 @@ def open_model(folder: Path) -> TrainedModel:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such run or model folder")
     config = read_config(folder)
+    if (folder / CHECKPOINTS).is_dir() and not (folder / RESULTS).is_file():
+        if not (folder / WEIGHTS).is_file():
+            raise InputError(f"{folder}: its training has not come to a validation yet: there are no weights")
+        logger.warning("%s: its training is not finished; these are the best weights so far", folder)
     tokenizers = TokenizerPair.load(folder)
     model = build_model(config.model, tokenizers)
     load_weights(model, folder / WEIGHTS)

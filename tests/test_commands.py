@@ -65,6 +65,14 @@ def test_the_same_command_again_reports_the_finished_run(trained):
     assert b"is finished" in again.stderr and b"test BLEU" in again.stderr
 
 
+def test_what_is_no_part_of_a_run_may_change(trained, tmp_path):
+    folder, _ = trained
+    files = f"data.train=[{folder}/train.xx,./train.yy]"
+    again = _command(folder, "train.py", *_train_arguments(files, "training.threads=1", "training.log_every=7"))
+    assert again.returncode == 0, again.stderr.decode()
+    assert b"is finished" in again.stderr
+
+
 def test_another_config_for_the_same_run_is_an_input_error(trained):
     folder, _ = trained
     refused = _command(folder, "train.py", *_train_arguments("seed=2"))
@@ -82,6 +90,7 @@ def test_lines_in_lines_out_through_pipes_and_files(trained):
     assert piped.stdout.count(b"\n") == hostile.count(b"\n") + 1
     assert piped.stdout.startswith((folder / "runs/toy/scored/test.hypothesis").read_bytes())
     assert piped.stdout.split(b"\n")[40:42] == [b"", b""]
+    assert b"line 43 of the input is not UTF-8" in piped.stderr
     (folder / "in.txt").write_bytes(hostile)
     filed = _command(folder, "translate.py", "run=runs/toy", "input=in.txt", "output=out.txt")
     assert filed.returncode == 0 and filed.stdout == b""
@@ -94,6 +103,7 @@ def test_n_best_and_forced_scores_are_one_json_line_each(trained):
     lines = [json.loads(line) for line in n_best.stdout.splitlines()]
     assert [line["source"] for line in lines] == ["ba de", "", "fi"]
     assert [len(line["hypotheses"]) for line in lines] == [2, 1, 2]
+    assert lines[1]["hypotheses"] == [{"text": "", "score": None}]
     (folder / "reference.txt").write_text("de ba\nx\nfi\n")
     forced = _command(folder, "translate.py", "run=runs/toy", "reference=reference.txt", stdin=b"ba de\n\nfi\n")
     scores = [json.loads(line)["hypotheses"][0] for line in forced.stdout.splitlines()]
@@ -240,7 +250,7 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (["data.train=[missing.xx,train.yy]"], b"missing.xx: No such file"),
+        (["data.train=[missing.xx,train.yy]"], b"data.train: missing.xx: no such file"),
         (["data.train=[valid.xx,train.yy]"], b"40"),
         (["tokenizer.vocabulary_size=100000"], b"tokenizer.vocabulary_size"),
         (["training.init_from=nowhere"], b"nowhere"),
@@ -257,4 +267,4 @@ def test_bad_input_is_one_clear_message_and_leaves_nothing_half_done(trained, ch
     assert refused.returncode == 2, refused.stderr
     assert expected in refused.stderr
     assert b"Traceback" not in refused.stderr
-    assert not (folder / "runs/refused/config.yaml").exists()
+    assert not (folder / "runs/refused").exists()

@@ -112,6 +112,11 @@ def test_all_mistakes_are_told_at_once() -> None:
         assert part in told[start]
 
 
+def test_part_of_an_options_name_finds_it() -> None:
+    (line,) = mistakes("model=tiny")
+    assert "nearest: model=transformer_tiny" in line
+
+
 def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> None:
     lines = mistakes("model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files")
     assert any(line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines)

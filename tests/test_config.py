@@ -188,14 +188,18 @@ def test_contradictions_between_sections() -> None:
 def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
     corpora = [
         {"kind": "files", "train": ["a", "b"]},
-        {"kind": "hub", "path": "p", "max_length": 9, "weight": 0.5},
+        {"kind": "hub", "path": "p", "weight": 0.5},
     ]
     mixture = TypeAdapter(DataConfig).validate_python(
         {"kind": "mixture", "corpora": corpora, "max_length": 50, **LANGUAGES}
     )
     assert isinstance(mixture, MixtureConfig)
     assert [corpus.source_language for corpus in mixture.corpora] == ["en", "en"]
-    assert [corpus.max_length for corpus in mixture.corpora] == [50, 9]
+    assert [corpus.max_length for corpus in mixture.corpora] == [50, 50]
+    with pytest.raises(ValidationError, match="own max_length, 50, not 9"):
+        MixtureConfig.model_validate(
+            {"kind": "mixture", "corpora": [corpora[0] | {"max_length": 9}], "max_length": 50, **LANGUAGES}
+        )
     with pytest.raises(ValidationError, match="source_language"):
         turned = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "fr"}
         MixtureConfig.model_validate({"kind": "mixture", "corpora": [turned], **LANGUAGES})

@@ -187,7 +187,11 @@ def _hold_out(
     """The rest, and each split: as large as ``corpus`` says, but at most a tenth of the training pairs."""
     assert not isinstance(corpus, RecipeConfig), "recipes write all their splits"
     wanted = {"valid": corpus.valid_pairs, "test": corpus.test_pairs}
-    sizes = [max(1, min(wanted[split], len(train) // 10)) for split in splits]
+    most = max(1, len(train) // 10)
+    for split in splits:
+        if wanted[split] > most:
+            logger.info("%s: data.%s_pairs=%d is cut to %d, a tenth of the pairs", split, split, wanted[split], most)
+    sizes = [min(wanted[split], most) for split in splits]
     part = hold_out(column(train, "source"), column(train, "target"), sizes)
     held_out = {
         split: train.select(np.flatnonzero(part == number)).remove_columns("weight")
@@ -204,10 +208,12 @@ def _read(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str
     match corpus:
         case FilesConfig():
             files = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return None if files is None else _read_files(Path(files[0]), Path(files[1]))
+            return None if files is None else _read_files(*(_existing(split, file) for file in files))
         case TableConfig():
             file = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return None if file is None else _read_table(Path(file), corpus.source_column, corpus.target_column)
+            if file is None:
+                return None
+            return _read_table(_existing(split, file), corpus.source_column, corpus.target_column)
         case RecipeConfig():
             path = _prepare(corpus) / split
             return _read_files(
@@ -215,6 +221,14 @@ def _read(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str
             )
         case HubConfig():
             return _read_hub(corpus, split)
+
+
+def _existing(split: str, file: str) -> Path:
+    path = Path(file)
+    if not path.is_file():
+        reason = "a folder" if path.is_dir() else "no such file"
+        raise InputError(f"data.{split}: {file}: {reason}")
+    return path
 
 
 def _read_files(source: Path, target: Path) -> tuple[datasets.Dataset, str]:
@@ -315,10 +329,13 @@ def _jsonl_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{where} is no JSON: {error}") from None
+        except json.JSONDecodeError as error:
+            raise InputError(f"{where} is no JSON: {error.msg} at character {error.colno}") from None
         if not isinstance(row, dict):
             raise InputError(f"{where} is no JSON object")
+        # The layout of the hub's translation data sets.
+        if isinstance(row.get("translation"), dict) and not {source, target} <= row.keys():
+            row = row["translation"]
         values = [row[_known(column, list(row), where)] for column in (source, target)]
         if not all(value is None or isinstance(value, str) for value in values):
             raise InputError(f"{where}: {source} and {target} must be text")

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from mt.errors import InputError
 from mt.files import new_folder
-from mt.run_folder import WEIGHTS, read_json, read_tensors, write_json, write_tensors
+from mt.run_folder import CHECKPOINTS, WEIGHTS, read_json, read_tensors, write_json, write_tensors
 
-CHECKPOINTS = "checkpoints"
 FORMAT = 1
 """Raised whenever older checkpoints cannot be continued."""
 

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +14,18 @@ from mt.config import TrainConfig
 from mt.device import choose_device, choose_precision, keep_freed_memory
 from mt.errors import InputError, RunError
 from mt.files import recover_folders
-from mt.run_folder import LOG, RESULTS, read_config, read_json
-from mt.training.checkpoint import CHECKPOINTS, newest_checkpoint
+from mt.mistakes import shown
+from mt.run_folder import CHECKPOINTS, LOG, RESULTS, read_config, read_json
+from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
 
 logger = logging.getLogger(__name__)
+
+LOCK = ".lock"
+FREE_TO_CHANGE = ("name", "runs", "training.device", "training.threads", "training.log_every")
+"""Where a run lies, what it runs on and how often it speaks are no part of what it is."""
 
 
 def train(config: TrainConfig) -> None:
@@ -32,17 +38,18 @@ def train(config: TrainConfig) -> None:
         torch.set_num_threads(config.training.threads)
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)
-    if config.training.init_from:
-        _refuse_another_model(config, Path(config.training.init_from))
-    if config.tokenizer.reuse:
-        read_config(Path(config.tokenizer.reuse))
     run = config.folder
     run.mkdir(parents=True, exist_ok=True)
-    with _only_process(run), _log_file(run / LOG), logging_redirect_tqdm():
+    with _only_process(run), _unless_begun_removed(run), _log_file(run / LOG), logging_redirect_tqdm():
         recover_folders(run / CHECKPOINTS)
         checkpoint = newest_checkpoint(run)
         if checkpoint or (run / RESULTS).is_file():
+            config = _with_tokenizer_of(run, config)
             _refuse_another_config(config)
+        elif origin := config.training.init_from or config.tokenizer.reuse:
+            config = _with_tokenizer_of(Path(origin), config)
+            if config.training.init_from:
+                _refuse_another_model(config, Path(origin))
         if _is_finished(config):
             logger.info("%s is finished", run)
             show_results(run)
@@ -59,12 +66,26 @@ def train(config: TrainConfig) -> None:
         deliver(trainer)
 
 
+def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
+    """The config of a run whose tokenizer comes from another: how that one was trained is a fact, not a wish.
+
+    Sampling is this run's own business.
+    """
+    if not (config.training.init_from or config.tokenizer.reuse):
+        return config
+    ours = config.tokenizer
+    tokenizer = read_config(origin).tokenizer.model_copy(update={"sampling": ours.sampling, "reuse": ours.reuse})
+    if tokenizer.kind == "char" and tokenizer.sampling > 0:
+        raise InputError(f"tokenizer.sampling={tokenizer.sampling}: {origin} has characters, cut in one way only")
+    return config.model_copy(update={"tokenizer": tokenizer})
+
+
 def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
     """Weights fit the model they were trained in alone (dropout aside)."""
     old, new = (one.model.model_dump(exclude={"dropout", "attention_dropout"}) for one in (read_config(origin), config))
     differing = _differences(old, new, "model")
     if differing:
-        needed = " ".join(f"{name}={before}" for name, (before, _) in differing.items())
+        needed = " ".join(f"{name}={shown(before)}" for name, (before, _) in differing.items())
         raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
 
 
@@ -72,14 +93,13 @@ def _refuse_another_config(config: TrainConfig) -> None:
     """A run goes on under the config it was begun with; only max_updates may grow."""
     old, new = read_config(config.folder).model_dump(mode="json"), config.model_dump(mode="json")
     longer = new["training"]["max_updates"] - old["training"]["max_updates"]
-    # Where the run lies is no part of what it is.
-    for values in (old, new):
-        del values["runs"], values["name"]
     differing = _differences(old, new)
-    if longer > 0:
-        differing.pop("training.max_updates")
+    for key in (*FREE_TO_CHANGE, *(["training.max_updates"] if longer > 0 else [])):
+        differing.pop(key, None)
     if differing:
-        lines = "\n".join(f"  {name}: {before!r} in the run, now {now!r}" for name, (before, now) in differing.items())
+        lines = "\n".join(
+            f"  {name}: {shown(before)} in the run, now {shown(now)}" for name, (before, now) in differing.items()
+        )
         raise InputError(
             f"{config.folder} was begun with another config:\n{lines}\n"
             "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
@@ -93,7 +113,16 @@ def _differences(old: object, new: object, prefix: str = "") -> dict[str, tuple[
         for name in old | new:
             found |= _differences(old.get(name), new.get(name), f"{prefix}.{name}" if prefix else name)
         return found
-    return {} if old == new else {prefix: (old, new)}
+    return {} if _are_equal(old, new) else {prefix: (old, new)}
+
+
+def _are_equal(old: object, new: object) -> bool:
+    """Two values, or two ways to write the same path."""
+    if isinstance(old, str) and isinstance(new, str):
+        return os.path.abspath(old) == os.path.abspath(new)
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_are_equal, old, new))
+    return old == new
 
 
 def _is_finished(config: TrainConfig) -> bool:
@@ -106,9 +135,21 @@ def _is_finished(config: TrainConfig) -> bool:
 
 
 @contextlib.contextmanager
+def _unless_begun_removed(run: Path) -> Iterator[None]:
+    """Leaves no folder behind when training could not even begin."""
+    try:
+        yield
+    finally:
+        if {path.name for path in run.iterdir()} <= {LOG, LOCK}:
+            for path in run.iterdir():
+                path.unlink()
+            run.rmdir()
+
+
+@contextlib.contextmanager
 def _only_process(run: Path) -> Iterator[None]:
     """Refuses a run that another process works on; the lock ends with its holder, however that ends."""
-    with (run / ".lock").open("w") as lock:
+    with (run / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

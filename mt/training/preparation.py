@@ -39,9 +39,6 @@ def prepare(config: TrainConfig, resuming: bool) -> PreparedData:
     if brought is not None:
         tokenizers = TokenizerPair.load(Path(brought))
         logger.info("tokenizer from %s: %d pieces", brought, tokenizers.target.vocabulary_size)
-        if tokenizers.joint != config.tokenizer.joint:
-            kind = "one vocabulary for both languages" if tokenizers.joint else "a vocabulary for each language"
-            raise InputError(f"{brought} has {kind}: set tokenizer.joint={str(tokenizers.joint).lower()}")
     else:
         logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
         tokenizers = TokenizerPair.train(

@@ -91,9 +91,11 @@ class Trainer:
 
     def _restore(self, checkpoint: Checkpoint, origin: dict) -> None:
         recorded = read_json(self.run / PROVENANCE).get("data")
-        if recorded != origin["data"]:
+        changed = [split for split, found in origin["data"].items() if (recorded or {}).get(split) != found]
+        if changed:
             raise InputError(
-                f"{self.run}: the corpus has changed since this run began; give the run a new name (name=…)"
+                f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with; "
+                "give the run a new name (name=…)"
             )
         load_weights(self.model, checkpoint.folder / WEIGHTS)
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())

@@ -37,8 +37,11 @@ def translate(config: TranslateConfig) -> None:
             if path is not None and Path(path).resolve() == Path(config.output).resolve():
                 raise InputError(f"output={config.output} is the {name}, too")
     translator = Translator.load(config.run, config.decoding, config.device, config.precision)
-    lines = _text(sys.stdin.buffer if config.input is None else read_lines(Path(config.input)))
-    references = None if config.reference is None else _text(read_lines(Path(config.reference)))
+    if config.input is None:
+        lines = _text(sys.stdin.buffer, "the input")
+    else:
+        lines = _text(read_lines(Path(config.input)), config.input)
+    references = None if config.reference is None else _text(read_lines(Path(config.reference)), config.reference)
     a_person_types = config.input is None and sys.stdin.isatty()
     with _output(config.output) as output, tqdm(unit=" lines", disable=None, leave=False) as bar:
         written = 0
@@ -86,11 +89,23 @@ def _as_json(source: str, hypotheses: list[ScoredText]) -> str:
     return LINE_BREAKS.sub(lambda found: "".join(f"\\u{ord(character):04x}" for character in found.group()), line)
 
 
-def _text(lines: Iterable[bytes]) -> Iterator[str]:
+def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
     """Invalid UTF-8 becomes U+FFFD; a CR before the line's end and a byte-order mark are not part of the text."""
+    broken = 0
     for number, line in enumerate(lines):
-        text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
+        content = line.removesuffix(b"\n").removesuffix(b"\r")
+        text = content.decode("utf-8", errors="replace")
+        if "\ufffd" in text and text.encode() != content:
+            broken += 1
+            if broken == 1:
+                logger.warning(
+                    "line %d of %s is not UTF-8: what cannot be read becomes \N{REPLACEMENT CHARACTER}",
+                    number + 1,
+                    origin,
+                )
         yield text.removeprefix("\ufeff") if number == 0 else text
+    if broken > 1:
+        logger.warning("%s: not UTF-8 were %d lines", origin, broken)
 
 
 @contextmanager

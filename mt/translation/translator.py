@@ -37,7 +37,7 @@ LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 @dataclass(frozen=True)
 class ScoredText:
-    """A translation and log P(translation | source) / lengthᵅ; None if the pair could not be scored."""
+    """A translation and log P(translation | source) / lengthᵅ; None if there was nothing to score, or too much."""
 
     text: str
     score: float | None
@@ -160,7 +160,7 @@ class Translator:
                     scores[place] = Hypothesis(targets[place], total).score(self.config.length_penalty)
         unscored = len(fits) - len(places)
         if unscored:
-            logger.warning("%d lines are blank or longer than %d pieces: their score is null", unscored, longest)
+            logger.warning("blank or longer than %d pieces, so their score is null: %d of the lines", longest, unscored)
         return [ScoredText(text, score) for text, score in zip(references, scores, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> Attention:
@@ -255,7 +255,7 @@ class Translator:
     def _join(self, parts: list[list[Hypothesis]]) -> list[ScoredText]:
         """The i-th best of a line is the i-th best of each of its parts."""
         if not parts:
-            return [ScoredText("", 0.0)]
+            return [ScoredText("", None)]
         joined = []
         for rank in range(max(len(hypotheses) for hypotheses in parts)):
             chosen = [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts]

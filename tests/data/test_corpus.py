@@ -111,6 +111,13 @@ def test_quotes_in_tsv_are_text(tmp_path: Path) -> None:
     assert texts(load(kind="table", train=path, source_column=0, target_column=1, **splits).train) == pairs
 
 
+def test_a_jsonl_table_in_the_hubs_layout(tmp_path: Path) -> None:
+    rows = [{"id": "7", "translation": {"de": source, "en": target}} for source, target in PAIRS]
+    path = write(tmp_path / "pairs.jsonl", [json.dumps(row) for row in rows])
+    splits = {split: str(path) for split in ("train", "valid", "test")}
+    assert texts(load(kind="table", source_column="de", target_column="en", **splits).train) == PAIRS
+
+
 def test_values_lose_their_line_breaks(tmp_path: Path) -> None:
     broken = ("eins\nzwei", "one\r\ntwo\nthree")
     rows = [{"de": source, "en": target} for source, target in [broken, *PAIRS]]
@@ -214,6 +221,14 @@ def test_json_that_is_no_text_in_utf_8(tmp_path: Path) -> None:
 # Held-out pairs, mixtures, the cache ------------------------------------------------------------------------
 
 
+def test_a_held_out_part_larger_than_a_tenth_is_cut_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pairs = [(f"Satz {number}", f"sentence {number}") for number in range(100)]
+    with caplog.at_level("INFO"):
+        corpus = load(kind="files", train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=5)
+    assert (len(corpus.valid), len(corpus.test)) == (10, 5)
+    assert "data.valid_pairs=30 is cut to 10" in caplog.text and "data.test_pairs" not in caplog.text
+
+
 def test_missing_splits_are_held_out(tmp_path: Path) -> None:
     # Every second sentence has two translations.
     pairs = [(f"Satz {number // 2 if number % 4 > 1 else number}", f"sentence {number}") for number in range(400)]
@@ -292,7 +307,7 @@ def test_different_lengths_name_both_counts(tmp_path: Path) -> None:
 
 
 def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="gone.de: No such file"):
+    with pytest.raises(InputError, match="data.train: .*gone.de: no such file"):
         load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
     with pytest.raises(InputError, match="not one pair"):
         load(kind="files", train=write_files(tmp_path, []))

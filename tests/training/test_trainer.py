@@ -231,7 +231,7 @@ def test_a_changed_corpus_is_refused(folder):
     train(toy.config(folder, training={"max_updates": 10}))
     lines = (folder / "train.xx").read_text().splitlines()
     (folder / "train.xx").write_text("\n".join(["za za za", *lines[1:]]) + "\n")
-    with pytest.raises(InputError, match="corpus has changed"):
+    with pytest.raises(InputError, match="the train pairs are not those that this run began with"):
         train(toy.config(folder))
 
 
@@ -351,6 +351,32 @@ def test_fine_tuning_another_model_names_the_settings_to_add(folder):
     tuned = toy.config(folder, "tuned", model={"width": 64, "dropout": 0.3}, training={"init_from": str(base.folder)})
     with pytest.raises(InputError, match=r"add: model\.width=32$"):
         train(tuned)
+
+
+def test_settings_of_a_tokenizer_that_another_run_brings_are_that_runs_own(folder, monkeypatch):
+    base = toy.config(folder, "base", tokenizer={"joint": False, "vocabulary_size": 310})
+    train(base)
+    tokenizer = {"vocabulary_size": 5000, "sampling": 0.1}
+    tuned = toy.config(folder, "tuned", tokenizer=tokenizer, training={"init_from": str(base.folder)})
+    _stop_after(monkeypatch, [7])
+    with pytest.raises(Interrupted):
+        train(tuned)
+    with pytest.raises(InputError, match="there are no weights"):
+        open_model(tuned.folder)
+    recorded = read_config(tuned.folder).tokenizer
+    assert (recorded.joint, recorded.vocabulary_size, recorded.sampling) == (False, 310, 0.1)
+    shutil.rmtree(base.folder)  # what a run needs to go on lies in its own folder
+    train(tuned)
+    assert _results(tuned)["updates"] == 20
+
+
+def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
+    base = toy.config(folder, "base", tokenizer={"kind": "char"})
+    train(base)
+    tuned = toy.config(folder, "tuned", tokenizer={"sampling": 0.1}, training={"init_from": str(base.folder)})
+    with pytest.raises(InputError, match=r"tokenizer\.sampling=0\.1.* characters"):
+        train(tuned)
+    assert not tuned.folder.exists()
 
 
 def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):

@@ -167,7 +167,7 @@ def test_windows_bound_lines_and_characters():
 
 
 def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
-    lines = list(_text([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"]))
+    lines = list(_text([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"], "it"))
     assert lines == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
 
 
