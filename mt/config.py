@@ -250,7 +250,41 @@ class TransformerConfig(Section):
             yield f"sinusoidal positions need an even width, not {self.width}"
 
 
-ModelConfig = TransformerConfig
+class RNNAttentionConfig(Section):
+    """Bahdanau et al. 2015 with LSTMs, and what later made recurrent models strong; the paper's letters in brackets."""
+
+    architecture: Literal["rnn_attention"]
+    width: PositiveInt = 192
+    """Size of embeddings (m) and of the readout (l)."""
+    hidden: PositiveInt = 320
+    """Size of the decoder's states (n); each of the encoder's two directions has half of it."""
+    encoder_layers: PositiveInt = 2
+    decoder_layers: PositiveInt = 1
+    attention: Literal["additive", "dot"] = "additive"
+    dropout: Probability = 0.1
+    """On embeddings, between layers and on the readout."""
+    variational_dropout: bool = True
+    """One mask for all positions of a sentence (Gal & Ghahramani 2016), or a new one at each."""
+    layer_norm: bool = True
+    """After every encoder layer and the readout (Ba et al. 2016)."""
+    residual: bool = True
+    """Around every layer but the first (Wu et al. 2016, section 3.1)."""
+    readout: bool = True
+    """Predict from [state; context; embedding] (appendix A.2.2), or from the state alone."""
+    tie_embeddings: bool = True
+    """Target embedding = output matrix, and with a joint vocabulary = source embedding too."""
+
+    def contradictions(self) -> Iterator[str]:
+        if self.hidden % 2:
+            yield f"hidden={self.hidden} is shared by two directions: take {self.hidden + 1}"
+        if self.tie_embeddings and not self.readout and self.hidden != self.width:
+            yield (
+                f"tie_embeddings=true without a readout needs hidden={self.width}, the embeddings' width, "
+                f"not {self.hidden}"
+            )
+
+
+ModelConfig = Annotated[TransformerConfig | RNNAttentionConfig, Field(discriminator="architecture")]
 
 
 # Training ---------------------------------------------------------------------------------------------------
@@ -396,7 +430,7 @@ class TrainConfig(Section):
     def contradictions(self) -> Iterator[str]:
         if self.training.init_from and self.tokenizer.reuse:
             yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
-        if self.model.positions == "learned":
+        if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":
             longest = self.data.max_length + 1  # with EOS
             if self.model.max_positions < longest:
                 yield (

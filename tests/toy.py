@@ -9,6 +9,16 @@ from mt.config import TrainConfig
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
 
 
+MODELS = {
+    "transformer": {
+        "architecture": "transformer", "width": 32, "feed_forward": 64, "heads": 2, "encoder_layers": 1,
+        "decoder_layers": 1,
+    },
+    "rnn": {"architecture": "rnn_attention", "width": 32, "hidden": 48, "encoder_layers": 1, "decoder_layers": 2},
+}  # fmt: skip
+"""One small model of each architecture."""
+
+
 def sentences(count: int, seed: int, longest: int = 8) -> list[str]:
     """Distinct sentences of 2 to ``longest`` syllables."""
     random = np.random.default_rng(seed)
@@ -28,7 +38,7 @@ def write_corpus(folder: Path, task: str, train: int = 3000) -> None:
         (folder / f"{split}.yy").write_text("".join(f"{line}\n" for line in targets))
 
 
-def config(folder: Path, name: str = "toy", **changes: dict) -> TrainConfig:
+def config(folder: Path, name: str = "toy", architecture: str = "transformer", **changes: dict) -> TrainConfig:
     """A run on that corpus, a second or so for 20 updates; ``changes`` by section, e.g. training={"max_updates": 5}."""
     values = {
         "name": name,
@@ -43,14 +53,7 @@ def config(folder: Path, name: str = "toy", **changes: dict) -> TrainConfig:
             },
         },
         "tokenizer": {"kind": "bpe", "vocabulary_size": 320},
-        "model": {
-            "architecture": "transformer",
-            "width": 32,
-            "feed_forward": 64,
-            "heads": 2,
-            "encoder_layers": 1,
-            "decoder_layers": 1,
-        },
+        "model": MODELS[architecture],
         "training": {
             "max_updates": 20,
             "batch_tokens": 256,

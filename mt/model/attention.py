@@ -1,9 +1,11 @@
-"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2), masks, key/value cache, recording.
+"""Multi-head attention (Vaswani et al. 2017, section 3.2) and additive attention (Bahdanau et al. 2015), masks,
+key/value cache, recording.
 
 Shapes: B sentences, T queries, S keys, H heads, D width, d = D / H width of a head.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +28,12 @@ def causal_mask(length: int, device: torch.device) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
 
+def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to scores so that a softmax gives nothing where the mask is False: 0 and the lowest finite number,
+    for -∞ would make NaN of a row that may see nothing."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
+
+
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: nn.Module | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -37,9 +45,8 @@ def scaled_dot_product_attention(
     """
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)  # (B, H, T, S)
     if mask is not None:
-        bias = torch.zeros(mask.shape, dtype=scores.dtype, device=scores.device)
-        # A sum is a fraction of masked_fill's cost; the lowest finite number rather than -∞ keeps NaN away.
-        scores = scores.add_(bias.masked_fill_(~mask, torch.finfo(scores.dtype).min))
+        # A sum over the scores is a fraction of masked_fill's cost.
+        scores = scores.add_(mask_bias(mask, scores.dtype))
     weights = scores.softmax(dim=-1)
     if mask is not None:
         attended = mask.any(dim=-1, keepdim=True)
@@ -73,7 +80,15 @@ class AttentionMap:
     scores: Tensor | None
 
 
-class MultiHeadAttention(nn.Module):
+class RecordableAttention(nn.Module):
+    """Attention into which ``record_attention`` can look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorder: _Recorder | None = None
+
+
+class MultiHeadAttention(RecordableAttention):
     """Concat(head₁ … head_H) W^O with headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)."""
 
     def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
@@ -84,7 +99,6 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
         self.dropout = Dropout(dropout)
-        self.recorder: _Recorder | None = None
         for layer in (self.query, self.key, self.value, self.output):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -120,6 +134,46 @@ class MultiHeadAttention(nn.Module):
         return self.output(context.transpose(1, 2).flatten(2))
 
 
+class SingleHeadAttention(RecordableAttention):
+    """What a recurrent decoder asks at every step; the keys are projected once a sentence, not once a step."""
+
+    def __init__(self, query_width: int, key_width: int, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_width, width, bias=False)
+        self.key = nn.Linear(key_width, width, bias=False)
+        for layer in (self.query, self.key):
+            nn.init.xavier_uniform_(layer.weight)
+
+    @abstractmethod
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        """(B, K, Q) and projected keys (B, S, A) → (B, K, S)"""
+
+    def forward(self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """K queries (B, K, Q) to each sentence; projected keys (B, S, A), values (B, S, F), bias (B, 1, S) of
+        ``mask_bias``. Returns the context (B, K, F), the weights and the masked scores (both B, K, S)."""
+        scores = self.scores(query, keys) + bias
+        weights = scores.softmax(dim=-1)
+        return weights.to(values.dtype) @ values, weights, scores
+
+
+class AdditiveAttention(SingleHeadAttention):
+    """score(q, k) = vᵀ tanh(W_q q + W_k k) (Bahdanau et al. 2015, appendix A.1.2)."""
+
+    def __init__(self, query_width: int, key_width: int, width: int) -> None:
+        super().__init__(query_width, key_width, width)
+        self.score = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))  # v
+
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        return torch.tanh(self.query(query)[:, :, None] + keys[:, None]) @ self.score
+
+
+class DotAttention(SingleHeadAttention):
+    """score(q, k) = (W_q q) · (W_k k) / √A: the general score of Luong et al. 2015 (section 3.1), scaled."""
+
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        return (self.query(query) / math.sqrt(keys.shape[-1])) @ keys.transpose(1, 2)
+
+
 class _Recorder:
     def __init__(self, with_scores: bool) -> None:
         self.with_scores = with_scores
@@ -135,7 +189,7 @@ def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[di
 
     Yields, for each attention by its module name (``decoder.layers.0.cross_attention``), one map a call.
     """
-    attentions = {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadAttention)}
+    attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
     maps: dict[str, list[AttentionMap]] = {}
     for name, attention in attentions.items():
         attention.recorder = _Recorder(with_scores)

@@ -33,3 +33,13 @@ class Dropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.probability}"
+
+
+class SharedDropout(Dropout):
+    """One mask for all positions of a sentence (variational dropout, Gal & Ghahramani 2016)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) → (B, T, D)"""
+        if not self.training or self.probability == 0:
+            return x
+        return x * super().forward(torch.ones_like(x[:, :1]))

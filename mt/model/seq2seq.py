@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 
@@ -27,6 +28,15 @@ class State(ABC):
 
         All K' must come from one sentence; sentences may be left out (finished ones), rows repeated (beams that split).
         """
+
+
+def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
+    """Which of ``count`` sentences, ``beams`` rows each, the rows (B', K') belong to: (B'); None if it is all of them
+    in their order, so that what belongs to sentences can stay as it is."""
+    sentences = rows[:, 0] // beams
+    if len(rows) == count and torch.equal(sentences, torch.arange(count, device=rows.device)):
+        return None
+    return sentences
 
 
 class Seq2Seq(ABC, nn.Module):

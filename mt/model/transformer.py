@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-import torch
 from torch import Tensor, nn
 
 from mt.config import TransformerConfig
 from mt.model.attention import KeyValue, MultiHeadAttention, padding_mask
 from mt.model.dropout import Dropout
 from mt.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, TokenEmbedding
-from mt.model.seq2seq import Memory, Seq2Seq, State
+from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
 
 
 class FeedForward(nn.Module):
@@ -162,10 +161,9 @@ class TransformerState(State):
     """(B, 1, 1, S)"""
 
     def select(self, rows: Tensor) -> "TransformerState":
-        beams = self.rows // len(self.memory_mask)
-        sentences = rows[:, 0] // beams
         memory, memory_mask = self.memory, self.memory_mask
-        if len(rows) != len(memory_mask) or not torch.equal(sentences, torch.arange(len(rows), device=rows.device)):
+        sentences = sentences_of(rows, self.rows // len(memory_mask), len(memory_mask))
+        if sentences is not None:
             memory = [layer.select(sentences) for layer in memory]
             memory_mask = memory_mask.index_select(0, sentences)
         own = None if self.own is None else [layer.select(rows.flatten()) for layer in self.own]

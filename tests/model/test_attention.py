@@ -1,14 +1,19 @@
 """Attention against its definition, against PyTorch's, and what its masks must guarantee."""
 
+import itertools
+
 import pytest
 import torch
 from torch.nn import functional
 
 from mt.data.tokenizer import PAD
 from mt.model.attention import (
+    AdditiveAttention,
+    DotAttention,
     KeyValue,
     MultiHeadAttention,
     causal_mask,
+    mask_bias,
     padding_mask,
     record_attention,
     scaled_dot_product_attention,
@@ -52,6 +57,28 @@ def test_valid_lengths_two_and_six_over_ten_equal_keys():
     assert torch.allclose(weights[0, 0, 0], torch.tensor([1 / 2] * 2 + [0.0] * 8))
     assert torch.allclose(weights[1, 0, 0], torch.tensor([1 / 6] * 6 + [0.0] * 4))
     assert torch.allclose(context[:, 0, 0, 0], torch.tensor([0.5, 2.5]))
+
+
+def test_additive_attention_over_ten_equal_keys():
+    attention = AdditiveAttention(4, 4, 6)
+    query, keys = torch.randn(2, 1, 4), attention.key(torch.ones(2, 10, 4))
+    values = torch.arange(10.0)[None, :, None].expand(2, 10, 4)
+    mask = torch.arange(10)[None, None] < torch.tensor([2, 6])[:, None, None]
+    context, weights, _ = attention(query, keys, values, mask_bias(mask, torch.float32))
+    assert torch.allclose(weights[0, 0], torch.tensor([1 / 2] * 2 + [0.0] * 8))
+    assert torch.allclose(weights[1, 0], torch.tensor([1 / 6] * 6 + [0.0] * 4))
+    assert torch.allclose(context[:, 0, 0], torch.tensor([0.5, 2.5]))
+
+
+@pytest.mark.parametrize("kind", [AdditiveAttention, DotAttention])
+def test_single_head_scores_written_as_loops(kind):
+    attention = kind(3, 5, 4)
+    queries, features = torch.randn(2, 3, 3), torch.randn(2, 7, 5)
+    scores = attention.scores(queries, attention.key(features))
+    for b, k, s in itertools.product(range(2), range(3), range(7)):
+        q, key = attention.query.weight @ queries[b, k], attention.key.weight @ features[b, s]
+        expected = attention.score @ torch.tanh(q + key) if kind is AdditiveAttention else q @ key / 2
+        assert torch.isclose(scores[b, k, s], expected, atol=1e-6)
 
 
 def test_explicit_path_equals_the_fused_one_also_where_nothing_may_be_seen():

@@ -1,0 +1,258 @@
+"""A bidirectional LSTM encoder and an LSTM decoder with attention (Bahdanau et al. 2015).
+
+Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, E width of embeddings, H of
+states, A of the space in which attention compares.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from mt.config import RNNAttentionConfig
+from mt.data.tokenizer import PAD
+from mt.model.attention import AdditiveAttention, DotAttention, mask_bias
+from mt.model.dropout import Dropout, SharedDropout
+from mt.model.embedding import TokenEmbedding
+from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
+
+
+def reversed_positions(real: Tensor) -> Tensor:
+    """Indices (B, S) that turn the real positions (B, S) of each sentence round and leave the padding behind them."""
+    lengths = real.sum(dim=1, keepdim=True)
+    positions = torch.arange(real.shape[1], device=real.device).expand_as(real)
+    return torch.where(positions < lengths, lengths - 1 - positions, positions)
+
+
+class BidirectionalLSTM(nn.Module):
+    """One layer that reads from both ends. Padding stands behind the words for both directions, so it changes
+    nothing."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.forward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
+        self.backward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
+        for lstm in (self.forward_lstm, self.backward_lstm):
+            nn.init.xavier_uniform_(lstm.get_parameter("weight_ih_l0"))
+            nn.init.orthogonal_(lstm.get_parameter("weight_hh_l0"))
+            nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
+            nn.init.zeros_(lstm.get_parameter("bias_ih_l0"))
+            remember(lstm.get_parameter("bias_ih_l0"))
+
+    def forward(self, x: Tensor, turned: Tensor) -> Tensor:
+        """x (B, S, ·), ``turned`` (B, S) of ``reversed_positions`` → (B, S, H)"""
+        forth, _ = self.forward_lstm(x)
+        back, _ = self.backward_lstm(_take(x, turned))
+        return torch.cat([forth, _take(back, turned)], dim=-1)
+
+
+def _take(x: Tensor, positions: Tensor) -> Tensor:
+    return x.gather(1, positions[:, :, None].expand_as(x))
+
+
+def remember(bias: Tensor) -> None:
+    """Opens the forget gate (the second of four) at the start (Jozefowicz et al. 2015)."""
+    bias.detach().chunk(4)[1].fill_(1.0)
+
+
+class Encoder(nn.Module):
+    def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
+        super().__init__()
+        widths = [config.width, *[config.hidden] * (config.encoder_layers - 1)]
+        self.tokens = tokens
+        self.layers = nn.ModuleList(BidirectionalLSTM(width, config.hidden) for width in widths)
+        self.norms = nn.ModuleList(_norm(config, config.hidden) for _ in widths)
+        self.dropout = _dropout(config)
+        self.residual = config.residual
+
+    def forward(self, source: Tensor) -> Tensor:
+        """(B, S) → (B, S, H)"""
+        turned = reversed_positions(source != PAD)
+        x = self.dropout(self.tokens(source))
+        for depth, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+            y = layer(x, turned)
+            x = self.dropout(norm(x + y if self.residual and depth else y))
+        return x
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Hidden state h and cell c of one decoder layer, both (N, H)."""
+
+    hidden: Tensor
+    cell: Tensor
+
+    def select(self, rows: Tensor) -> "Layer":
+        return Layer(self.hidden.index_select(0, rows), self.cell.index_select(0, rows))
+
+
+@dataclass(frozen=True)
+class RNNState(State):
+    """The decoder's layers, and what they attend to: projected keys (B, S, A), values (B, S, H), bias (B, 1, S)."""
+
+    layers: list[Layer]
+    keys: Tensor
+    values: Tensor
+    bias: Tensor
+
+    def select(self, rows: Tensor) -> "RNNState":
+        keys, values, bias = self.keys, self.values, self.bias
+        sentences = sentences_of(rows, len(self.layers[0].hidden) // len(keys), len(keys))
+        if sentences is not None:
+            keys, values, bias = (part.index_select(0, sentences) for part in (keys, values, bias))
+        return RNNState([layer.select(rows.flatten()) for layer in self.layers], keys, values, bias)
+
+
+class LSTMCell(nn.Module):
+    """One step of one layer (Hochreiter & Schmidhuber 1997, forget gate of Gers et al. 2000)."""
+
+    def __init__(self, width: int, hidden: int, bias: bool) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.gates = nn.Linear(width + hidden, 4 * hidden, bias=bias)
+        for block in self.gates.weight.detach().chunk(4):
+            nn.init.xavier_uniform_(block[:, :width])
+            nn.init.orthogonal_(block[:, width:])
+        if bias:
+            nn.init.zeros_(self.gates.bias)
+            remember(self.gates.bias)
+
+    def forward(self, x: Tensor, before: Layer, more: Tensor | None = None) -> Layer:
+        """x (N, ·); ``more`` (N, 4H): what else moves the gates, computed beforehand."""
+        gates = self.gates(torch.cat([x, before.hidden.to(x.dtype)], dim=-1))
+        gates = (gates if more is None else gates + more).float()
+        write, keep, new, read = gates.chunk(4, dim=-1)  # input, forget, candidate and output gate
+        cell = keep.sigmoid() * before.cell + write.sigmoid() * new.tanh()
+        return Layer(read.sigmoid() * cell.tanh(), cell)
+
+
+class Decoder(nn.Module):
+    """At step i: context cᵢ by attention with the top state sᵢ₋₁ as query, sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁), prediction
+    from [sᵢ; cᵢ; yᵢ₋₁]."""
+
+    def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
+        super().__init__()
+        hidden = config.hidden
+        attention = AdditiveAttention if config.attention == "additive" else DotAttention
+        self.tokens = tokens
+        self.first_state = nn.Linear(hidden, 2 * hidden * config.decoder_layers)
+        self.cross_attention = attention(hidden, hidden, config.width)
+        self.from_embedding = nn.Linear(config.width, 4 * hidden)
+        layers = [LSTMCell(hidden, hidden, bias=depth > 0) for depth in range(config.decoder_layers)]
+        self.layers = cast("list[LSTMCell]", nn.ModuleList(layers))
+        self.readout = nn.Linear(2 * hidden + config.width, config.width) if config.readout else None
+        self.norm = _norm(config, config.width if config.readout else hidden)
+        self.dropout = _dropout(config)
+        self.residual = config.residual
+        for layer in (self.first_state, self.from_embedding, *([self.readout] if self.readout else [])):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        remember(self.from_embedding.bias)
+
+    def start(self, memory: Memory) -> RNNState:
+        """s₀ = tanh(W_s [→h_S; ←h₁]) (appendix A.2.2, of both directions), c₀ likewise, for each layer."""
+        features, real = memory.features, memory.real
+        last = features[torch.arange(len(real), device=real.device), real.sum(dim=1) - 1]  # (B, H)
+        half = features.shape[-1] // 2
+        ends = torch.cat([last[:, :half], features[:, 0, half:]], dim=-1)
+        parts = self.first_state(ends).float().tanh().chunk(2 * len(self.layers), dim=-1)
+        layers = [Layer(hidden, cell) for hidden, cell in zip(parts[::2], parts[1::2], strict=True)]
+        bias = mask_bias(real, torch.float32)[:, None]
+        return RNNState(layers, self.cross_attention.key(features), features, bias)
+
+    def forward(self, target: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        """Pieces (N, T) that follow the state → features (N, T, D) and the state after them."""
+        embedded = self.dropout(self.tokens(target))  # (N, T, E)
+        from_embedding = self.from_embedding(embedded)  # (N, T, 4H)
+        masks = self._masks_between_layers(embedded)
+        layers = state.layers
+        outputs: list[Tensor] = []
+        contexts: list[Tensor] = []
+        seen: list[tuple[Tensor, Tensor]] = []
+        for step in range(target.shape[1]):
+            query = layers[-1].hidden.view(len(state.keys), -1, layers[-1].hidden.shape[-1])  # (B, K, H)
+            context, *weights_and_scores = self.cross_attention(query, state.keys, state.values, state.bias)
+            context = context.flatten(0, 1)  # (N, H)
+            output, layers = self._step(context, layers, from_embedding[:, step], [mask[:, step] for mask in masks])
+            outputs.append(output)
+            contexts.append(context)
+            seen.append(weights_and_scores)
+        if self.cross_attention.recorder is not None:
+            weights, scores = (torch.cat(steps, dim=1)[:, None] for steps in zip(*seen, strict=True))
+            self.cross_attention.recorder.keep(weights, scores)
+        features = torch.stack(outputs, dim=1)  # (N, T, H)
+        if self.readout is not None:
+            parts = [features.to(embedded.dtype), torch.stack(contexts, dim=1).to(embedded.dtype), embedded]
+            features = self.readout(torch.cat(parts, dim=-1)).tanh()
+        return self.dropout(self.norm(features)), RNNState(layers, state.keys, state.values, state.bias)
+
+    def _step(
+        self, context: Tensor, before: list[Layer], from_embedding: Tensor, masks: list[Tensor]
+    ) -> tuple[Tensor, list[Layer]]:
+        """Context (N, H) and the embedding's share of the first gates (N, 4H) through all layers → output (N, H)."""
+        first, *others = self.layers
+        after = [first(context, before[0], from_embedding)]
+        output = after[0].hidden
+        for depth, layer in enumerate(others, 1):
+            below = output * masks[depth - 1] if masks else output
+            after.append(layer(below, before[depth]))
+            output = output + after[-1].hidden if self.residual else after[-1].hidden
+        return output, after
+
+    def _masks_between_layers(self, embedded: Tensor) -> list[Tensor]:
+        """Dropout masks (N, T, H) for what each layer but the top one hands up; none outside training."""
+        if not self.training:
+            return []
+        ones = embedded.new_ones(*embedded.shape[:2], self.layers[0].hidden)
+        return [self.dropout(ones) for _ in range(len(self.layers) - 1)]
+
+
+class RNNAttention(Seq2Seq):
+    """Encoder and decoder over token embeddings, tied as the config says."""
+
+    def __init__(
+        self, config: RNNAttentionConfig, source_vocabulary: int, target_vocabulary: int, joint_vocabulary: bool
+    ) -> None:
+        super().__init__()
+        source_tokens = TokenEmbedding(source_vocabulary, config.width)
+        shared = joint_vocabulary and config.tie_embeddings
+        target_tokens = source_tokens if shared else TokenEmbedding(target_vocabulary, config.width)
+        self.encoder = Encoder(config, source_tokens)
+        self.decoder = Decoder(config, target_tokens)
+        width = config.width if config.readout else config.hidden
+        self.output = nn.Linear(width, target_vocabulary, bias=False)
+        if config.tie_embeddings:
+            self.output.weight = target_tokens.weight
+        else:
+            nn.init.normal_(self.output.weight, std=width**-0.5)
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.output.weight
+
+    @property
+    def max_length(self) -> int | None:
+        return None
+
+    def encode(self, source: Tensor) -> Memory:
+        return Memory(self.encoder(source), source != PAD)
+
+    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        features, _ = self.decoder(target, self.start(memory))
+        return features
+
+    def start(self, memory: Memory) -> RNNState:
+        return self.decoder.start(memory)
+
+    def advance(self, pieces: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        features, after = self.decoder(pieces[:, None], state)
+        return features[:, 0], after
+
+
+def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:
+    return nn.LayerNorm(width) if config.layer_norm else nn.Identity()
+
+
+def _dropout(config: RNNAttentionConfig) -> Dropout:
+    return SharedDropout(config.dropout) if config.variational_dropout else Dropout(config.dropout)
