@@ -256,7 +256,7 @@ class RNNAttentionConfig(Section):
     architecture: Literal["rnn_attention"]
     width: PositiveInt = 192
     """Size of embeddings (m) and of the readout (l)."""
-    hidden: PositiveInt = 320
+    hidden: PositiveInt = 352
     """Size of the decoder's states (n); each of the encoder's two directions has half of it."""
     encoder_layers: PositiveInt = 2
     decoder_layers: PositiveInt = 1

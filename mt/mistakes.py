@@ -123,8 +123,9 @@ def find_mistakes(error: ValidationError, values: Mapping[str, object], words: W
 def unknown_option(group: str, option: str, words: Words) -> Mistake:
     """For ``model=transfromer_small``."""
     options = words.groups[group]
-    near = nearest(option, options) or next((choice for choice in options if option in choice.split("_")), None)
-    hint = f"nearest: {group}={near} (of {', '.join(options)})" if near else f"there are {', '.join(options)}"
+    alike = nearest(option, options)
+    near = [alike] if alike else [choice for choice in options if option in choice.split("_")]
+    hint = f"nearest: {group}={' or '.join(near)} (of {', '.join(options)})" if near else f"there are {', '.join(options)}"
     return Mistake(group, f"{group}={option}: there is no such option; {hint}")
 
 

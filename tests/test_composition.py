@@ -114,7 +114,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 def test_part_of_an_options_name_finds_it() -> None:
     (line,) = mistakes("model=tiny")
-    assert "nearest: model=transformer_tiny" in line
+    assert "nearest: model=rnn_attention_tiny or transformer_tiny (of" in line
 
 
 def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> None:

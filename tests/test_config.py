@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +19,7 @@ from mt.config import (
     HubConfig,
     MixtureConfig,
     RecipeConfig,
+    RNNAttentionConfig,
     Section,
     TableConfig,
     TokenizerConfig,
@@ -27,6 +29,8 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.mistakes import schema_keys
+from mt.model.rnn import RNNAttention
+from mt.model.transformer import Transformer
 
 LANGUAGES = {"source_language": "en", "target_language": "es"}
 
@@ -62,6 +66,7 @@ def test_there_are_no_stray_config_files() -> None:
         ("data/mixture.yaml", MixtureConfig),
         ("data/tatoeba_en_fr.yaml", RecipeConfig),
         ("model/transformer_base.yaml", TransformerConfig),
+        ("model/rnn_attention.yaml", RNNAttentionConfig),
         ("training/default.yaml", TrainingConfig),
         ("decoding/default.yaml", DecodingConfig),
     ],
@@ -98,6 +103,8 @@ def test_every_key_in_every_config_file_is_commented() -> None:
 def test_presets_are_what_their_names_say() -> None:
     sizes = {}
     for option in group_options("model"):
+        if option.startswith("rnn"):
+            continue
         model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
         sizes[option] = (
             model.width,
@@ -112,6 +119,23 @@ def test_presets_are_what_their_names_say() -> None:
         "transformer_base": (512, 2048, 8, 6, 6),
         "transformer_big": (1024, 4096, 16, 6, 6),
     }
+
+
+@pytest.mark.parametrize("size", ["tiny", "small", "base"])
+def test_recurrent_presets_are_as_large_as_the_transformers(size: str) -> None:
+    def parameters(option: str) -> int:
+        model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
+        architecture = Transformer if isinstance(model, TransformerConfig) else RNNAttention
+        with torch.device("meta"):
+            return sum(weight.numel() for weight in architecture(model, 8000, 8000, True).parameters())
+
+    assert parameters(f"rnn_attention_{size}") == pytest.approx(parameters(f"transformer_{size}"), rel=0.05)
+
+
+def test_the_plain_recurrent_model_is_the_schemas_defaults_and_the_small_one() -> None:
+    default = RNNAttentionConfig(architecture="rnn_attention")
+    for option in ("rnn_attention", "rnn_attention_small"):
+        assert compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model == default
 
 
 @given(width=st.integers(1, 600).map(lambda half: 2 * half), heads=st.integers(1, 64))

@@ -55,11 +55,16 @@ def _same_tensors(one, other):
 
 
 @pytest.mark.parametrize("task", ["copy", "reverse"])
-def test_the_model_learns_to_copy_and_to_reverse(tmp_path, task):
+@pytest.mark.parametrize(
+    ("architecture", "model"),
+    [("transformer", {"feed_forward": 128, "heads": 4}), ("rnn", {"hidden": 96, "decoder_layers": 1})],
+)
+def test_the_model_learns_to_copy_and_to_reverse(tmp_path, architecture, model, task):
     toy.write_corpus(tmp_path, task)
     config = toy.config(
         tmp_path,
-        model={"width": 64, "feed_forward": 128, "heads": 4, "dropout": 0.0},
+        architecture=architecture,
+        model=model | {"width": 64, "dropout": 0.0},
         training={
             "max_updates": 450,
             "batch_tokens": 1024,
@@ -75,7 +80,7 @@ def test_the_model_learns_to_copy_and_to_reverse(tmp_path, task):
 
 EVERYTHING_RANDOM = {
     "tokenizer": {"sampling": 0.2},
-    "model": {"dropout": 0.2, "attention_dropout": 0.1},
+    "model": {"dropout": 0.2},
 }
 
 
@@ -102,11 +107,12 @@ def _stop_after(monkeypatch, updates):
     ],
     ids=lambda settings: settings["weights"],
 )
-def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, settings, monkeypatch):
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings, monkeypatch):
     """With dropout, subword sampling and accumulation on, stopped in the middle of an epoch and of a log interval, and
     where a validation is due."""
     changes = EVERYTHING_RANDOM | {"training": {"accumulate": 2, "max_updates": 33} | settings}
-    whole, broken = toy.config(folder, "whole", **changes), toy.config(folder, "broken", **changes)
+    whole, broken = (toy.config(folder, name, architecture, **changes) for name in ("whole", "broken"))
     train(whole)
     updates = [7, 10, 13, 26]
     stops = len([update for update in updates if update <= _results(whole)["updates"]])
@@ -180,10 +186,11 @@ def test_a_run_that_is_being_extended_has_no_old_results(folder, monkeypatch):
     assert not (longer.folder / "results.json").exists()
 
 
-def test_bf16_on_the_cpu_learns_as_fp32_does(folder):
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
     losses = {}
     for precision in ("fp32", "bf16"):
-        config = toy.config(folder, precision, training={"precision": precision, "max_updates": 60})
+        config = toy.config(folder, precision, architecture, training={"precision": precision, "max_updates": 60})
         train(config)
         losses[precision] = [line["loss"] for line in _metrics(config.folder) if line["split"] == "valid"][-1]
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
@@ -235,9 +242,10 @@ def test_a_changed_corpus_is_refused(folder):
         train(toy.config(folder))
 
 
-def test_accumulating_small_batches_equals_the_large_one(folder):
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
     """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
-    config = toy.config(folder, model={"dropout": 0.0}, training={"clip_norm": 0.0})
+    config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
     data = prepare(config, resuming=False)
     rows = data.train[:40]

@@ -5,9 +5,10 @@ import itertools
 import pytest
 import torch
 
-from mt.config import DecodingConfig, TransformerConfig
+from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import BOS, EOS, PAD
+from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 from mt.translation.search import _inverse_cumulative, forced_log_probabilities, search
 
@@ -17,19 +18,23 @@ KEYS = [(0,), (1,), (2,), (3,)]
 SOURCES = [[4, 5, 6, 4], [5], [6, 6], [4, 6, 5]]
 
 
-@pytest.fixture(scope="module")
-def model():
+TRANSFORMER = TransformerConfig(
+    architecture="transformer",
+    width=8,
+    feed_forward=16,
+    heads=2,
+    encoder_layers=1,
+    decoder_layers=1,
+    tie_embeddings=False,
+)
+RNN = RNNAttentionConfig(architecture="rnn_attention", width=8, hidden=10, decoder_layers=2, tie_embeddings=False)
+
+
+@pytest.fixture(scope="module", params=[TRANSFORMER, RNN], ids=["transformer", "rnn"])
+def model(request):
     torch.manual_seed(5)
-    config = TransformerConfig(
-        architecture="transformer",
-        width=8,
-        feed_forward=16,
-        heads=2,
-        encoder_layers=1,
-        decoder_layers=1,
-        tie_embeddings=False,
-    )
-    model = Transformer(config, VOCABULARY, VOCABULARY, joint_vocabulary=True).eval()
+    architecture = Transformer if request.param is TRANSFORMER else RNNAttention
+    model = architecture(request.param, VOCABULARY, VOCABULARY, joint_vocabulary=True).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.5)  # far from uniform, so that the order of hypotheses is not a matter of rounding

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import DecodingConfig, TokenizerConfig, TransformerConfig
+from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import Tokenizer, TokenizerPair
 from mt.model.build import build_model
@@ -30,12 +30,16 @@ def tokenizers():
     return TokenizerPair(one, one)
 
 
-def _translator(tokenizers, positions="sinusoidal", **decoding):
+TRANSFORMER = TransformerConfig(
+    architecture="transformer", width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1
+)
+LEARNED = TRANSFORMER.model_copy(update={"positions": "learned", "max_positions": 40})
+RNN = RNNAttentionConfig(architecture="rnn_attention", width=16, hidden=20)
+both_models = pytest.mark.parametrize("config", [TRANSFORMER, RNN], ids=["transformer", "rnn"])
+
+
+def _translator(tokenizers, config=TRANSFORMER, **decoding):
     torch.manual_seed(3)
-    config = TransformerConfig(
-        architecture="transformer", width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1,
-        positions=positions, max_positions=40,
-    )  # fmt: skip
     model = build_model(config, tokenizers).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -51,11 +55,12 @@ SEARCHES = [
 ]
 
 
+@both_models
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
-def test_hostile_lines_keep_their_places_at_every_batch_size(tokenizers, search):
+def test_hostile_lines_keep_their_places_at_every_batch_size(tokenizers, config, search):
     expected = None
     for budget in (1, 200, 5000):
-        translator = _translator(tokenizers, **search, batch_tokens=budget)
+        translator = _translator(tokenizers, config, **search, batch_tokens=budget)
         found = translator.hypotheses(HOSTILE)
         assert len(found) == len(HOSTILE)
         for line, several in zip(HOSTILE, found, strict=True):
@@ -90,8 +95,9 @@ def test_any_lines_give_as_many(tokenizers, lines):
     assert not any(LINE_BREAKS.search(text) for text in found)
 
 
-def test_the_order_of_the_lines_changes_no_translation(tokenizers):
-    translator = _translator(tokenizers, beam_size=2)
+@both_models
+def test_the_order_of_the_lines_changes_no_translation(tokenizers, config):
+    translator = _translator(tokenizers, config, beam_size=2)
     lines = toy.sentences(30, 7)
     forward, backward = translator.translate(lines), translator.translate(lines[::-1])
     assert forward == backward[::-1]
@@ -112,14 +118,15 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, caplo
 
 
 def test_learned_positions_shorten_the_parts(tokenizers):
-    translator = _translator(tokenizers, positions="learned", max_source_length=500)
+    translator = _translator(tokenizers, LEARNED, max_source_length=500)
     assert len(translator.translate(["ba " * 200])) == 1
 
 
-def test_scores_of_given_translations_do_not_depend_on_the_batch(tokenizers):
+@both_models
+def test_scores_of_given_translations_do_not_depend_on_the_batch(tokenizers, config):
     lines, references = toy.sentences(12, 5), toy.sentences(12, 6)
-    together = _translator(tokenizers, length_penalty=0.7).score(lines, references)
-    translator = _translator(tokenizers, length_penalty=0.7, batch_tokens=1)
+    together = _translator(tokenizers, config, length_penalty=0.7).score(lines, references)
+    translator = _translator(tokenizers, config, length_penalty=0.7, batch_tokens=1)
     assert [one.text for one in together] == references
     for line, reference, one in zip(lines, references, together, strict=True):
         assert translator.score([line], [reference])[0].score == pytest.approx(one.score, abs=1e-5)
@@ -133,11 +140,14 @@ def test_what_cannot_be_scored_is_null(tokenizers):
     assert [one.score is None for one in scored] == [False, True, True, True]
 
 
-def test_attention_is_over_the_pieces_it_names(tokenizers):
-    seen = _translator(tokenizers).attention("ba de fi", "go ku")
+@pytest.mark.parametrize(("config", "heads"), [(TRANSFORMER, 2), (RNN, 1)], ids=["transformer", "rnn"])
+def test_attention_is_over_the_pieces_it_names(tokenizers, config, heads):
+    seen = _translator(tokenizers, config).attention("ba de fi", "go ku", with_scores=True)
     (weights,) = seen.cross()
-    assert weights.shape == (2, len(seen.target_pieces), len(seen.source_pieces))
-    assert torch.allclose(weights.sum(dim=-1), torch.ones(2, len(seen.target_pieces)), atol=1e-5)
+    assert weights.shape == (heads, len(seen.target_pieces), len(seen.source_pieces))
+    assert torch.allclose(weights.sum(dim=-1), torch.ones(heads, len(seen.target_pieces)), atol=1e-5)
+    scores = next(seen.maps[name].scores[0] for name in seen.maps if name.endswith("cross_attention"))
+    assert torch.allclose(scores.softmax(dim=-1), weights, atol=1e-5)
     assert seen.source_pieces[-1] == "</s>"
 
 
