@@ -124,10 +124,13 @@ class _Composer(Generic[Config]):
             return self.parser.parse_override(word)
         except HydraException as error:
             key, _, value = word.partition("=")
-            # Hydra's grammar leaves out letters that file names have (é, #, =); no list or sweep is meant.
-            if re.fullmatch(r"[^,\[\]{}\n]*", value) and re.fullmatch(r"\+{0,2}[\w.]+", key):
-                escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-                return self.parser.parse_override(f'{key}="{escaped}"')
+            # Hydra's grammar leaves out letters that file names have (é, #, =).
+            plain = r"[^,\[\]{}\n]*"
+            if re.fullmatch(r"\+{0,2}[\w.]+", key) and re.fullmatch(plain, value):
+                return self.parser.parse_override(f"{key}={_quoted(value)}")
+            if re.fullmatch(r"\+{0,2}[\w.]+", key) and re.fullmatch(rf"\[{plain}(,{plain})*\]", value):
+                items = ",".join(_quoted(item.strip()) for item in value[1:-1].split(","))
+                return self.parser.parse_override(f"{key}=[{items}]")
             reason = str(error).splitlines()[0]
             self.unread.add(key)
             self._wrong(
@@ -288,6 +291,13 @@ class _Composer(Generic[Config]):
 
     def _wrong(self, line: str) -> None:
         self.mistakes.append(Mistake("", line))
+
+
+def _quoted(text: str) -> str:
+    """So that Hydra's grammar takes every letter for itself; what already has quotes keeps them."""
+    if re.fullmatch(r'"[^"]*"|\'[^\']*\'', text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _overlap(one: str, other: str) -> bool:

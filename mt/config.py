@@ -4,6 +4,7 @@ Hydra composes the YAML files in ``conf/`` and the command line; this module say
 sense. All mistakes are found at once, before any work (``mt.command_line`` turns them into one message).
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -36,6 +37,7 @@ LanguageCode = Annotated[
     str,
     Field(pattern=r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$", description="a language code such as en or zh_CN"),
 ]
+Folders = Text | Annotated[tuple[Text, ...], Field(min_length=1)]
 RunName = Annotated[
     str,
     Field(pattern=r"^[^/\x00-\x1f]+$", max_length=200, description="the name of a folder, without /"),
@@ -466,3 +468,41 @@ class TranslateConfig(Section):
             yield "reference is scored, not searched for: leave decoding.method=beam"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
+
+
+class CompareConfig(Section):
+    """``python -m mt.comparison``"""
+
+    first: Folders | None = None
+    """The baseline: a run, or runs of one config with several seeds."""
+    second: Folders | None = None
+    runs: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
+    """Instead of first and second: two runs or more, the first of them the baseline."""
+    output: Text | None = None
+    """null: FIRST-vs-SECOND beside the second."""
+    bootstrap_samples: Annotated[int, Number, Field(ge=100)] = 1000
+    randomization_trials: Annotated[int, Number, Field(ge=100)] = 10_000
+    examples: PositiveInt = 20
+    """Sentences shown for each side's clearest wins."""
+    studied_sentences: PositiveInt = 100
+    """Test sentences over which attention is averaged."""
+    timed_sentences: NonNegativeInt = 200
+    """Test sentences translated to measure speed; 0 leaves it out."""
+    device: Device = "auto"
+    threads: NonNegativeInt = 0
+
+    @property
+    def systems(self) -> tuple[tuple[str, ...], ...]:
+        """The folders of each system; the first is the baseline."""
+        if self.runs is not None:
+            return tuple((folder,) for folder in self.runs)
+        return tuple((one,) if isinstance(one, str) else one for one in (self.first, self.second) if one is not None)
+
+    def contradictions(self) -> Iterator[str]:
+        if self.runs is not None and (self.first is not None or self.second is not None):
+            yield "runs replaces first and second: give either"
+        elif self.runs is None and (self.first is None or self.second is None):
+            yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
+        folders = [os.path.abspath(folder) for system in self.systems for folder in system]
+        for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
+            yield f"{folder} is given twice"

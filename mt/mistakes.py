@@ -125,7 +125,8 @@ def unknown_option(group: str, option: str, words: Words) -> Mistake:
     options = words.groups[group]
     alike = nearest(option, options)
     near = [alike] if alike else [choice for choice in options if option in choice.split("_")]
-    hint = f"nearest: {group}={' or '.join(near)} (of {', '.join(options)})" if near else f"there are {', '.join(options)}"
+    there = ", ".join(options)
+    hint = f"nearest: {group}={' or '.join(near)} (of {there})" if near else f"there are {there}"
     return Mistake(group, f"{group}={option}: there is no such option; {hint}")
 
 

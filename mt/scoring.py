@@ -5,10 +5,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import PairedTest, Result
 
 from mt.language import CHINESE, JAPANESE, KOREAN, base_language, writes_spaces
 
@@ -60,11 +62,99 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return CHRF().corpus_score(hypotheses, [references]).score
 
 
+@dataclass(frozen=True)
+class Interval:
+    """A corpus score and the middle and half width of its 95 % interval (bootstrap, Koehn 2004)."""
+
+    score: float
+    mean: float
+    half_width: float
+
+
+@dataclass(frozen=True)
+class PairedScores:
+    """One metric of a baseline and of a system on the same sentences, and how likely so large a difference would be if
+    the two were equally good."""
+
+    metric: str
+    signature: str
+    baseline: Interval
+    system: Interval
+    p_bootstrap: float
+    p_randomization: float
+
+    @property
+    def gain(self) -> float:
+        """By how much the system is better (TER counts errors)."""
+        difference = self.system.score - self.baseline.score
+        return -difference if self.metric == "TER" else difference
+
+
+def paired_tests(
+    baseline: Sequence[str],
+    system: Sequence[str],
+    references: Sequence[str],
+    language: str,
+    bootstrap_samples: int,
+    randomization_trials: int,
+) -> list[PairedScores]:
+    """BLEU, chrF2 and TER of two systems with sacreBLEU's own paired bootstrap resampling (Koehn 2004) and paired
+    approximate randomisation (Riezler & Maxwell 2005)."""
+    names: list[tuple[str, Sequence[str]]] = [("baseline", baseline), ("system", system)]
+    found = {}
+    for kind, samples in (("bs", bootstrap_samples), ("ar", randomization_trials)):
+        bleu, chrf, ter = _metrics(language)
+        test = PairedTest(names, {"BLEU": bleu, "chrF2": chrf, "TER": ter}, [references], kind, samples)
+        found[kind] = test()
+    signatures, bootstrap = found["bs"]
+    _, randomization = found["ar"]
+    paired = []
+    for metric in ("BLEU", "chrF2", "TER"):
+        ours, theirs = (cast(list[Result], results[metric]) for results in (bootstrap, randomization))
+        first, second = (Interval(one.score, float(one.mean or 0), float(one.ci or 0)) for one in ours)
+        # sacreBLEU counts the trials with a larger difference than the real one: of no difference it makes a sure one.
+        equal = first.score == second.score
+        p_values = [1.0 if equal else cast(float, results[1].p_value) for results in (ours, theirs)]
+        paired.append(PairedScores(metric, str(signatures[metric]), first, second, *p_values))
+    return paired
+
+
+def _metrics(language: str) -> tuple[BLEU, CHRF, TER]:
+    tokenizer = bleu_tokenizer(language)
+    return BLEU(tokenize=tokenizer), CHRF(), TER(asian_support=tokenizer != "13a")
+
+
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """chrF2 of each sentence by itself."""
+    chrf = CHRF()
+    return [
+        chrf.sentence_score(hypothesis, [reference]).score
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+
+
+def bleu_interval(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, samples: int
+) -> tuple[float, float]:
+    """BLEU of part of a corpus and the half width of its 95 % interval.
+
+    Of n-grams longer than every sentence of the part there is nothing to count, which must not make BLEU 0 (sacreBLEU's
+    effective order).
+    """
+    bleu = BLEU(tokenize=bleu_tokenizer(language), effective_order=True)
+    score = bleu.corpus_score(hypotheses, [references], n_bootstrap=samples)
+    return score.score, score._ci
+
+
+def words(sentences: Sequence[str], language: str) -> list[list[str]]:
+    """Sentences as BLEU counts them: words, or characters where BLEU counts those."""
+    tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
+    return [tokenizer(sentence).split() for sentence in sentences]
+
+
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Scores:
     """All three, as the ``sacrebleu`` command computes them with the same tokenizer."""
-    bleu = BLEU(tokenize=bleu_tokenizer(language))
-    chrf = CHRF()
-    ter = TER(asian_support=bleu_tokenizer(language) != "13a")
+    bleu, chrf, ter = _metrics(language)
     return Scores(
         bleu=bleu.corpus_score(hypotheses, [references]).score,
         bleu_signature=str(bleu.get_signature()),

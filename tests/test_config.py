@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from mt.command_help import key_comments
 from mt.composition import CONF, compose_jobs, example, group_options
 from mt.config import (
+    CompareConfig,
     DataConfig,
     DecodingConfig,
     FilesConfig,
@@ -54,7 +55,7 @@ def test_there_are_no_stray_config_files() -> None:
     found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
     groups = ("data", "model", "training", "decoding", "experiment")
     options = {f"{group}/{option}.yaml" for group in groups for option in group_options(group)}
-    assert found == options | {"train.yaml", "translate.yaml"}
+    assert found == options | {"train.yaml", "translate.yaml", "compare.yaml"}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,10 @@ def test_config_files_hold_every_key_of_their_section(file: str, schema: type[Se
     assert set(key_comments(CONF / file)) == {key for key, _ in schema_keys(schema)}
 
 
-@pytest.mark.parametrize(("file", "schema"), [("train.yaml", TrainConfig), ("translate.yaml", TranslateConfig)])
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [("train.yaml", TrainConfig), ("translate.yaml", TranslateConfig), ("compare.yaml", CompareConfig)],
+)
 def test_main_config_files_hold_every_key_outside_the_groups(file: str, schema: type[Section]) -> None:
     groups = ("data.", "model.", "training.", "decoding.")
     expected = {key for key, _ in schema_keys(schema) if not key.startswith(groups)}

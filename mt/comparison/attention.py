@@ -1,0 +1,137 @@
+"""How attention looks: maps of single sentences, how spread it is, and what the division by √d does to it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mt.comparison.systems import System
+from mt.config import TransformerConfig
+from mt.translation.translator import Attention, Translator
+
+ALIGNED = 0.15
+"""Least weight of a source piece that is shown in an alignment."""
+MASKED = -1e30
+"""Scores below are of places that may not be seen."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How spread the heads of one layer's attention are."""
+
+    attention: str
+    """Module name."""
+    entropy: list[float]
+    """Nats, for each head the mean over all queries; 0: all weight on one piece."""
+    share_of_possible: list[float]
+    """The same as a share of the most that is possible, ln(pieces that may be seen)."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The articles' experiment on the user's own model: softmax of q·k with and without the division by √d."""
+
+    key_width: int
+    raw_deviation: float
+    """Standard deviation of q·k."""
+    scaled_deviation: float
+    raw_largest_weight: float
+    """Mean over queries of the largest weight that a softmax of q·k gives."""
+    scaled_largest_weight: float
+    raw_sample: list[float]
+    scaled_sample: list[float]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What one model's attention does on some sentences."""
+
+    maps: list[Attention]
+    """One for each shown sentence, read back with the reference as translation."""
+    alignments: list[str]
+    """The model's own translation of each shown sentence, each piece with the source pieces it looked at."""
+    spreads: list[Spread]
+    scaling: Scaling | None
+    """None for models that do not divide."""
+
+
+def study(system: System, shown: Sequence[int], studied: Sequence[int], device: str) -> Study:
+    """Looks into the first run's model at the test sentences with these numbers (from 0)."""
+    run = system.first
+    translator = Translator.load(run.folder, run.config.decoding, device, "fp32")
+    maps = [translator.attention(run.sources[row], run.references[row]) for row in shown]
+    own = [translator.attention(run.sources[row], run.hypotheses[row]) for row in shown]
+    seen = [
+        translator.attention(run.sources[row], run.references[row], with_scores=True)
+        for row in studied
+        if run.sources[row].strip() and run.references[row].strip()
+    ]
+    model = run.config.model
+    return Study(
+        maps,
+        [alignment(one) for one in own],
+        _spreads(seen),
+        _scaling(seen, model.width // model.heads) if isinstance(model, TransformerConfig) and seen else None,
+    )
+
+
+def alignment(attention: Attention) -> str:
+    """Each target piece with the source pieces it looked at, by the mean of all heads and layers."""
+    weights = torch.stack([layer.mean(dim=0) for layer in attention.cross()]).mean(dim=0)  # (T, S)
+    lines = []
+    for piece, row in zip(attention.target_pieces, weights.tolist(), strict=True):
+        ranked = sorted(zip(row, attention.source_pieces, strict=True), reverse=True)
+        looked_at = [pair for pair in ranked[:3] if pair[0] >= ALIGNED] or ranked[:1]
+        lines.append(f"{piece} ← " + ", ".join(f"{source} {weight:.2f}" for weight, source in looked_at))
+    return "\n".join(lines)
+
+
+def _entropy(weights: Tensor) -> Tensor:
+    """(…, S) → (…), in nats"""
+    return -torch.special.xlogy(weights, weights).sum(dim=-1)
+
+
+def _spreads(seen: Sequence[Attention]) -> list[Spread]:
+    spreads = []
+    for name in seen[0].maps if seen else ():
+        entropies, most = [], []
+        for one in seen:
+            weights = one.maps[name].weights[0].float()  # (H, T, S)
+            scores = one.maps[name].scores
+            assert scores is not None
+            visible = (scores[0] > MASKED).sum(dim=-1).float()  # (H, T)
+            entropies.append(_entropy(weights))
+            most.append(visible.log())
+        entropy, possible = torch.cat(entropies, dim=1), torch.cat(most, dim=1)  # (H, all queries)
+        choice = possible > 0  # who may see one piece only has no choice
+        share = (entropy / possible.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
+        spreads.append(Spread(name, entropy.mean(dim=1).tolist(), share.tolist()))
+    return spreads
+
+
+def _scaling(seen: Sequence[Attention], key_width: int) -> Scaling:
+    scaled, largest_raw, largest_scaled = [], [], []
+    root = math.sqrt(key_width)
+    for one in seen:
+        for attention_map in one.maps.values():
+            scores = attention_map.scores
+            assert scores is not None
+            visible = scores > MASKED
+            raw = (scores * root).masked_fill(~visible, -math.inf)
+            several = visible.sum(dim=-1) > 1
+            largest_raw.append(raw.softmax(dim=-1).amax(dim=-1)[several])
+            largest_scaled.append(attention_map.weights.amax(dim=-1)[several])
+            scaled.append(scores[visible])
+    values = torch.cat(scaled)
+    sample = values[torch.linspace(0, len(values) - 1, min(len(values), 20_000)).long()]
+    return Scaling(
+        key_width,
+        (values * root).std().item(),
+        values.std().item(),
+        torch.cat(largest_raw).mean().item(),
+        torch.cat(largest_scaled).mean().item(),
+        (sample * root).tolist(),
+        sample.tolist(),
+    )

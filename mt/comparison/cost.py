@@ -1,0 +1,97 @@
+"""What a system costs: parameters, time and memory to train, speed of translating, and how soon it is how good."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import TypeVar
+
+from mt.comparison.systems import Run, System
+from mt.translation.translator import Translator
+
+Item = TypeVar("Item")
+
+ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Means over a system's seeds."""
+
+    parameters: int
+    updates: float
+    target_tokens: float
+    training_minutes: float
+    target_tokens_per_second: float
+    peak_memory_bytes: float
+    minutes_to_reach: float | None
+    """Training time up to the first validation with at least ``reached_bleu``."""
+    target_tokens_to_reach: float | None
+    sentences_per_second_batched: float | None
+    sentences_per_second_singly: float | None
+
+
+def common_bleu(systems: Sequence[System]) -> float:
+    """The highest validation BLEU that every run reached."""
+    return min(
+        max((line["bleu"] or 0.0 for line in run.validations()), default=0.0)
+        for system in systems
+        for run in system.runs
+    )
+
+
+def measure_costs(systems: Sequence[System], reached_bleu: float, timed_sentences: int, device: str) -> list[Cost]:
+    speeds = _decoding_speeds(systems, timed_sentences, device) if timed_sentences else [(None, None)] * len(systems)
+    return [_cost(system, reached_bleu, *speed) for system, speed in zip(systems, speeds, strict=True)]
+
+
+def _cost(system: System, reached_bleu: float, batched: float | None, singly: float | None) -> Cost:
+    results = [run.results for run in system.runs]
+    reached = [_first_reaching(run, reached_bleu) for run in system.runs]
+    return Cost(
+        parameters=results[0]["parameters"],
+        updates=mean(one["updates"] for one in results),
+        target_tokens=mean(one["target_tokens"] for one in results),
+        training_minutes=mean(one["training_minutes"] for one in results),
+        target_tokens_per_second=mean(one["target_tokens"] / (60 * one["training_minutes"]) for one in results),
+        peak_memory_bytes=mean(one["peak_memory_bytes"] for one in results),
+        minutes_to_reach=mean(line["seconds"] / 60 for line in reached) if all(reached) else None,
+        target_tokens_to_reach=mean(line["target_tokens"] for line in reached) if all(reached) else None,
+        sentences_per_second_batched=batched,
+        sentences_per_second_singly=singly,
+    )
+
+
+def _first_reaching(run: Run, bleu: float) -> dict:
+    """The first validation that was as good; empty if there is none."""
+    return next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), {})
+
+
+def _decoding_speeds(systems: Sequence[System], sentences: int, device: str) -> list[tuple[float, float]]:
+    """Sentences a second of each system's first run: all at once, and one after another. The systems take turns, and
+    the better of two rounds counts: whatever else the machine does only ever makes it slower."""
+    translators = [
+        Translator.load(system.first.folder, system.first.config.decoding, device, "fp32") for system in systems
+    ]
+    sources = spread(systems[0].first.sources, sentences)
+    singles = spread(sources, max(1, len(sources) // 4))
+    fastest = [(0.0, 0.0) for _ in systems]
+    for _ in range(ROUNDS):
+        for number, translator in enumerate(translators):
+            translator.translate(singles[:2])
+            started = time.perf_counter()
+            translator.translate(sources)
+            batched = len(sources) / (time.perf_counter() - started)
+            started = time.perf_counter()
+            for line in singles:
+                translator.translate([line])
+            singly = len(singles) / (time.perf_counter() - started)
+            fastest[number] = max(fastest[number][0], batched), max(fastest[number][1], singly)
+    return fastest
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """``count`` of them at even distances: test sets are often sorted."""
+    if count >= len(items):
+        return list(items)
+    return [items[number * len(items) // count] for number in range(count)]

@@ -1,0 +1,197 @@
+"""The report's pictures."""
+
+import base64
+import io
+from collections.abc import Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from mt.comparison.attention import Scaling, Spread
+from mt.comparison.differences import Group
+from mt.comparison.systems import System
+from mt.comparison.verdict import Verdict
+from mt.heat_map import draw_heat_map
+from mt.translation.translator import Attention
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""Okabe & Ito's, which colour-blind readers can tell apart."""
+MARKS = "os^Dv*"
+DOTS_PER_INCH = 130
+
+
+def as_data_uri(figure: Figure) -> str:
+    """A PNG for the src of an <img>."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:
+    """BLEU of every tested run with its 95 % interval."""
+    intervals = [[pair[0].baseline for pair in verdicts[0].pairs]]
+    intervals += [[pair[0].system for pair in verdict.pairs] for verdict in verdicts]
+    rows = [
+        (place, f"{system.name}, {seed + 1}" if len(of_system) > 1 else system.name, interval)
+        for place, (system, of_system) in enumerate(zip(systems, intervals, strict=True))
+        for seed, interval in enumerate(of_system)
+    ]
+    figure, axes = _figure(6.8, 1.1 + 0.4 * len(rows))
+    for height, (place, _, interval) in enumerate(rows):
+        axes.errorbar(
+            interval.mean,
+            -height,
+            xerr=interval.half_width,
+            fmt=MARKS[place % len(MARKS)],
+            capsize=5,
+            color=COLOURS[place % len(COLOURS)],
+        )
+    axes.set_yticks([-height for height in range(len(rows))], [name for _, name, _ in rows])
+    axes.set_ylim(0.6 - len(rows), 0.4)
+    axes.set_xlabel("test BLEU, 95 % interval")
+    return figure
+
+
+def learning_curves(systems: Sequence[System]) -> Figure:
+    """Validation BLEU and training loss, over minutes of training and over target tokens."""
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    panels = figure.subplots(2, 2, sharex="col", sharey="row")
+    for place, system in enumerate(systems):
+        for seed, run in enumerate(system.runs):
+            train = [line for line in run.metrics if line["split"] == "train"]
+            for axes_row, lines, key in ((panels[0], run.validations(), "bleu"), (panels[1], train, "loss")):
+                shown = [line for line in lines if line[key] is not None]
+                for axes, values in (
+                    (axes_row[0], [line["seconds"] / 60 for line in shown]),
+                    (axes_row[1], [line["target_tokens"] / 1e6 for line in shown]),
+                ):
+                    axes.plot(
+                        values,
+                        [line[key] for line in shown],
+                        color=COLOURS[place % len(COLOURS)],
+                        marker=MARKS[place % len(MARKS)] if key == "bleu" else None,
+                        label=system.name if seed == 0 else None,
+                    )
+    panels[0][0].set_ylabel("validation BLEU")
+    panels[1][0].set_ylabel("training loss (label-smoothed)")
+    panels[1][0].set_xlabel("minutes of training")
+    panels[1][1].set_xlabel("million target tokens")
+    panels[0][0].legend()
+    for axes in panels.flat:
+        _quiet(axes)
+    return figure
+
+
+def by_group(systems: Sequence[System], groups: Sequence[Group], what: str, measure: str) -> Figure:
+    """A line for each system over groups of sentences or words."""
+    figure, axes = _figure(6.8, 3.6)
+    for place, system in enumerate(systems):
+        shift = 0.06 * (place - (len(systems) - 1) / 2)
+        axes.errorbar(
+            [number + shift for number in range(len(groups))],
+            [group.scores[place] for group in groups],
+            yerr=[group.half_widths[place] for group in groups] if groups[0].half_widths else None,
+            color=COLOURS[place % len(COLOURS)],
+            marker=MARKS[place % len(MARKS)],
+            capsize=3,
+            label=system.name,
+        )
+    axes.set_xticks(range(len(groups)), [f"{group.label}\n({group.count:,})" for group in groups])
+    axes.set_xlabel(what)
+    axes.set_ylabel(measure)
+    axes.legend()
+    return figure
+
+
+def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
+    """Histogram over sentences: right of zero the system is better."""
+    figure, axes = _figure(6.8, 3.2)
+    furthest = 60.0
+    cut = [max(-furthest, min(furthest, value)) for value in differences]
+    axes.hist(cut, bins=61, range=(-furthest, furthest), color=COLOURS[2])
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yscale("symlog")
+    axes.set_xlabel(f"gain in chrF2 by {system} (beyond ±{furthest:.0f} in the last bars)")
+    axes.set_ylabel("sentences")
+    return figure
+
+
+def attention_means(name: str, attention: Attention) -> Figure:
+    """Cross-attention of each layer, mean of its heads, pieces on both axes."""
+    layers = [layer.mean(dim=0) for layer in attention.cross()]
+    return _maps(attention, [layers], [[f"{name}, layer {depth}, mean" for depth in range(len(layers))]], labelled=True)
+
+
+def attention_heads(attention: Attention) -> Figure:
+    """Cross-attention of every head (across) of every layer (down)."""
+    layers = [list(layer) for layer in attention.cross()]
+    titles = [[f"layer {depth}, head {head}" for head in range(len(heads))] for depth, heads in enumerate(layers)]
+    return _maps(attention, layers, titles, labelled=False)
+
+
+def _maps(
+    attention: Attention, maps: Sequence[Sequence[Tensor]], titles: Sequence[Sequence[str]], labelled: bool
+) -> Figure:
+    """A grid of maps (T, S)."""
+    sources, targets = attention.source_pieces, attention.target_pieces
+    across, down = (0.27, 0.22) if labelled else (0.15, 0.14)
+    size = max(3.2 if labelled else 1.6, 0.9 + across * len(sources)), 0.9 + down * len(targets)
+    figure = Figure(figsize=(size[0] * len(maps[0]), size[1] * len(maps)), layout="constrained")
+    grid = figure.subplots(len(maps), len(maps[0]), squeeze=False)
+    for axes_row, map_row, title_row in zip(grid, maps, titles, strict=True):
+        for axes, weights, title in zip(axes_row, map_row, title_row, strict=True):
+            draw_heat_map(axes, weights, sources, targets, title, font_size=8 if labelled else 5)
+    return figure
+
+
+def entropies(systems: Sequence[System], spreads: Sequence[Sequence[Spread]]) -> Figure:
+    """Entropy of each head as a share of the most that is possible: dark looks at one piece, bright at all alike."""
+    rows = [
+        (f"{system.name}: {_short(spread.attention)}", spread.share_of_possible)
+        for system, of_system in zip(systems, spreads, strict=True)
+        for spread in of_system
+    ]
+    heads = max(len(values) for _, values in rows)
+    figure, axes = _figure(4.2 + 0.6 * heads, 1.1 + 0.3 * len(rows))
+    table = torch.full((len(rows), heads), torch.nan)
+    for place, (_, values) in enumerate(rows):
+        table[place, : len(values)] = torch.tensor(values)
+        for head, value in enumerate(values):
+            axes.text(head, place, f"{value:.2f}", ha="center", va="center", color="white" if value < 0.6 else "black")
+    axes.grid(False)
+    axes.imshow(table.numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.set_xticks(range(heads), [f"head {head}" for head in range(heads)])
+    return figure
+
+
+def scaling(found: Scaling) -> Figure:
+    """Distribution of q·k before and after the division by √d."""
+    figure, axes = _figure(6.8, 3.2)
+    raw = (found.raw_sample, f"q·k (deviation {found.raw_deviation:.1f})", COLOURS[1])
+    scaled = (found.scaled_sample, f"q·k / √{found.key_width} (deviation {found.scaled_deviation:.1f})", COLOURS[0])
+    for sample, label, colour in (raw, scaled):
+        axes.hist(sample, bins=120, density=True, alpha=0.6, label=label, color=colour)
+    axes.set_xlabel("score")
+    axes.set_ylabel("density")
+    axes.legend()
+    return figure
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    _quiet(axes)
+    return figure, axes
+
+
+def _quiet(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+
+
+def _short(attention: str) -> str:
+    """decoder.layers.0.cross_attention → decoder 0 cross"""
+    return attention.replace(".layers", "").replace("_attention", "").replace(".", " ")

@@ -1,0 +1,100 @@
+"""The whole comparison: its three files, and its page in a real browser."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mt.comparison.command import compare
+from mt.config import CompareConfig
+from mt.scoring import corpus_scores
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def report(runs, tmp_path_factory):
+    output = tmp_path_factory.mktemp("report") / "out"
+    first = [str(runs["transformer-1"]), str(runs["transformer-2"])]
+    second = [str(runs["rnn-1"]), str(runs["rnn-2"])]
+    compare(CompareConfig(first=first, second=second, output=str(output), timed_sentences=8, studied_sentences=5))
+    return output
+
+
+def test_the_json_holds_what_can_be_recomputed(runs, report):
+    found = json.loads((report / "comparison.json").read_text())
+    assert found["direction"] == "xx→yy" and found["test_pairs"] == 40
+    (verdict,) = found["verdicts"]
+    for pair, (first, second) in zip(
+        verdict["tests"], (("transformer-1", "rnn-1"), ("transformer-2", "rnn-2")), strict=True
+    ):
+        for side, name in (("baseline", first), ("system", second)):
+            scored = runs[name] / "scored"
+            hypotheses, references = (
+                (scored / f"test.{part}").read_text().splitlines() for part in ("hypothesis", "reference")
+            )
+            expected = corpus_scores(hypotheses, references, "yy")
+            assert [test[side]["score"] for test in pair] == pytest.approx([expected.bleu, expected.chrf, expected.ter])
+    for system, name in zip(found["systems"], ("transformer", "rnn"), strict=True):
+        results = [json.loads((runs[f"{name}-{seed}"] / "results.json").read_text()) for seed in (1, 2)]
+        cost = system["cost"]
+        assert cost["parameters"] == results[0]["parameters"]
+        assert cost["target_tokens"] == (results[0]["target_tokens"] + results[1]["target_tokens"]) / 2
+        assert cost["sentences_per_second_batched"] > 0 and cost["sentences_per_second_singly"] > 0
+        assert cost["minutes_to_reach"] is not None
+    assert found["systems"][0]["scaling"]["key_width"] == 16 and found["systems"][1]["scaling"] is None
+    assert "model.architecture" in found["differing_settings"] and "seed" not in found["differing_settings"]
+    assert sum(group["count"] for group in found["bleu_by_source_length"]) == 40
+    assert found["word_f1_by_training_frequency"]
+
+
+def test_the_markdown_has_the_verdict_and_its_tables(report):
+    text = (report / "comparison.md").read_text()
+    words = json.loads((report / "comparison.json").read_text())["verdicts"][0]["words"]
+    assert f"**{words}**" in text
+    assert "| pair of seeds 2 |" in text and "| parameters |" in text and "&" not in text
+
+
+def _run(folder, *words):
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "mt.comparison", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=300)
+
+
+def test_the_command_writes_beside_the_second_run_and_may_be_repeated(runs, tmp_path):
+    for name in ("transformer-1", "rnn-1", "rnn-2"):
+        shutil.copytree(runs[name], tmp_path / name)
+    words = ["runs=[transformer-1,rnn-1,rnn-2]", "timed_sentences=0", "studied_sentences=3", "bootstrap_samples=100"]
+    for _ in range(2):
+        done = _run(tmp_path, *words, "randomization_trials=100")
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout == b""
+    written = tmp_path / "transformer-1-vs-rnn-1-vs-rnn-2"
+    assert {path.name for path in written.iterdir()} == {"report.html", "comparison.json", "comparison.md"}
+    assert len(json.loads((written / "comparison.json").read_text())["verdicts"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["first=rnn-1"], b"two runs are needed"),
+        (["first=rnn-1", "second=rnn-1"], b"given twice"),
+        (["first=rnn-1", "second=rnn-2", "output=."], b"holds no comparison"),
+        (["first=rnn-1", "second=nowhere"], b"nowhere: no such run folder"),
+        (["first=rnn-1", "secnd=rnn-2"], b"nearest: second"),
+        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], b"give either"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_are_one_message(runs, words, expected):
+    refused = _run(runs["rnn-1"].parent, *words)
+    assert refused.returncode == 2 and expected in refused.stderr and b"Traceback" not in refused.stderr
+
+
+def test_help_tells_every_key(runs):
+    told = _run(runs["rnn-1"].parent, "--help").stdout.decode()
+    assert all(name in told for name in CompareConfig.model_fields)

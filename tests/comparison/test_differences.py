@@ -1,0 +1,68 @@
+"""Groups hold every sentence or word once, and their figures are those of the definition."""
+
+from collections import Counter
+
+import pytest
+
+from mt.comparison.differences import bleu_by_length, chrf_of_sentences, clearest_wins, word_f1_by_frequency
+from mt.comparison.systems import Run, System
+from mt.config import TrainConfig
+from mt.scoring import corpus_bleu, sentence_chrf
+from tests import toy
+
+REFERENCES = toy.sentences(100, 3)
+WORSE = ["za " + line if len(line.split()) > 5 else line for line in REFERENCES]
+
+
+def _system(name, hypotheses):
+    config = TrainConfig.model_construct(name=name)
+    return System(name, [Run(None, config, {}, [], REFERENCES, REFERENCES, hypotheses)])
+
+
+SYSTEMS = [_system("A", WORSE), _system("B", REFERENCES)]
+
+
+def test_bleu_by_length_is_bleu_of_those_sentences():
+    groups = bleu_by_length(SYSTEMS, "xx", "yy")
+    assert sum(group.count for group in groups) == len(REFERENCES)
+    for group in groups:
+        low, _, high = group.label.partition("–")
+        rows = [n for n, line in enumerate(REFERENCES) if int(low) <= len(line.split()) <= int(high or low)]
+        assert len(rows) == group.count
+        if int(high or low) >= 4:  # else there are no 4-grams
+            expected = corpus_bleu([WORSE[row] for row in rows], [REFERENCES[row] for row in rows], "yy")
+            assert group.scores[0] == pytest.approx(expected)
+        assert group.scores[1] == pytest.approx(100)
+    assert groups[0].scores[0] == pytest.approx(100) and groups[-1].scores[0] < 95
+
+
+def test_scripts_without_spaces_are_measured_in_characters():
+    groups = bleu_by_length(SYSTEMS, "zh", "yy")
+    assert int(groups[-1].label.partition("–")[2]) == max(map(len, REFERENCES))
+
+
+def test_word_f1_by_frequency_counted_by_hand():
+    training = ["ba ba de", "ba fi"] + ["go"] * 12
+    systems = [_system("A", ["ba ba za" for _ in REFERENCES]), _system("B", REFERENCES)]
+    groups = {group.label: group for group in word_f1_by_frequency(systems, training, "yy")}
+    assert set(groups) == {"0", "1–2", "3–9", "10–29"}
+    of_reference = Counter(word for line in REFERENCES for word in line.split())
+    assert groups["3–9"].count == of_reference["ba"]
+    matched = sum(min(2, line.split().count("ba")) for line in REFERENCES)
+    assert groups["3–9"].scores[0] == pytest.approx(200 * matched / (2 * len(REFERENCES) + of_reference["ba"]))
+    assert all(group.scores[1] == 100 for group in groups.values())
+
+
+def test_the_clearest_wins_are_the_largest_differences():
+    other = [line if number % 10 else "za za za" for number, line in enumerate(REFERENCES)]
+    baseline, system = SYSTEMS[0], _system("C", other)
+    chrf = chrf_of_sentences(baseline), chrf_of_sentences(system)
+    of_baseline, of_system = clearest_wins(baseline, system, chrf, 5)
+    differences = sorted(second - first for first, second in zip(*chrf, strict=True))
+    assert [e.chrf[1] - e.chrf[0] for e in of_baseline] == differences[:5]
+    assert [e.chrf[1] - e.chrf[0] for e in of_system] == differences[::-1][:5]
+    for example in of_baseline + of_system:
+        row = example.number - 1
+        assert (example.source, example.hypotheses) == (REFERENCES[row], [WORSE[row], other[row]])
+        assert example.chrf == sentence_chrf(example.hypotheses, [REFERENCES[row]] * 2)
+    assert clearest_wins(baseline, baseline, (chrf[0], chrf[0]), 5) == ([], [])

@@ -1,0 +1,101 @@
+"""The report in a real headless Chromium."""
+
+import re
+import shutil
+
+import pytest
+
+from mt.comparison.command import compare
+from mt.config import CompareConfig
+
+webdriver = pytest.importorskip("selenium.webdriver")
+
+
+@pytest.fixture(scope="module")
+def browser(runs, tmp_path_factory):
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs Debian's packages chromium and chromium-driver")
+    output = tmp_path_factory.mktemp("page") / "out"
+    compare(
+        CompareConfig(
+            first=str(runs["transformer-1"]), second=str(runs["rnn-1"]), output=str(output), timed_sentences=0
+        )
+    )
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    browser.get((output / "report.html").as_uri())
+    yield browser
+    browser.quit()
+
+
+def test_it_loads_without_a_word_on_the_console(browser):
+    assert browser.title == "transformer-1 against rnn-1"
+    assert browser.get_log("browser") == []
+
+
+def test_it_asks_nobody_for_anything(browser):
+    loaded = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+    assert [name for name in loaded if not name.startswith("data:")] == []
+
+
+def test_every_image_has_pixels_and_words(browser):
+    images = browser.execute_script(
+        "return [...document.images].map(i => [i.complete, i.naturalWidth, i.naturalHeight, i.alt])"
+    )
+    assert len(images) >= 10
+    for complete, width, height, alternative in images:
+        assert complete and width > 100 and height > 100
+        assert len(alternative) > 20
+
+
+@pytest.mark.parametrize("column", [1, 2])
+def test_tables_sort_both_ways(browser, column):
+    heading = browser.find_elements("css selector", "table.sortable")[-1].find_elements("css selector", "th button")
+    orders = []
+    for _ in range(2):
+        browser.execute_script("arguments[0].click()", heading[column])
+        orders.append(
+            browser.execute_script(
+                "return [...[...document.querySelectorAll('table.sortable')].at(-1).tBodies[0].rows]"
+                ".map(row => row.cells[arguments[0]].textContent)",
+                column,
+            )
+        )
+    values = [float(text) for text in orders[0]] if column == 1 else orders[0]
+    assert len(values) > 3 and values == sorted(values)
+    assert orders[1] == orders[0][::-1] or sorted(orders[1]) == sorted(orders[0])
+    sorts = browser.execute_script(
+        "return [...[...document.querySelectorAll('table.sortable')].at(-1).querySelectorAll('th')]"
+        ".map(th => th.getAttribute('aria-sort'))"
+    )
+    assert sorts[column] == "descending" and sorts.count("none") == len(sorts) - 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_overflows_on_a_phone(browser, scheme):
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    try:
+        browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert browser.execute_script("return window.innerWidth") == 390
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        outside = browser.execute_script(
+            "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll')"
+            " && e.getBoundingClientRect().right > 391).map(e => e.outerHTML.slice(0, 100))"
+        )
+        assert outside == []
+        ink, paper = browser.execute_script(
+            "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
+        )
+        light = [sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in (ink, paper)]
+        assert (light[0] < light[1]) == (scheme == "light") and abs(light[0] - light[1]) > 500
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

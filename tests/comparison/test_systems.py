@@ -1,0 +1,96 @@
+"""What cannot be compared is refused, with the reason."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+from mt.comparison.systems import open_systems
+from mt.errors import InputError
+
+
+@pytest.fixture
+def copy(runs, tmp_path):
+    """A copy of a run that a test may spoil."""
+
+    def make(name):
+        shutil.copytree(runs[name], tmp_path / name)
+        return tmp_path / name
+
+    return make
+
+
+def _open(*systems):
+    return open_systems([[str(folder) for folder in system] for system in systems])
+
+
+def test_systems_are_named_by_what_their_runs_share(runs):
+    several = _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
+    assert [system.name for system in several] == ["transformer (2 seeds)", "rnn-1"]
+    assert len(several[0].first.sources) == len(several[0].first.hypotheses) == 40
+    assert [line["step"] for line in several[0].first.validations()] == [10, 20, 30, 40]
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(runs, copy):
+    systems = _open([runs["rnn-1"]], [copy("rnn-1")])
+    assert systems[0].name != systems[1].name
+
+
+def _change_config(run, section, key, value):
+    path = run / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config[section][key] = value
+    path.write_text(yaml.safe_dump(config))
+
+
+def test_another_test_set_is_refused(runs, copy):
+    run = copy("rnn-1")
+    path = run / "scored/test.reference"
+    lines = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in [*lines[:-1], "something else"]))
+    with pytest.raises(InputError, match="another test set .the reference differs in 1 lines, first in line 40"):
+        _open([runs["transformer-1"]], [run])
+    for name in ("source", "reference", "hypothesis"):
+        path = run / f"scored/test.{name}"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(InputError, match=r"another number of test sentences \(39 instead of 40\)"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_another_direction_is_refused(runs, copy):
+    run = copy("rnn-1")
+    _change_config(run, "data", "target_language", "zz")
+    with pytest.raises(InputError, match="another direction .xx→zz instead of xx→yy"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_another_tokenisation_of_the_score_is_refused(runs, copy):
+    run = copy("rnn-1")
+    results = json.loads((run / "results.json").read_text())
+    results["bleu_signature"] = results["bleu_signature"].replace("tok:13a", "tok:char")
+    (run / "results.json").write_text(json.dumps(results))
+    with pytest.raises(InputError, match="another tokenisation of the score .*tok:char"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
+    run = copy("rnn-1")
+    (run / "scored/test.hypothesis").write_text("one line\n")
+    with pytest.raises(InputError, match="different numbers of lines"):
+        _open([runs["transformer-1"]], [run])
+    (run / "scored/test.hypothesis").unlink()
+    with pytest.raises(InputError, match="test.hypothesis: no such file"):
+        _open([runs["transformer-1"]], [run])
+    (run / "results.json").unlink()
+    with pytest.raises(InputError, match="no test scores yet"):
+        _open([runs["transformer-1"]], [run])
+    with pytest.raises(InputError, match="no such run folder"):
+        _open([runs["transformer-1"]], [tmp_path / "nowhere"])
+
+
+def test_the_seeds_of_a_system_share_their_config(runs, copy):
+    with pytest.raises(InputError, match="configs differ in model"):
+        _open([runs["transformer-1"], runs["rnn-2"]], [runs["rnn-1"]])
+    with pytest.raises(InputError, match="the same seed"):
+        _open([runs["transformer-1"], copy("transformer-1")], [runs["rnn-1"]])
