@@ -6,10 +6,11 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c c
 SENTENCES := "I am learning to speak French." "Where is the train station?" \
   "She gave me a book that I had never read." "We would like to eat something before we leave."
 
-.PHONY: help demo test lint board bench clean
+.PHONY: help demo compare test lint board bench clean
 
 help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
+	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (half an hour)"
 	@echo "make test    run the test suite"
 	@echo "make lint    check style and types"
 	@echo "make board   watch the runs in TensorBoard"
@@ -34,6 +35,11 @@ demo: .venv/installed
 	$(BIN)/python train.py name=demo
 	@printf '%s\n' $(SENTENCES) | $(BIN)/python translate.py run=runs/demo > runs/demo/demo.txt
 	@echo; printf '%s\n' $(SENTENCES) | paste -d '\n' - runs/demo/demo.txt | sed 'n; s/^/  → /'
+
+compare: .venv/installed
+	$(BIN)/python train.py name=demo
+	$(BIN)/python train.py name=demo-rnn model=rnn_attention
+	$(BIN)/python -m mt.comparison first=runs/demo second=runs/demo-rnn
 
 test: .venv/installed
 	$(BIN)/python -m pytest

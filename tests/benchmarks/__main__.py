@@ -24,7 +24,7 @@ from tests.benchmarks import preparation, task
 
 STEPS = 15
 """Training batches, of which the first contestant.WARM_UP are not timed."""
-TRAINING_SPEED, TRAINING_AIM = "target_tokens_per_second", 1.2
+TRAINING_SPEED, TRAINING_AIM, RNN_TRAINING_AIM = "target_tokens_per_second", 1.2, 3.0
 DECODING_SPEED, DECODING_AIM = "sentences_per_second", 2.0
 PADDING_AIM = 0.05
 
@@ -85,19 +85,20 @@ def verdict(value: float, aim: float) -> str:
     return f"{value:.2f} times the fastest peer (to reach: {aim}; {'reached' if value >= aim else 'MISSED'})"
 
 
-def compare_training(options: Options, marian: list[str]) -> dict:
-    names = ["machine", "train_plain", *(f"train_{name}" for name in marian), "train_ours"]
+def compare_training(options: Options, title: str, names: list[str], aim: float) -> dict:
+    """``names``: the contestants, ours the last."""
+    names = ["machine", *names]
     results = take_turns(names, options.folder, options.precision, options.rounds)
     limit = middle(results, "machine", "gflops")
-    print(f"\nTraining step, {options.precision}, {task.THREADS} threads, {task.BATCH_TOKENS} tokens a batch")
+    print(f"\n{title}, {options.precision}, {task.THREADS} threads, {task.BATCH_TOKENS} tokens a batch")
     print(f"matrix products alone reach {limit:.0f} GFLOP/s")
-    print(f"{'':14}{'target tokens/s':>16}{'of the limit':>14}{'MiB for a step':>16}")
+    print(f"{'':16}{'target tokens/s':>16}{'of the limit':>14}{'MiB for a step':>16}")
     for name in names[1:]:
         speed, step = middle(results, name, TRAINING_SPEED), middle(results, name, "step_mib")
-        print(f"{name:14}{speed:16,.0f}{middle(results, name, 'gflops') / limit:14.0%}{step:16,.0f}")
+        print(f"{name:16}{speed:16,.0f}{middle(results, name, 'gflops') / limit:14.0%}{step:16,.0f}")
     ratio = advantage(results, TRAINING_SPEED)
-    print("ours:", verdict(ratio, TRAINING_AIM))
-    return {"ratio": ratio, "aim": TRAINING_AIM, "rounds": results}
+    print("ours:", verdict(ratio, aim))
+    return {"ratio": ratio, "aim": aim, "rounds": results}
 
 
 def compare_decoding(options: Options, beam_size: int) -> dict:
@@ -108,9 +109,9 @@ def compare_decoding(options: Options, beam_size: int) -> dict:
     bleu = {name: sacrebleu.corpus_bleu(translations[name], [reference]).score for name in names}
     equal = sum(a == b for a, b in zip(*translations.values(), strict=True))
     print(f"\nDecoding, beam {beam_size}, fp32, {task.THREADS} threads, {len(reference):,} sentences")
-    print(f"{'':14}{'sentences/s':>16}{'BLEU':>14}")
+    print(f"{'':16}{'sentences/s':>16}{'BLEU':>14}")
     for name in names:
-        print(f"{name:14}{middle(results, name, DECODING_SPEED):16,.1f}{bleu[name]:14.2f}")
+        print(f"{name:16}{middle(results, name, DECODING_SPEED):16,.1f}{bleu[name]:14.2f}")
     ratio = advantage(results, DECODING_SPEED)
     print(f"{equal:,} translations are the same in both")
     print("ours:", verdict(ratio, DECODING_AIM))
@@ -123,7 +124,7 @@ def lines(path: Path) -> list[str]:
 
 def main() -> None:
     options = parse(sys.argv[1:])
-    marian = ["marian"] if importlib.util.find_spec("transformers") else []
+    marian = ["train_marian"] if importlib.util.find_spec("transformers") else []
     libraries = ["torch", "transformers"] if marian else ["torch"]
     preparation.train_run(options.folder, options.corpus)
     padding = preparation.write_inputs(options.folder, STEPS)
@@ -134,7 +135,12 @@ def main() -> None:
         "corpus": options.folder.name,
         "precision": options.precision,
         "padding": {"share": padding, "aim": PADDING_AIM},
-        "training": compare_training(options, marian),
+        "training": compare_training(
+            options, "Training step of the Transformer", ["train_plain", *marian, "train_ours"], TRAINING_AIM
+        ),
+        "rnn training": compare_training(
+            options, "Training step of the LSTM", ["train_rnn_plain", "train_rnn_ours"], RNN_TRAINING_AIM
+        ),
     }
     if marian:
         figures["decoding"] = {f"beam {size}": compare_decoding(options, size) for size in (5, 1)}

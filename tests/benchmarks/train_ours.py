@@ -9,6 +9,7 @@ from mt.config import OptimizerConfig, ScheduleConfig, TransformerConfig
 from mt.data.batching import Batch
 from mt.data.tokenizer import PAD
 from mt.device import keep_freed_memory
+from mt.model.seq2seq import Seq2Seq
 from mt.model.transformer import Transformer
 from mt.training.objective import CrossEntropyObjective
 from mt.training.optimizer import Optimizer
@@ -16,8 +17,7 @@ from tests.benchmarks import task
 
 
 def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
-    """A training step on source (B, S) and target (B, T+1) ids."""
-    keep_freed_memory()
+    """A training step of the Transformer on source (B, S) and target (B, T+1) ids."""
     config = TransformerConfig(
         architecture="transformer",
         width=task.WIDTH,
@@ -27,7 +27,12 @@ def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
         decoder_layers=task.LAYERS,
         dropout=task.DROPOUT,
     )
-    model = Transformer(config, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
+    return step_of(Transformer(config, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True), precision)
+
+
+def step_of(model: Seq2Seq, precision: str) -> Callable[[Tensor, Tensor], None]:
+    """A training step of any model."""
+    keep_freed_memory()
     objective = CrossEntropyObjective(model, task.LABEL_SMOOTHING).train()
     optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000)
 
