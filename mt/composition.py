@@ -128,7 +128,8 @@ class _Composer(Generic[Config]):
             plain = r"[^,\[\]{}\n]*"
             if re.fullmatch(r"\+{0,2}[\w.]+", key) and re.fullmatch(plain, value):
                 return self.parser.parse_override(f"{key}={_quoted(value)}")
-            if re.fullmatch(r"\+{0,2}[\w.]+", key) and re.fullmatch(rf"\[{plain}(,{plain})*\]", value):
+            unquoted = r"[^,\[\]{}\"'\n]*"
+            if re.fullmatch(r"\+{0,2}[\w.]+", key) and re.fullmatch(rf"\[{unquoted}(,{unquoted})*\]", value):
                 items = ",".join(_quoted(item.strip()) for item in value[1:-1].split(","))
                 return self.parser.parse_override(f"{key}=[{items}]")
             reason = str(error).splitlines()[0]
@@ -294,10 +295,8 @@ class _Composer(Generic[Config]):
 
 
 def _quoted(text: str) -> str:
-    """So that Hydra's grammar takes every letter for itself; what already has quotes keeps them."""
-    if re.fullmatch(r'"[^"]*"|\'[^\']*\'', text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """So that Hydra's grammar takes every letter for itself: there, backslashes count before quotes alone."""
+    return '"' + re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + found[2].replace('"', '\\"'), text) + '"'
 
 
 def _overlap(one: str, other: str) -> bool:

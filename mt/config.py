@@ -264,7 +264,7 @@ class RNNAttentionConfig(Section):
     decoder_layers: PositiveInt = 1
     attention: Literal["additive", "dot"] = "additive"
     dropout: Probability = 0.1
-    """On embeddings, between layers and on the readout."""
+    """On embeddings, what each layer hands on (the memory included) and the readout."""
     variational_dropout: bool = True
     """One mask for all positions of a sentence (Gal & Ghahramani 2016), or a new one at each."""
     layer_norm: bool = True
@@ -484,8 +484,8 @@ class CompareConfig(Section):
     randomization_trials: Annotated[int, Number, Field(ge=100)] = 10_000
     examples: PositiveInt = 20
     """Sentences shown for each side's clearest wins."""
-    studied_sentences: PositiveInt = 100
-    """Test sentences over which attention is averaged."""
+    studied_sentences: NonNegativeInt = 100
+    """Test sentences over which attention is averaged; 0 leaves attention out."""
     timed_sentences: NonNegativeInt = 200
     """Test sentences translated to measure speed; 0 leaves it out."""
     device: Device = "auto"

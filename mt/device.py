@@ -14,6 +14,8 @@ def choose_device(wanted: str) -> torch.device:
 
     Raises InputError for a device this machine lacks.
     """
+    # cuDNN's recurrent layers would round fp32 to TF32's ten bits.
+    torch.backends.cudnn.allow_tf32 = False
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")

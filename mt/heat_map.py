@@ -1,11 +1,23 @@
 """Attention weights as a picture: target pieces down, source pieces across."""
 
+import logging
+import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+EAST_ASIAN_FONTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Arial Unicode MS",
+    "Microsoft YaHei",
+)  # fmt: skip
 
 
 def heat_map(weights: Tensor, source_pieces: Sequence[str], target_pieces: Sequence[str], title: str) -> Figure:
@@ -26,14 +38,35 @@ def draw_heat_map(
     font_size: float = 10,
 ) -> AxesImage:
     """The same into one of several axes."""
+    _warn_of_missing_letters((*source_pieces, *target_pieces))
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
-    sources, targets = ([_legible(piece) for piece in pieces] for pieces in (source_pieces, target_pieces))
-    axes.set_xticks(range(len(sources)), sources, rotation=60, ha="right", fontsize=font_size)
-    axes.set_yticks(range(len(targets)), targets, fontsize=font_size)
+    sources, targets = ([legible(piece) for piece in pieces] for pieces in (source_pieces, target_pieces))
+    fonts = ["DejaVu Sans", *_east_asian_fonts()]
+    axes.set_xticks(range(len(sources)), sources, rotation=60, ha="right", fontsize=font_size, family=fonts)
+    axes.set_yticks(range(len(targets)), targets, fontsize=font_size, family=fonts)
     axes.set_title(title, fontsize=font_size)
     return image
 
 
-def _legible(piece: str) -> str:
-    # Matplotlib would set $…$ as mathematics.
-    return piece.replace("$", r"\$")
+def legible(text: str) -> str:
+    """Text that matplotlib shows as it is: $…$ would be mathematics, and a label that begins with _ would be hidden."""
+    escaped = text.replace("$", r"\$")
+    return f" {escaped}" if escaped.startswith("_") else escaped
+
+
+@lru_cache
+def _east_asian_fonts() -> list[str]:
+    """Those of this machine; matplotlib's own font has neither Chinese nor Japanese nor Korean."""
+    there = set(font_manager.get_font_names())
+    return [name for name in EAST_ASIAN_FONTS if name in there]
+
+
+def _warn_of_missing_letters(pieces: Sequence[str]) -> None:
+    if not _east_asian_fonts() and any("\u2e80" <= letter <= "\ud7ff" for piece in pieces for letter in piece):
+        _say_once()
+
+
+@lru_cache
+def _say_once() -> None:
+    warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    logger.warning("attention maps show boxes for Chinese, Japanese and Korean: install a font such as Noto Sans CJK")

@@ -80,7 +80,9 @@ def schema_keys(schema: type[Section], prefix: str = "") -> Iterator[tuple[str, 
 def takes_only_text(schema: type[Section], key: str) -> bool:
     """Whether a key's value is always a text, so that 2024 or true can only mean these letters."""
     fields = [field for name, field in schema_keys(schema) if name == key]
-    return bool(fields) and all(_plain_types(field.annotation) <= {str, type(None)} for field in fields)
+    return bool(fields) and all(
+        str in (types := _plain_types(field.annotation)) and types <= {str, tuple, type(None)} for field in fields
+    )
 
 
 def takes_list(schema: type[Section], key: str) -> bool:

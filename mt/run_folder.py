@@ -6,6 +6,8 @@ Opening a folder executes nothing it contains: YAML is read without tags or inte
 import hashlib
 import json
 import logging
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +36,10 @@ LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
 CHECKPOINTS = "checkpoints"
+
+NO_PART_OF_A_RUN = ("name", "runs", "training.device", "training.threads", "training.log_every")
+"""Where a run lies, what it runs on and how often it speaks may change on the way (exact to the last bit it then is no
+more)."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,42 @@ def write_config(folder: Path, config: TrainConfig) -> None:
     """config.yaml: resolved and complete."""
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     write_atomically(folder / CONFIG, text)
+
+
+def config_differences(old: TrainConfig, new: TrainConfig) -> dict[str, tuple[object, object]]:
+    """The keys under which two runs differ in what they are, with both values; two ways to write a path are equal."""
+    found = _differences(old.model_dump(mode="json"), new.model_dump(mode="json"))
+    return {key: values for key, values in found.items() if key not in NO_PART_OF_A_RUN}
+
+
+def _differences(old: object, new: object, prefix: str = "") -> dict[str, tuple[object, object]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        found: dict[str, tuple[object, object]] = {}
+        for name in old | new:
+            found |= _differences(old.get(name), new.get(name), f"{prefix}.{name}" if prefix else name)
+        return found
+    return {} if _are_equal(old, new) else {prefix: (old, new)}
+
+
+def _are_equal(old: object, new: object) -> bool:
+    if isinstance(old, str) and isinstance(new, str):
+        return os.path.abspath(old) == os.path.abspath(new)
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_are_equal, old, new))
+    return old == new
+
+
+def flat_config(config: TrainConfig) -> dict[str, object]:
+    """Every value under its full key, ``training.schedule.kind``."""
+    return dict(_leaves(config.model_dump(mode="json")))
+
+
+def _leaves(values: dict, prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def weights_of(model: Seq2Seq) -> dict[str, Tensor]:

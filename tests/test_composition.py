@@ -3,7 +3,7 @@
 import pytest
 
 from mt.composition import compose_jobs
-from mt.config import FilesConfig, HubConfig, Section, TableConfig, TrainConfig, TranslateConfig
+from mt.config import CompareConfig, FilesConfig, HubConfig, Section, TableConfig, TrainConfig, TranslateConfig
 from mt.errors import InputError
 
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
@@ -68,10 +68,10 @@ def test_quoted_names_in_lists() -> None:
 def test_an_experiment_gives_way_to_the_command_line() -> None:
     recipe = train_config("experiment=multi30k_en_de")
     assert isinstance(recipe.data, HubConfig) and recipe.data.path == "bentrevett/multi30k"
-    assert recipe.model.width == 128 and recipe.tokenizer.sampling > 0
+    assert recipe.model.width == 192 and recipe.tokenizer.sampling > 0
     local = train_config("experiment=multi30k_en_de", *FILES, "model.dropout=0.2")
     assert isinstance(local.data, FilesConfig) and local.data.train == ("my.en", "my.es")
-    assert local.model.width == 128 and local.model.dropout == 0.2
+    assert local.model.width == 192 and local.model.dropout == 0.2
     assert local.tokenizer == recipe.tokenizer and local.training == recipe.training
 
 
@@ -195,3 +195,19 @@ def test_a_swept_name_is_left_alone() -> None:
 def test_every_job_of_a_sweep_is_checked() -> None:
     lines = mistakes("model.heads=4,5,7", "seed=1,2", multirun=True)
     assert [line[:23] for line in lines] == ["model: heads=5 does not", "model: heads=7 does not"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("[runs/a-seed=1,runs/a-seed=2]", ["runs/a-seed=1", "runs/a-seed=2"]),
+        (r"[C:\runs\a=1,b\]", ["C:\\runs\\a=1", "b\\"]),
+        ("runs/a#1", "runs/a#1"),
+        (r"a\b=c", r"a\b=c"),
+        ("2024", "2024"),
+    ],
+)
+def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed: str, value: str | list[str]) -> None:
+    (job,) = compose_jobs("compare", CompareConfig, [f"first={typed}", "second=other"], multirun=False)
+    expected = tuple(value) if isinstance(value, list) else value
+    assert job.config.first == expected

@@ -13,6 +13,8 @@ from mt.translation.translator import Attention, Translator
 
 ALIGNED = 0.15
 """Least weight of a source piece that is shown in an alignment."""
+SAMPLE = 20_000
+"""Scores at most that a histogram is drawn from."""
 MASKED = -1e30
 """Scores below are of places that may not be seen."""
 
@@ -54,26 +56,24 @@ class Study:
     """The model's own translation of each shown sentence, each piece with the source pieces it looked at."""
     spreads: list[Spread]
     scaling: Scaling | None
-    """None for models that do not divide."""
+    """None for models other than Transformers."""
 
 
 def study(system: System, shown: Sequence[int], studied: Sequence[int], device: str) -> Study:
-    """Looks into the first run's model at the test sentences with these numbers (from 0)."""
+    """Looks into the first run's model at the test sentences with these numbers (from 0), none of them blank."""
+    if not studied:
+        return Study([], [], [], None)
     run = system.first
     translator = Translator.load(run.folder, run.config.decoding, device, "fp32")
     maps = [translator.attention(run.sources[row], run.references[row]) for row in shown]
     own = [translator.attention(run.sources[row], run.hypotheses[row]) for row in shown]
-    seen = [
-        translator.attention(run.sources[row], run.references[row], with_scores=True)
-        for row in studied
-        if run.sources[row].strip() and run.references[row].strip()
-    ]
+    seen = [translator.attention(run.sources[row], run.references[row], with_scores=True) for row in studied]
     model = run.config.model
     return Study(
         maps,
         [alignment(one) for one in own],
         _spreads(seen),
-        _scaling(seen, model.width // model.heads) if isinstance(model, TransformerConfig) and seen else None,
+        _scaling(seen, model.width // model.heads) if isinstance(model, TransformerConfig) else None,
     )
 
 
@@ -95,7 +95,7 @@ def _entropy(weights: Tensor) -> Tensor:
 
 def _spreads(seen: Sequence[Attention]) -> list[Spread]:
     spreads = []
-    for name in seen[0].maps if seen else ():
+    for name in seen[0].maps:
         entropies, most = [], []
         for one in seen:
             weights = one.maps[name].weights[0].float()  # (H, T, S)
@@ -125,7 +125,7 @@ def _scaling(seen: Sequence[Attention], key_width: int) -> Scaling:
             largest_scaled.append(attention_map.weights.amax(dim=-1)[several])
             scaled.append(scores[visible])
     values = torch.cat(scaled)
-    sample = values[torch.linspace(0, len(values) - 1, min(len(values), 20_000)).long()]
+    sample = values[:: math.ceil(len(values) / SAMPLE)]
     return Scaling(
         key_width,
         (values * root).std().item(),

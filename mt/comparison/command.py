@@ -6,12 +6,10 @@ from pathlib import Path
 import torch
 
 from mt.comparison.findings import compare_systems
-from mt.comparison.report import JSON, PAGE, write_report
+from mt.comparison.report import PAGE, write_report
 from mt.comparison.systems import System, open_systems
 from mt.config import CompareConfig
 from mt.device import choose_device
-from mt.errors import InputError
-from mt.files import new_folder
 
 logger = logging.getLogger(__name__)
 
@@ -23,19 +21,21 @@ def compare(config: CompareConfig) -> None:
     """
     if config.threads:
         torch.set_num_threads(config.threads)
-    choose_device(config.device)
+    choose_device(config.device)  # to refuse a device that is not there before any work
     systems = open_systems(config.systems)
     output = Path(config.output) if config.output else _default_output(systems)
-    if output.exists() and not (output / JSON).is_file():
-        raise InputError(f"output={output} exists and holds no comparison: give another folder")
+    output.mkdir(parents=True, exist_ok=True)
     findings = compare_systems(systems, config)
-    with new_folder(output) as folder:
-        write_report(findings, folder)
+    write_report(findings, output)
     for contrast in findings.contrasts:
         logger.info("\n%s", contrast.verdict.words)
     logger.info("\nreport: %s", output / PAGE)
 
 
 def _default_output(systems: list[System]) -> Path:
-    names = [system.first.folder.name for system in systems]
-    return systems[-1].first.folder.parent / "-vs-".join(names)
+    """FIRST-vs-SECOND beside the second, with the number of seeds if there are several."""
+    names = [
+        system.first.folder.resolve().name + (f"-{len(system.runs)}-seeds" if len(system.runs) > 1 else "")
+        for system in systems
+    ]
+    return systems[-1].first.folder.resolve().parent / "-vs-".join(names)

@@ -16,7 +16,7 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class Cost:
-    """Means over a system's seeds."""
+    """Means over a system's seeds; the speed of translating is the first run's."""
 
     parameters: int
     updates: float
@@ -25,46 +25,49 @@ class Cost:
     target_tokens_per_second: float
     peak_memory_bytes: float
     minutes_to_reach: float | None
-    """Training time up to the first validation with at least ``reached_bleu``."""
+    """Training time up to the first validation with at least the BLEU that all reached; None if that cannot be said."""
     target_tokens_to_reach: float | None
     sentences_per_second_batched: float | None
     sentences_per_second_singly: float | None
 
 
-def common_bleu(systems: Sequence[System]) -> float:
-    """The highest validation BLEU that every run reached."""
-    return min(
-        max((line["bleu"] or 0.0 for line in run.validations()), default=0.0)
-        for system in systems
-        for run in system.runs
-    )
+def common_bleu(systems: Sequence[System]) -> float | None:
+    """The highest validation BLEU that every run reached; None where BLEU stayed 0 or was not measured on the same
+    validation pairs."""
+    runs = [run for system in systems for run in system.runs]
+    measured_on = {(str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs) for run in runs}
+    best = min(max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
+    return best if best > 0 and len(measured_on) == 1 else None
 
 
-def measure_costs(systems: Sequence[System], reached_bleu: float, timed_sentences: int, device: str) -> list[Cost]:
+def measure_costs(
+    systems: Sequence[System], reached_bleu: float | None, timed_sentences: int, device: str
+) -> list[Cost]:
     speeds = _decoding_speeds(systems, timed_sentences, device) if timed_sentences else [(None, None)] * len(systems)
     return [_cost(system, reached_bleu, *speed) for system, speed in zip(systems, speeds, strict=True)]
 
 
-def _cost(system: System, reached_bleu: float, batched: float | None, singly: float | None) -> Cost:
+def _cost(system: System, reached_bleu: float | None, batched: float | None, singly: float | None) -> Cost:
     results = [run.results for run in system.runs]
-    reached = [_first_reaching(run, reached_bleu) for run in system.runs]
+    reached = [_first_reaching(run, reached_bleu) for run in system.runs] if reached_bleu else []
     return Cost(
         parameters=results[0]["parameters"],
         updates=mean(one["updates"] for one in results),
         target_tokens=mean(one["target_tokens"] for one in results),
         training_minutes=mean(one["training_minutes"] for one in results),
-        target_tokens_per_second=mean(one["target_tokens"] / (60 * one["training_minutes"]) for one in results),
+        target_tokens_per_second=mean(
+            one["target_tokens"] / max(60 * one["training_minutes"], 1e-9) for one in results
+        ),
         peak_memory_bytes=mean(one["peak_memory_bytes"] for one in results),
-        minutes_to_reach=mean(line["seconds"] / 60 for line in reached) if all(reached) else None,
-        target_tokens_to_reach=mean(line["target_tokens"] for line in reached) if all(reached) else None,
+        minutes_to_reach=mean(line["seconds"] / 60 for line in reached) if reached else None,
+        target_tokens_to_reach=mean(line["target_tokens"] for line in reached) if reached else None,
         sentences_per_second_batched=batched,
         sentences_per_second_singly=singly,
     )
 
 
 def _first_reaching(run: Run, bleu: float) -> dict:
-    """The first validation that was as good; empty if there is none."""
-    return next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), {})
+    return next(line for line in run.validations() if (line["bleu"] or 0.0) >= bleu)
 
 
 def _decoding_speeds(systems: Sequence[System], sentences: int, device: str) -> list[tuple[float, float]]:

@@ -2,19 +2,21 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
 import numpy as np
 
-from mt.comparison.systems import System
+from mt.comparison.systems import Run, System
 from mt.language import writes_spaces
 from mt.scoring import bleu_interval, sentence_chrf, words
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
 """Where the test set is cut by length; the last group is small: the longest sentences tell most."""
 INTERVAL_SAMPLES = 200
+FEWEST = 10
+"""Sentences in a group that an interval is given for."""
 FREQUENCIES = (0, 1, 3, 10, 30, 100, 1000)
 """Least count of a word in the training data for each group (Neubig et al. 2019, compare-mt)."""
 
@@ -26,8 +28,9 @@ class Group:
     label: str
     count: int
     scores: list[float]
+    """Means over the seeds."""
     half_widths: list[float]
-    """Of the 95 % intervals; empty where there are none."""
+    """Of the 95 % intervals; empty where there are none, as for several seeds or very few sentences."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +61,31 @@ def bleu_by_length(systems: Sequence[System], source_language: str, target_langu
         references = [run.references[row] for row in rows]
         intervals = [
             [
-                bleu_interval([one.hypotheses[row] for row in rows], references, target_language, INTERVAL_SAMPLES)
-                for one in system.runs
+                bleu_interval([run.hypotheses[row] for row in rows], references, target_language, INTERVAL_SAMPLES)
+                for run in system.runs
             ]
             for system in systems
         ]
+        one_seed = all(len(seeds) == 1 for seeds in intervals)
         groups.append(
             Group(
                 label,
                 len(rows),
-                [mean(score for score, _ in seeds) for seeds in intervals],
-                [mean(float(width) for _, width in seeds) for seeds in intervals],
+                [mean(interval.score for interval in seeds) for seeds in intervals],
+                [seeds[0].half_width for seeds in intervals] if one_seed and len(rows) >= FEWEST else [],
             )
         )
     return groups
 
 
 def word_f1_by_frequency(
-    systems: Sequence[System], training_targets: Sequence[str], target_language: str
+    systems: Sequence[System], training_targets: Iterable[str], target_language: str
 ) -> list[Group]:
     """F1 of the reference's words, by how often they stand in the training data: how well rare words come out."""
     frequency = Counter(word for sentence in words(training_targets, target_language) for word in sentence)
-    references = words(systems[0].first.references, target_language)
+    references = list(words(systems[0].first.references, target_language))
     counted = [
-        [_f1_counts(words(run.hypotheses, target_language), references, frequency) for run in system.runs]
+        [_f1_counts(list(words(run.hypotheses, target_language)), references, frequency) for run in system.runs]
         for system in systems
     ]
     groups = []
@@ -113,27 +117,25 @@ def _f1(matched: int, said: int, wanted: int) -> float:
     return 200 * matched / (said + wanted) if said + wanted else 0.0
 
 
-def chrf_of_sentences(system: System) -> list[float]:
-    """chrF2 of every test sentence, the mean over the seeds."""
-    seeds = [sentence_chrf(run.hypotheses, run.references) for run in system.runs]
-    return [mean(scores) for scores in zip(*seeds, strict=True)]
+def chrf_of_sentences(run: Run) -> list[float]:
+    """chrF2 of every test sentence."""
+    return sentence_chrf(run.hypotheses, run.references)
 
 
 def clearest_wins(
-    baseline: System, system: System, chrf: tuple[Sequence[float], Sequence[float]], count: int
+    baseline: Run, run: Run, chrf: tuple[Sequence[float], Sequence[float]], count: int
 ) -> tuple[list[Example], list[Example]]:
-    """The sentences that the baseline, and that the system, translates better by most."""
+    """The sentences that the baseline, and that the other run, translates better by most."""
     first, second = chrf
     order = sorted(range(len(first)), key=lambda row: second[row] - first[row])
     best_of_baseline = [row for row in order[:count] if second[row] < first[row]]
-    best_of_system = [row for row in order[::-1][:count] if second[row] > first[row]]
+    best_of_run = [row for row in order[::-1][:count] if second[row] > first[row]]
     return (
-        [_example(baseline, system, chrf, row) for row in best_of_baseline],
-        [_example(baseline, system, chrf, row) for row in best_of_system],
+        [_example(baseline, run, chrf, row) for row in best_of_baseline],
+        [_example(baseline, run, chrf, row) for row in best_of_run],
     )
 
 
-def _example(baseline: System, system: System, chrf: tuple[Sequence[float], Sequence[float]], row: int) -> Example:
-    run = baseline.first
-    hypotheses = [run.hypotheses[row], system.first.hypotheses[row]]
-    return Example(row + 1, run.sources[row], run.references[row], hypotheses, [scores[row] for scores in chrf])
+def _example(baseline: Run, run: Run, chrf: tuple[Sequence[float], Sequence[float]], row: int) -> Example:
+    hypotheses = [baseline.hypotheses[row], run.hypotheses[row]]
+    return Example(row + 1, baseline.sources[row], baseline.references[row], hypotheses, [each[row] for each in chrf])

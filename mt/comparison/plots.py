@@ -13,7 +13,7 @@ from mt.comparison.attention import Scaling, Spread
 from mt.comparison.differences import Group
 from mt.comparison.systems import System
 from mt.comparison.verdict import Verdict
-from mt.heat_map import draw_heat_map
+from mt.heat_map import draw_heat_map, legible
 from mt.translation.translator import Attention
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
@@ -48,7 +48,7 @@ def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]
             capsize=5,
             color=COLOURS[place % len(COLOURS)],
         )
-    axes.set_yticks([-height for height in range(len(rows))], [name for _, name, _ in rows])
+    axes.set_yticks([-height for height in range(len(rows))], [legible(name) for _, name, _ in rows])
     axes.set_ylim(0.6 - len(rows), 0.4)
     axes.set_xlabel("test BLEU, 95 % interval")
     return figure
@@ -72,7 +72,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
                         [line[key] for line in shown],
                         color=COLOURS[place % len(COLOURS)],
                         marker=MARKS[place % len(MARKS)] if key == "bleu" else None,
-                        label=system.name if seed == 0 else None,
+                        label=legible(system.name) if seed == 0 else None,
                     )
     panels[0][0].set_ylabel("validation BLEU")
     panels[1][0].set_ylabel("training loss (label-smoothed)")
@@ -92,11 +92,11 @@ def by_group(systems: Sequence[System], groups: Sequence[Group], what: str, meas
         axes.errorbar(
             [number + shift for number in range(len(groups))],
             [group.scores[place] for group in groups],
-            yerr=[group.half_widths[place] for group in groups] if groups[0].half_widths else None,
+            yerr=[group.half_widths[place] if group.half_widths else 0 for group in groups],
             color=COLOURS[place % len(COLOURS)],
             marker=MARKS[place % len(MARKS)],
             capsize=3,
-            label=system.name,
+            label=legible(system.name),
         )
     axes.set_xticks(range(len(groups)), [f"{group.label}\n({group.count:,})" for group in groups])
     axes.set_xlabel(what)
@@ -113,7 +113,7 @@ def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
     axes.hist(cut, bins=61, range=(-furthest, furthest), color=COLOURS[2])
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yscale("symlog")
-    axes.set_xlabel(f"gain in chrF2 by {system} (beyond ±{furthest:.0f} in the last bars)")
+    axes.set_xlabel(f"gain in chrF2 by {legible(system)} (beyond ±{furthest:.0f} in the last bars)")
     axes.set_ylabel("sentences")
     return figure
 
@@ -121,7 +121,9 @@ def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
 def attention_means(name: str, attention: Attention) -> Figure:
     """Cross-attention of each layer, mean of its heads, pieces on both axes."""
     layers = [layer.mean(dim=0) for layer in attention.cross()]
-    return _maps(attention, [layers], [[f"{name}, layer {depth}, mean" for depth in range(len(layers))]], labelled=True)
+    return _maps(
+        attention, [layers], [[f"{legible(name)}, layer {depth}, mean" for depth in range(len(layers))]], labelled=True
+    )
 
 
 def attention_heads(attention: Attention) -> Figure:
@@ -162,7 +164,7 @@ def entropies(systems: Sequence[System], spreads: Sequence[Sequence[Spread]]) ->
             axes.text(head, place, f"{value:.2f}", ha="center", va="center", color="white" if value < 0.6 else "black")
     axes.grid(False)
     axes.imshow(table.numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.set_yticks(range(len(rows)), [legible(name) for name, _ in rows])
     axes.set_xticks(range(heads), [f"head {head}" for head in range(heads)])
     return figure
 

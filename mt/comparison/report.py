@@ -2,8 +2,8 @@
 
 import dataclasses
 import json
-import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from mt.comparison import plots
 from mt.comparison.findings import Findings
-from mt.comparison.verdict import is_significant
 from mt.files import write_atomically
 from mt.mistakes import shown
+from mt.run_folder import flat_config
 from mt.scoring import Interval
 
 PIXELS_PER_INCH = 90
@@ -36,15 +36,12 @@ def write_report(findings: Findings, folder: Path) -> None:
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {
-        "number": _number, "p_value": _p_value, "interval": _interval, "signed": lambda value: f"{value:+.2f}",
-        "million": lambda value: "–" if value is None else f"{value / 1e6:.2f} M",
-    }  # fmt: skip
+    environment.filters |= {"p_value": _p_value, "interval": _interval, "plain": _escape_markdown}
     values = {
         "findings": findings,
         "title": " against ".join([findings.systems[0].name, *(system.name for system in findings.systems[1:])]),
-        "is_significant": is_significant,
         "differing_settings": differing_settings(findings),
+        "differing_conditions": differing_conditions(findings),
         "cost_rows": _cost_rows(findings),
     }
     page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
@@ -61,6 +58,7 @@ def as_json(findings: Findings) -> dict:
         "direction": f"{baseline.config.data.source_language}→{baseline.config.data.target_language}",
         "test_pairs": len(baseline.references),
         "differing_settings": differing_settings(findings),
+        "differing_conditions": differing_conditions(findings),
         "systems": [
             {
                 "name": system.name,
@@ -98,20 +96,31 @@ def _without_samples(values: dict) -> dict:
 
 def differing_settings(findings: Findings) -> dict[str, list[str]]:
     """The config keys in which the systems differ, with each system's value."""
-    flat = [dict(_flat(system.first.config.model_dump(mode="json"))) for system in findings.systems]
-    keys = dict.fromkeys(key for one in flat for key in one)
-    return {
-        key: [one.get(key, "") for one in flat]
-        for key in keys
-        if key not in ("name", "runs") and len({one.get(key) for one in flat}) > 1
-    }
+    return _differing([flat_config(system.first.config) for system in findings.systems], without=("name", "runs"))
 
 
-def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
-    for name, value in values.items():
-        pairs += _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(prefix + name, shown(value))]
-    return pairs
+def differing_conditions(findings: Findings) -> dict[str, list[str]]:
+    """What differs of machine, versions and data, with each system's value."""
+    provenance = [
+        {
+            "code revision": one["code_revision"],
+            **one["libraries"],
+            "python": one["python"],
+            **one["machine"],
+            **{
+                f"{split} data": f"{about['pairs']} pairs, {about['sha256'][:12]}"
+                for split, about in one["data"].items()
+            },
+        }
+        for one in (system.first.provenance for system in findings.systems)
+    ]
+    return _differing(provenance, without=())
+
+
+def _differing(systems: Sequence[Mapping[str, object]], without: Sequence[str]) -> dict[str, list[str]]:
+    keys = dict.fromkeys(key for one in systems for key in one if key not in without)
+    texts = {key: [shown(one[key]) if key in one else "" for one in systems] for key in keys}
+    return {key: values for key, values in texts.items() if len(set(values)) > 1}
 
 
 def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
@@ -121,25 +130,30 @@ def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
         ("parameters", [f"{cost.parameters:,}" for cost in costs]),
         ("updates", [f"{cost.updates:,.0f}" for cost in costs]),
         ("target tokens seen", [f"{cost.target_tokens:,.0f}" for cost in costs]),
-        ("minutes of training", [f"{cost.training_minutes:.1f}" for cost in costs]),
+        ("minutes of training", [_number(cost.training_minutes) for cost in costs]),
         ("target tokens/s in training", [f"{cost.target_tokens_per_second:,.0f}" for cost in costs]),
         ("peak memory", [f"{cost.peak_memory_bytes / 2**20:,.0f} MiB" for cost in costs]),
-        (
-            f"minutes to validation BLEU {findings.reached_bleu:.1f}",
-            [_number(cost.minutes_to_reach) for cost in costs],
-        ),
-        (
-            f"target tokens to validation BLEU {findings.reached_bleu:.1f}",
-            ["–" if cost.target_tokens_to_reach is None else f"{cost.target_tokens_to_reach:,.0f}" for cost in costs],
-        ),
+        *_reached_rows(findings),
         ("translating, sentences/s, batched", [_number(cost.sentences_per_second_batched) for cost in costs]),
         ("translating, sentences/s, one at a time", [_number(cost.sentences_per_second_singly) for cost in costs]),
     ]
 
 
+def _reached_rows(findings: Findings) -> list[tuple[str, list[str]]]:
+    bleu = findings.reached_bleu
+    if bleu is None:
+        return []
+    minutes = [cost.minutes_to_reach for cost in findings.costs]
+    tokens = [cost.target_tokens_to_reach for cost in findings.costs]
+    return [
+        (f"minutes to validation BLEU {bleu:.1f}", [_number(value) for value in minutes]),
+        (f"target tokens to validation BLEU {bleu:.1f}", [f"{value:,.0f}" for value in tokens if value is not None]),
+    ]
+
+
 def _pictures(findings: Findings) -> dict[str, list[Picture]]:
     """The pictures of each part of the page."""
-    systems = findings.systems
+    systems, studies = findings.systems, findings.studies
     names = " and ".join(system.name for system in systems)
     contrasts = findings.contrasts
     pictures = {
@@ -179,12 +193,14 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
         ],
         "entropy": [
             _picture(
-                plots.entropies(systems, [study.spreads for study in findings.studies]),
+                plots.entropies(systems, [study.spreads for study in studies]),
                 f"Entropy of every attention head of {names}",
             )
-        ],
+        ]
+        if studies[0].spreads
+        else [],
     }
-    for number, (system, study) in enumerate(zip(systems, findings.studies, strict=True)):
+    for number, (system, study) in enumerate(zip(systems, studies, strict=True)):
         if study.scaling is not None:
             pictures[f"scaling {number}"] = [
                 _picture(plots.scaling(study.scaling), f"Distribution of query-key products in {system.name}")
@@ -206,7 +222,8 @@ def _picture(figure: Figure, alternative: str) -> Picture:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.1f}" if math.isfinite(value) else "∞"
+    """Three digits that count."""
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _p_value(value: float) -> str:
@@ -214,6 +231,10 @@ def _p_value(value: float) -> str:
 
 
 def _interval(interval: Interval) -> str:
-    return (
-        f"{interval.score:.2f} ({interval.mean - interval.half_width:.2f} … {interval.mean + interval.half_width:.2f})"
-    )
+    low, high = interval.mean - interval.half_width, interval.mean + interval.half_width
+    return f"{interval.score:.2f} ({low:.2f} … {high:.2f})"
+
+
+def _escape_markdown(text: str) -> str:
+    """Names may hold what Markdown reads as its own."""
+    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

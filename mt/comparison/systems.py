@@ -1,14 +1,25 @@
 """What is compared: finished runs, one or several seeds of each system, all on the same test set."""
 
 import json
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from mt.config import TrainConfig
 from mt.errors import InputError
 from mt.files import read_lines
-from mt.run_folder import METRICS, RESULTS, SCORED, read_config, read_json
+from mt.run_folder import METRICS, PROVENANCE, RESULTS, SCORED, config_differences, read_config, read_json
+
+RESULTS_NEEDED = {
+    "bleu_signature", "parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes",
+}  # fmt: skip
+METRICS_NEEDED = {
+    "train": {"loss", "seconds", "target_tokens"},
+    "valid": {"step", "bleu", "seconds", "target_tokens"},
+}
 
 
 @dataclass(frozen=True)
@@ -18,6 +29,7 @@ class Run:
     folder: Path
     config: TrainConfig
     results: dict
+    provenance: dict
     metrics: list[dict]
     sources: list[str]
     references: list[str]
@@ -42,20 +54,31 @@ class System:
 
 
 def open_systems(folders: Sequence[Sequence[str]]) -> list[System]:
-    """The systems, the baseline first.
+    """The systems, the baseline first, the runs of each by seed.
 
     Raises InputError for a run that is unfinished or damaged, or that cannot be compared with the first one.
     """
-    runs = [[read_run(Path(folder)) for folder in system] for system in folders]
-    baseline = runs[0][0]
+    opened = [[read_run(Path(folder)) for folder in system] for system in folders]
+    runs = [sorted(system, key=lambda run: run.config.seed) for system in opened]
     for system in runs:
         for run in system:
-            _refuse_incomparable(baseline, run)
-        for run in system[1:]:
-            _refuse_another_recipe(system[0], run)
-    names = [_common_name([run.folder.name for run in system]) for system in runs]
-    if len(set(names)) < len(names):
-        names = [_common_name([str(run.folder) for run in system]) for system in runs]
+            _refuse_incomparable(runs[0][0], run)
+        for first, second in pairwise(system):
+            _refuse_another_recipe(first, second)
+    counts = [len(system) for system in runs]
+    if len(set(counts)) > 1:
+        raise InputError(
+            f"the systems have {' and '.join(map(str, counts))} runs: seeds are compared in pairs, "
+            "so give as many of each"
+        )
+    folder_names = [[run.folder.resolve().name for run in system] for system in runs]
+    paths = [[str(run.folder) for run in system] for system in runs]
+    candidates = [
+        [_common_name(names) for names in folder_names],
+        [", ".join(names) for names in folder_names],
+        [", ".join(names) for names in paths],
+    ]
+    names = next((names for names in candidates if len(set(names)) == len(names)), candidates[-1])
     return [System(name, system) for name, system in zip(names, runs, strict=True)]
 
 
@@ -70,11 +93,27 @@ def read_run(folder: Path) -> Run:
     if len({len(part) for part in lines.values()}) != 1:
         counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
         raise InputError(f"{folder / SCORED}: the files have different numbers of lines: {counts}")
-    try:
-        metrics = [json.loads(line) for line in _read_text(folder / METRICS)]
-    except ValueError as error:
-        raise InputError(f"{folder / METRICS}: damaged: {error}") from None
-    return Run(folder, config, read_json(folder / RESULTS), metrics, *lines.values())
+    results = read_json(folder / RESULTS)
+    if missing := RESULTS_NEEDED - results.keys():
+        raise InputError(f"{folder / RESULTS}: damaged or of another version: no {', '.join(sorted(missing))}")
+    provenance = read_json(folder / PROVENANCE)
+    if not isinstance(provenance.get("data"), dict) or not {"train", "valid"} <= provenance["data"].keys():
+        raise InputError(f"{folder / PROVENANCE}: damaged or of another version: no data")
+    metrics = _read_metrics(folder / METRICS)
+    return Run(folder, config, results, provenance, metrics, *lines.values())
+
+
+def _read_metrics(path: Path) -> list[dict]:
+    lines = []
+    for number, text in enumerate(_read_text(path), 1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict) or not METRICS_NEEDED.get(str(line.get("split")), set()) <= line.keys():
+            raise InputError(f"{path}: line {number} is damaged")
+        lines.append(line)
+    return lines
 
 
 def _read_text(path: Path) -> list[str]:
@@ -115,28 +154,17 @@ def _scored_with(run: Run) -> str:
 
 def _refuse_another_recipe(first: Run, run: Run) -> None:
     """The runs of one system differ in their seed alone."""
-    ours, theirs = (one.config.model_dump(exclude={"name", "runs", "seed"}) for one in (first, run))
-    differing = [name for name in ours if ours[name] != theirs[name]]
-    if differing:
-        raise InputError(
-            f"{run.folder} is no other seed of {first.folder}: their configs differ in {', '.join(differing)}"
-        )
-    if first.config.seed == run.config.seed:
+    differing = config_differences(first.config, run.config)
+    if "seed" not in differing:
         raise InputError(f"{run.folder} has the same seed as {first.folder}: {run.config.seed}")
+    if others := [key for key in differing if key != "seed"]:
+        raise InputError(f"{run.folder} is no other seed of {first.folder}: they differ in {', '.join(others)}")
 
 
 def _common_name(names: Sequence[str]) -> str:
-    """What the names of a system's runs begin with."""
+    """What the names of a system's runs begin with, up to a place where one would cut."""
     if len(names) == 1:
         return names[0]
-    shared = "".join(letters[0] for letters in _same(names)).rstrip("-_=. ").removesuffix("seed").rstrip("-_=. ")
-    return f"{shared or names[0]} ({len(names)} seeds)"
-
-
-def _same(names: Sequence[str]) -> list[tuple[str, ...]]:
-    columns = []
-    for letters in zip(*names, strict=False):
-        if len(set(letters)) > 1:
-            break
-        columns.append(letters)
-    return columns
+    shared = re.sub(r"[^-_=. ]*$", "", os.path.commonprefix(list(names))).rstrip("-_=. ")
+    stem = shared.removesuffix("seed").rstrip("-_=. ")
+    return f"{stem} ({len(names)} seeds)" if stem else ", ".join(names)

@@ -7,7 +7,8 @@ from statistics import mean, stdev
 from mt.comparison.systems import System
 from mt.scoring import PairedScores, corpus_scores, paired_tests
 
-SIGNIFICANT = 0.05
+LEVEL = 0.05
+"""A difference is called more than chance if it would be rarer than this between equally good systems."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,14 @@ class Verdict:
     baseline: str
     system: str
     pairs: list[list[PairedScores]]
-    """The paired tests of run i of the one with run i of the other."""
+    """The paired tests, one metric after another, of each run of the one with a run of the other, by seed."""
+    level: float
+    """Least p of what counts as chance: LEVEL shared among all systems of the comparison (Bonferroni)."""
     words: str
+
+    def is_significant(self, paired: PairedScores) -> bool:
+        """Whether both tests call the difference more than chance."""
+        return _is_significant(paired, self.level)
 
 
 def score_system(system: System, language: str) -> SystemScore:
@@ -44,63 +51,87 @@ def score_system(system: System, language: str) -> SystemScore:
     )
 
 
-def judge(baseline: System, system: System, language: str, bootstrap_samples: int, trials: int) -> Verdict:
-    """Tests each pair of runs; with unequal numbers of seeds, as many as there are pairs."""
+def judge(
+    baseline: System, system: System, language: str, bootstrap_samples: int, trials: int, contrasts: int
+) -> Verdict:
+    """Tests the runs in pairs; ``contrasts``: how many systems are held against the baseline in all."""
     pairs = [
         paired_tests(first.hypotheses, second.hypotheses, first.references, language, bootstrap_samples, trials)
-        for first, second in zip(baseline.runs, system.runs, strict=False)
+        for first, second in zip(baseline.runs, system.runs, strict=True)
     ]
-    return Verdict(baseline.name, system.name, pairs, _in_words(baseline, system, pairs))
+    level = LEVEL / contrasts
+    return Verdict(baseline.name, system.name, pairs, level, _in_words(baseline, system, pairs, level))
 
 
-def is_significant(paired: PairedScores) -> bool:
-    """Whether both tests call the difference more than chance."""
-    return max(paired.p_bootstrap, paired.p_randomization) < SIGNIFICANT
+def _is_significant(paired: PairedScores, level: float) -> bool:
+    return max(paired.p_bootstrap, paired.p_randomization) < level
 
 
-def _in_words(baseline: System, system: System, pairs: Sequence[Sequence[PairedScores]]) -> str:
+def _in_words(baseline: System, system: System, pairs: Sequence[Sequence[PairedScores]], level: float) -> str:
     """What follows from the tests, and what does not."""
-    sentences = len(baseline.first.references)
     bleu = [pair[0] for pair in pairs]
     difference = mean(paired.gain for paired in bleu)
-    better, worse = (system.name, baseline.name) if difference > 0 else (baseline.name, system.name)
-    sure = [paired for paired in bleu if is_significant(paired) and paired.gain * difference > 0]
-    p = max(max(paired.p_bootstrap, paired.p_randomization) for paired in bleu)
-    if len(sure) == len(pairs):
-        said = (
-            f"{better} translates this test set better than {worse}: {abs(difference):.2f} BLEU, more than chance "
-            f"explains (p ≤ {p:.4f} in both tests)."
-        )
-    elif difference == 0:
-        said = f"{baseline.name} and {system.name} have the same BLEU."
-    elif sure:
-        said = (
-            f"{better} is ahead of {worse} by {abs(difference):.2f} BLEU on average, but only {len(sure)} of "
-            f"{len(pairs)} pairs of seeds differ by more than chance: the seed matters about as much as the system."
-        )
-    else:
-        said = (
-            f"No winner: {better} is ahead by {abs(difference):.2f} BLEU, which chance explains easily enough "
-            f"(p = {p:.2f}). That is no proof that the two are equally good."
-        )
-    said += _other_metrics(pairs, difference)
     if len(pairs) == 1:
-        said += (
-            f" This holds for these two runs on these {sentences:,} sentences. Another seed can move BLEU by half a "
+        said = _of_one_pair(baseline.name, system.name, bleu[0], level)
+    else:
+        said = _of_several_pairs(baseline.name, system.name, [paired.gain for paired in bleu], bleu, level)
+    if difference:
+        said += " " + _other_metrics(pairs, difference, level)
+    sentences = len(baseline.first.references)
+    on = f"{sentences:,} sentences" if sentences != 1 else "one sentence"
+    if len(pairs) == 1:
+        return (
+            f"{said} This speaks of these two runs on this test set of {on}. Another seed can move BLEU by half a "
             "point or more: for a statement about the systems, compare several seeds of each."
         )
-    else:
-        said += f" {len(pairs)} pairs of seeds were compared on {sentences:,} sentences."
-    return said
+    return f"{said} This speaks of this test set of {on}."
 
 
-def _other_metrics(pairs: Sequence[Sequence[PairedScores]], difference: float) -> str:
+def _of_one_pair(baseline: str, system: str, paired: PairedScores, level: float) -> str:
+    if paired.gain == 0:
+        return f"{baseline} and {system} have the same BLEU."
+    better, worse = (system, baseline) if paired.gain > 0 else (baseline, system)
+    size = f"{abs(paired.gain):.2f} BLEU"
+    p = max(paired.p_bootstrap, paired.p_randomization)
+    if _is_significant(paired, level):
+        return f"{better} translates better than {worse}: {size}, more than chance explains (both tests: p ≤ {p:.4f})."
+    return (
+        f"No winner: {better} is ahead of {worse} by {size}, but that this is more than chance is not shown "
+        f"(p = {p:.3f}). Nor is it shown that the two are equally good."
+    )
+
+
+def _of_several_pairs(
+    baseline: str, system: str, gains: Sequence[float], bleu: Sequence[PairedScores], level: float
+) -> str:
+    won = sum(_is_significant(paired, level) and paired.gain > 0 for paired in bleu)
+    lost = sum(_is_significant(paired, level) and paired.gain < 0 for paired in bleu)
+    count = len(bleu)
+    better, worse, sure = (system, baseline, won) if mean(gains) > 0 else (baseline, system, lost)
+    size = f"{abs(mean(gains)):.2f} BLEU on average over {count} pairs of seeds"
+    if sure == count:
+        return f"{better} translates better than {worse}: {size}, each pair more than chance explains."
+    undecided = count - won - lost
+    counts = (
+        f"By more than chance explains, {system} is better in {won} and worse in {lost} of the pairs; "
+        f"{undecided} {'is' if undecided == 1 else 'are'} undecided."
+    )
+    if won and lost:
+        return f"The seeds contradict each other: {better} is ahead of {worse} by {size}. {counts}"
+    if won or lost:
+        return f"{better} is ahead of {worse} by {size}, but not every pair shows it. {counts}"
+    return f"No winner: {better} is ahead of {worse} by {size}. {counts} Nor is it shown that the two are equally good."
+
+
+def _other_metrics(pairs: Sequence[Sequence[PairedScores]], difference: float, level: float) -> str:
     """Whether chrF2 and TER see it in the same way."""
-    against = [
-        metric
-        for column, metric in ((1, "chrF2"), (2, "TER"))
-        if mean(pair[column].gain for pair in pairs) * difference < 0
-    ]
-    if difference == 0:
-        return ""
-    return f" {' and '.join(against)} see it the other way round." if against else " chrF2 and TER agree."
+    views = {}
+    for column, metric in ((1, "chrF2"), (2, "TER")):
+        gains = [pair[column].gain for pair in pairs]
+        agrees = mean(gains) * difference > 0
+        sure = all(_is_significant(pair[column], level) for pair in pairs)
+        views[metric] = ("agrees" if sure else "points the same way") if agrees else "does not agree"
+    if len(set(views.values())) == 1:
+        together = {"agrees": "agree", "points the same way": "point the same way", "does not agree": "do not agree"}
+        return f"chrF2 and TER {together[views['chrF2']]}."
+    return "; ".join(f"{metric} {view}" for metric, view in views.items()) + "."

@@ -73,8 +73,8 @@ class KeyValue:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """What one call of one attention saw: weights and, if asked for, raw scores QKᵀ / √d (masked ones at the lowest
-    number); both (B, H, T, S)."""
+    """What one call of one attention saw: weights and, if asked for, the scores before the softmax (masked ones at
+    about the lowest number); both (B, H, T, S)."""
 
     weights: Tensor
     scores: Tensor | None

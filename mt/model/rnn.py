@@ -34,8 +34,8 @@ class BidirectionalLSTM(nn.Module):
         self.forward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         self.backward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         for lstm in (self.forward_lstm, self.backward_lstm):
-            nn.init.xavier_uniform_(lstm.get_parameter("weight_ih_l0"))
-            nn.init.orthogonal_(lstm.get_parameter("weight_hh_l0"))
+            initialise_gates(lstm.get_parameter("weight_ih_l0"), recurrent_from=width)
+            initialise_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
             nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
             nn.init.zeros_(lstm.get_parameter("bias_ih_l0"))
             remember(lstm.get_parameter("bias_ih_l0"))
@@ -49,6 +49,16 @@ class BidirectionalLSTM(nn.Module):
 
 def _take(x: Tensor, positions: Tensor) -> Tensor:
     return x.gather(1, positions[:, :, None].expand_as(x))
+
+
+def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
+    """Gate by gate of the four in (4H, ·): the columns from ``recurrent_from`` on, which read the state before,
+    orthogonal, the others after Glorot & Bengio 2010."""
+    for gate in weight.detach().chunk(4):
+        if recurrent_from > 0:
+            nn.init.xavier_uniform_(gate[:, :recurrent_from])
+        if recurrent_from < gate.shape[1]:
+            nn.init.orthogonal_(gate[:, recurrent_from:])
 
 
 def remember(bias: Tensor) -> None:
@@ -77,21 +87,21 @@ class Encoder(nn.Module):
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerState:
     """Hidden state h and cell c of one decoder layer, both (N, H)."""
 
     hidden: Tensor
     cell: Tensor
 
-    def select(self, rows: Tensor) -> "Layer":
-        return Layer(self.hidden.index_select(0, rows), self.cell.index_select(0, rows))
+    def select(self, rows: Tensor) -> "LayerState":
+        return LayerState(self.hidden.index_select(0, rows), self.cell.index_select(0, rows))
 
 
 @dataclass(frozen=True)
 class RNNState(State):
     """The decoder's layers, and what they attend to: projected keys (B, S, A), values (B, S, H), bias (B, 1, S)."""
 
-    layers: list[Layer]
+    layers: list[LayerState]
     keys: Tensor
     values: Tensor
     bias: Tensor
@@ -111,25 +121,23 @@ class LSTMCell(nn.Module):
         super().__init__()
         self.hidden = hidden
         self.gates = nn.Linear(width + hidden, 4 * hidden, bias=bias)
-        for block in self.gates.weight.detach().chunk(4):
-            nn.init.xavier_uniform_(block[:, :width])
-            nn.init.orthogonal_(block[:, width:])
+        initialise_gates(self.gates.weight, recurrent_from=width)
         if bias:
             nn.init.zeros_(self.gates.bias)
             remember(self.gates.bias)
 
-    def forward(self, x: Tensor, before: Layer, more: Tensor | None = None) -> Layer:
+    def forward(self, x: Tensor, before: LayerState, more: Tensor | None = None) -> LayerState:
         """x (N, ·); ``more`` (N, 4H): what else moves the gates, computed beforehand."""
-        gates = self.gates(torch.cat([x, before.hidden.to(x.dtype)], dim=-1))
-        gates = (gates if more is None else gates + more).float()
+        gates = self.gates(torch.cat([x, before.hidden.to(x.dtype)], dim=-1)).float()
+        gates = gates if more is None else gates + more
         write, keep, new, read = gates.chunk(4, dim=-1)  # input, forget, candidate and output gate
         cell = keep.sigmoid() * before.cell + write.sigmoid() * new.tanh()
-        return Layer(read.sigmoid() * cell.tanh(), cell)
+        return LayerState(read.sigmoid() * cell.tanh(), cell)
 
 
 class Decoder(nn.Module):
-    """At step i: context cᵢ by attention with the top state sᵢ₋₁ as query, sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁), prediction
-    from [sᵢ; cᵢ; yᵢ₋₁]."""
+    """At step i: context cᵢ by attention with the top layer's state sᵢ₋₁ as query, sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁),
+    prediction from [sᵢ; cᵢ; yᵢ₋₁]; with residuals, the sum of the layers' states takes the place of sᵢ there."""
 
     def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
         super().__init__()
@@ -145,9 +153,11 @@ class Decoder(nn.Module):
         self.norm = _norm(config, config.width if config.readout else hidden)
         self.dropout = _dropout(config)
         self.residual = config.residual
-        for layer in (self.first_state, self.from_embedding, *([self.readout] if self.readout else [])):
+        for layer in (self.first_state, *([self.readout] if self.readout else [])):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
+        initialise_gates(self.from_embedding.weight, recurrent_from=config.width)
+        nn.init.zeros_(self.from_embedding.bias)
         remember(self.from_embedding.bias)
 
     def start(self, memory: Memory) -> RNNState:
@@ -157,9 +167,10 @@ class Decoder(nn.Module):
         half = features.shape[-1] // 2
         ends = torch.cat([last[:, :half], features[:, 0, half:]], dim=-1)
         parts = self.first_state(ends).float().tanh().chunk(2 * len(self.layers), dim=-1)
-        layers = [Layer(hidden, cell) for hidden, cell in zip(parts[::2], parts[1::2], strict=True)]
+        layers = [LayerState(hidden, cell) for hidden, cell in zip(parts[::2], parts[1::2], strict=True)]
         bias = mask_bias(real, torch.float32)[:, None]
-        return RNNState(layers, self.cross_attention.key(features), features, bias)
+        keys = self.cross_attention.key(features)
+        return RNNState(layers, keys, features.to(keys.dtype), bias)
 
     def forward(self, target: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
         """Pieces (N, T) that follow the state → features (N, T, D) and the state after them."""
@@ -188,8 +199,8 @@ class Decoder(nn.Module):
         return self.dropout(self.norm(features)), RNNState(layers, state.keys, state.values, state.bias)
 
     def _step(
-        self, context: Tensor, before: list[Layer], from_embedding: Tensor, masks: list[Tensor]
-    ) -> tuple[Tensor, list[Layer]]:
+        self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]
+    ) -> tuple[Tensor, list[LayerState]]:
         """Context (N, H) and the embedding's share of the first gates (N, 4H) through all layers → output (N, H)."""
         first, *others = self.layers
         after = [first(context, before[0], from_embedding)]

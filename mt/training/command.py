@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from mt.device import choose_device, choose_precision, keep_freed_memory
 from mt.errors import InputError, RunError
 from mt.files import recover_folders
 from mt.mistakes import shown
-from mt.run_folder import CHECKPOINTS, LOG, RESULTS, read_config, read_json
+from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.preparation import prepare
@@ -24,8 +25,6 @@ from mt.training.trainer import Trainer
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
-FREE_TO_CHANGE = ("name", "runs", "training.device", "training.threads", "training.log_every")
-"""Where a run lies, what it runs on and how often it speaks are no part of what it is."""
 
 
 def train(config: TrainConfig) -> None:
@@ -40,7 +39,7 @@ def train(config: TrainConfig) -> None:
     choose_precision(config.training.precision, device)
     run = config.folder
     run.mkdir(parents=True, exist_ok=True)
-    with _only_process(run), _unless_begun_removed(run), _log_file(run / LOG), logging_redirect_tqdm():
+    with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
         recover_folders(run / CHECKPOINTS)
         checkpoint = newest_checkpoint(run)
         if checkpoint or (run / RESULTS).is_file():
@@ -77,25 +76,34 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
     tokenizer = read_config(origin).tokenizer.model_copy(update={"sampling": ours.sampling, "reuse": ours.reuse})
     if tokenizer.kind == "char" and tokenizer.sampling > 0:
         raise InputError(f"tokenizer.sampling={tokenizer.sampling}: {origin} has characters, cut in one way only")
+    replaced = [
+        f"{name} {getattr(tokenizer, name)} instead of {getattr(ours, name)}"
+        for name in type(ours).model_fields
+        if getattr(tokenizer, name) != getattr(ours, name)
+    ]
+    if replaced:
+        logger.info("the tokenizer is that of %s: %s", origin, ", ".join(replaced))
     return config.model_copy(update={"tokenizer": tokenizer})
 
 
 def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
     """Weights fit the model they were trained in alone (dropout aside)."""
-    old, new = (one.model.model_dump(exclude={"dropout", "attention_dropout"}) for one in (read_config(origin), config))
-    differing = _differences(old, new, "model")
+    differing = {
+        name: before
+        for name, (before, _) in config_differences(read_config(origin), config).items()
+        if name.startswith("model.") and not name.endswith("dropout")
+    }
     if differing:
-        needed = " ".join(f"{name}={shown(before)}" for name, (before, _) in differing.items())
+        needed = " ".join(f"{name}={shown(before)}" for name, before in differing.items())
         raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
 
 
 def _refuse_another_config(config: TrainConfig) -> None:
-    """A run goes on under the config it was begun with; only max_updates may grow."""
-    old, new = read_config(config.folder).model_dump(mode="json"), config.model_dump(mode="json")
-    longer = new["training"]["max_updates"] - old["training"]["max_updates"]
-    differing = _differences(old, new)
-    for key in (*FREE_TO_CHANGE, *(["training.max_updates"] if longer > 0 else [])):
-        differing.pop(key, None)
+    """A run goes on under the config it was begun with; of what makes it what it is, only max_updates may grow."""
+    old = read_config(config.folder)
+    differing = config_differences(old, config)
+    if config.training.max_updates > old.training.max_updates:
+        del differing["training.max_updates"]
     if differing:
         lines = "\n".join(
             f"  {name}: {shown(before)} in the run, now {shown(now)}" for name, (before, now) in differing.items()
@@ -104,25 +112,6 @@ def _refuse_another_config(config: TrainConfig) -> None:
             f"{config.folder} was begun with another config:\n{lines}\n"
             "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
         )
-
-
-def _differences(old: object, new: object, prefix: str = "") -> dict[str, tuple[object, object]]:
-    """The keys under which two configs differ, with both values."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        found: dict[str, tuple[object, object]] = {}
-        for name in old | new:
-            found |= _differences(old.get(name), new.get(name), f"{prefix}.{name}" if prefix else name)
-        return found
-    return {} if _are_equal(old, new) else {prefix: (old, new)}
-
-
-def _are_equal(old: object, new: object) -> bool:
-    """Two values, or two ways to write the same path."""
-    if isinstance(old, str) and isinstance(new, str):
-        return os.path.abspath(old) == os.path.abspath(new)
-    if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(_are_equal, old, new))
-    return old == new
 
 
 def _is_finished(config: TrainConfig) -> bool:
@@ -135,25 +124,30 @@ def _is_finished(config: TrainConfig) -> bool:
 
 
 @contextlib.contextmanager
-def _unless_begun_removed(run: Path) -> Iterator[None]:
-    """Leaves no folder behind when training could not even begin."""
+def _removed_if_refused(run: Path) -> Iterator[None]:
+    """Leaves no folder behind when training was refused before it began."""
     try:
         yield
-    finally:
-        if {path.name for path in run.iterdir()} <= {LOG, LOCK}:
-            for path in run.iterdir():
-                path.unlink()
-            run.rmdir()
+    except InputError:
+        with contextlib.suppress(OSError):
+            if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK}:
+                shutil.rmtree(run)
+        raise
 
 
 @contextlib.contextmanager
 def _only_process(run: Path) -> Iterator[None]:
     """Refuses a run that another process works on; the lock ends with its holder, however that ends."""
-    with (run / LOCK).open("w") as lock:
+    path = run / LOCK
+    with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A process that was refused removes the file together with the folder.
+            held = path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat())
         except BlockingIOError:
-            raise RunError(f"{run}: another process is training this run") from None
+            held = False
+        if not held:
+            raise RunError(f"{run}: another process is training this run")
         yield
 
 

@@ -13,6 +13,7 @@ from mt.run_folder import (
     TENSORBOARD,
     WEIGHTS,
     checksum,
+    flat_config,
     load_weights,
     read_json,
     weights_of,
@@ -70,21 +71,10 @@ def deliver(trainer: Trainer) -> None:
     with Monitor(trainer.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor:
         final = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
         monitor.record("test", progress.update, final)
-        monitor.show_hyperparameters(_flat(trainer.config.model_dump(mode="json")), final)
+        monitor.show_hyperparameters(flat_config(trainer.config), final)
         monitor.flush()
     write_json(trainer.run / RESULTS, results)
     show_results(trainer.run)
-
-
-def _flat(values: dict, prefix: str = "") -> dict[str, str | int | float | bool]:
-    """Nested config values under dotted names, as TensorBoard's table wants them."""
-    flat: dict[str, str | int | float | bool] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value if isinstance(value, str | int | float | bool) else str(value)
-    return flat
 
 
 def show_results(run: Path) -> None:

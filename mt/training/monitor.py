@@ -93,9 +93,10 @@ class Monitor:
             )
             self._board.add_figure(f"cross-attention/layer_{layer}", figure, step)
 
-    def show_hyperparameters(self, values: dict[str, str | int | float | bool], scores: dict[str, float]) -> None:
+    def show_hyperparameters(self, values: dict[str, object], scores: dict[str, float]) -> None:
         """TensorBoard's table of runs."""
-        self._board.add_hparams(values, {f"final/{name}": value for name, value in scores.items()}, run_name=".")
+        plain = {name: value if isinstance(value, str | int | float) else str(value) for name, value in values.items()}
+        self._board.add_hparams(plain, {f"final/{name}": value for name, value in scores.items()}, run_name=".")
 
     def flush(self) -> int:
         """Everything recorded is on the disk; returns the length of metrics.jsonl."""

@@ -19,7 +19,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {}
     for architecture in toy.MODELS:
         for seed in (1, 2):
-            config = toy.config(folder, f"{architecture}-{seed}", architecture, seed=seed, training={"max_updates": 40})
+            config = toy.config(folder, f"{architecture}-{seed}", architecture, seed=seed, training={"max_updates": 80})
             train(config)
             found[config.name] = config.folder
     torch.set_num_threads(threads)

@@ -41,6 +41,7 @@ def test_scaling_is_undone_and_compared():
     assert found.scaled_deviation == pytest.approx(1, rel=0.05)
     assert found.raw_deviation == pytest.approx(4 * found.scaled_deviation)
     assert found.scaled_largest_weight == pytest.approx(scores.softmax(-1).amax(-1).mean().item())
+    assert len(found.scaled_sample) == 1000
     assert found.raw_largest_weight == pytest.approx((4 * scores).softmax(-1).amax(-1).mean().item())
 
 
@@ -49,3 +50,8 @@ def test_alignments_name_the_pieces_with_most_weight():
     assert text[0].startswith("t0 ← s0 0.6") and ", s2 0.3" in text[0] and "s1" not in text[0]
     assert text[1].startswith("t1 ← s1 0.9") and "," not in text[1]
     assert text[2].count("0.33") == 3 and ALIGNED < 1 / 3
+
+
+def test_of_very_many_scores_a_sample_is_drawn():
+    found = _scaling([_attention(torch.randn(400, 200))], key_width=4)
+    assert 15_000 < len(found.raw_sample) <= 20_000

@@ -56,7 +56,7 @@ def test_the_markdown_has_the_verdict_and_its_tables(report):
     text = (report / "comparison.md").read_text()
     words = json.loads((report / "comparison.json").read_text())["verdicts"][0]["words"]
     assert f"**{words}**" in text
-    assert "| pair of seeds 2 |" in text and "| parameters |" in text and "&" not in text
+    assert "| seeds 2 and 2 |" in text and "| parameters |" in text and "&" not in text
 
 
 def _run(folder, *words):
@@ -65,17 +65,39 @@ def _run(folder, *words):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=300)
 
 
-def test_the_command_writes_beside_the_second_run_and_may_be_repeated(runs, tmp_path):
+def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):
     for name in ("transformer-1", "rnn-1", "rnn-2"):
         shutil.copytree(runs[name], tmp_path / name)
-    words = ["runs=[transformer-1,rnn-1,rnn-2]", "timed_sentences=0", "studied_sentences=3", "bootstrap_samples=100"]
-    for _ in range(2):
-        done = _run(tmp_path, *words, "randomization_trials=100")
-        assert done.returncode == 0, done.stderr.decode()
-        assert done.stdout == b""
+    words = ["runs=[transformer-1,rnn-1,rnn-2]", "timed_sentences=0", "bootstrap_samples=100"]
     written = tmp_path / "transformer-1-vs-rnn-1-vs-rnn-2"
-    assert {path.name for path in written.iterdir()} == {"report.html", "comparison.json", "comparison.md"}
+    written.mkdir()
+    (written / "notes.txt").write_text("mine")
+    # Without attention and speed, the scored lines are all that is needed.
+    for name in ("transformer-1", "rnn-1", "rnn-2"):
+        (tmp_path / name / "model.safetensors").unlink()
+    done = _run(tmp_path, *words, "randomization_trials=100", "studied_sentences=0")
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""
+    assert {path.name for path in written.iterdir()} == {
+        "report.html", "comparison.json", "comparison.md", "notes.txt"
+    }  # fmt: skip
     assert len(json.loads((written / "comparison.json").read_text())["verdicts"]) == 2
+
+
+def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
+    strange = tmp_path / "a|b $x_{$ <b>"
+    shutil.copytree(runs["rnn-1"], strange)
+    path = strange / "scored/test.hypothesis"
+    lines = path.read_text().splitlines()
+    reference = (strange / "scored/test.reference").read_text().splitlines()[0]
+    path.write_text("".join(f"{line}\n" for line in [f"{reference} <script>alert(1)</script> & co", *lines[1:]]))
+    config = {"timed_sentences": 0, "studied_sentences": 3, "bootstrap_samples": 100, "randomization_trials": 100}
+    compare(CompareConfig(first=str(runs["transformer-1"]), second=str(strange), output=str(tmp_path / "o"), **config))
+    page = (tmp_path / "o/report.html").read_text()
+    assert "<script>alert" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; co" in page
+    assert "<b>" not in page
+    markdown = (tmp_path / "o/comparison.md").read_text()
+    assert r"a\|b $x\_{$ \<b\>" in markdown
 
 
 @pytest.mark.parametrize(
@@ -83,7 +105,8 @@ def test_the_command_writes_beside_the_second_run_and_may_be_repeated(runs, tmp_
     [
         (["first=rnn-1"], b"two runs are needed"),
         (["first=rnn-1", "second=rnn-1"], b"given twice"),
-        (["first=rnn-1", "second=rnn-2", "output=."], b"holds no comparison"),
+        (["first=[rnn-1,rnn-2]", "second=transformer-1"], b"as many of each"),
+        (["first=2024", "second=rnn-2"], b"2024: no such run folder"),
         (["first=rnn-1", "second=nowhere"], b"nowhere: no such run folder"),
         (["first=rnn-1", "secnd=rnn-2"], b"nearest: second"),
         (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], b"give either"),

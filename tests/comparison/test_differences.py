@@ -16,7 +16,7 @@ WORSE = ["za " + line if len(line.split()) > 5 else line for line in REFERENCES]
 
 def _system(name, hypotheses):
     config = TrainConfig.model_construct(name=name)
-    return System(name, [Run(None, config, {}, [], REFERENCES, REFERENCES, hypotheses)])
+    return System(name, [Run(None, config, {}, {}, [], REFERENCES, REFERENCES, hypotheses)])
 
 
 SYSTEMS = [_system("A", WORSE), _system("B", REFERENCES)]
@@ -55,7 +55,7 @@ def test_word_f1_by_frequency_counted_by_hand():
 
 def test_the_clearest_wins_are_the_largest_differences():
     other = [line if number % 10 else "za za za" for number, line in enumerate(REFERENCES)]
-    baseline, system = SYSTEMS[0], _system("C", other)
+    baseline, system = SYSTEMS[0].first, _system("C", other).first
     chrf = chrf_of_sentences(baseline), chrf_of_sentences(system)
     of_baseline, of_system = clearest_wins(baseline, system, chrf, 5)
     differences = sorted(second - first for first, second in zip(*chrf, strict=True))

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from mt.comparison.systems import open_systems
+from mt.comparison.systems import _common_name, open_systems
 from mt.errors import InputError
 
 
@@ -26,10 +26,11 @@ def _open(*systems):
 
 
 def test_systems_are_named_by_what_their_runs_share(runs):
-    several = _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
-    assert [system.name for system in several] == ["transformer (2 seeds)", "rnn-1"]
+    several = _open([runs["transformer-2"], runs["transformer-1"]], [runs["rnn-1"], runs["rnn-2"]])
+    assert [system.name for system in several] == ["transformer (2 seeds)", "rnn (2 seeds)"]
+    assert [run.config.seed for run in several[0].runs] == [1, 2]
     assert len(several[0].first.sources) == len(several[0].first.hypotheses) == 40
-    assert [line["step"] for line in several[0].first.validations()] == [10, 20, 30, 40]
+    assert [line["step"] for line in several[0].first.validations()] == [10, 20, 30, 40, 50, 60, 70, 80]
 
 
 def test_runs_of_one_name_are_told_apart_by_their_folders(runs, copy):
@@ -79,6 +80,16 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
     (run / "scored/test.hypothesis").write_text("one line\n")
     with pytest.raises(InputError, match="different numbers of lines"):
         _open([runs["transformer-1"]], [run])
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write("[1]\n")
+    (run / "scored/test.hypothesis").write_text((run / "scored/test.source").read_text())
+    with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
+        _open([runs["transformer-1"]], [run])
+    results = json.loads((run / "results.json").read_text())
+    del results["parameters"]
+    (run / "results.json").write_text(json.dumps(results))
+    with pytest.raises(InputError, match="results.json: .* no parameters"):
+        _open([runs["transformer-1"]], [run])
     (run / "scored/test.hypothesis").unlink()
     with pytest.raises(InputError, match="test.hypothesis: no such file"):
         _open([runs["transformer-1"]], [run])
@@ -90,7 +101,28 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
 
 
 def test_the_seeds_of_a_system_share_their_config(runs, copy):
-    with pytest.raises(InputError, match="configs differ in model"):
+    with pytest.raises(InputError, match="they differ in model.architecture, "):
         _open([runs["transformer-1"], runs["rnn-2"]], [runs["rnn-1"]])
     with pytest.raises(InputError, match="the same seed"):
         _open([runs["transformer-1"], copy("transformer-1")], [runs["rnn-1"]])
+    with pytest.raises(InputError, match="the systems have 2 and 1 runs"):
+        _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
+    elsewhere = copy("rnn-2")
+    _change_config(elsewhere, "training", "threads", 3)
+    _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"], elsewhere])
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["demo-seed=1", "demo-seed=2"], "demo (2 seeds)"),
+        (["demo-seed=1", "demo-seed=10"], "demo (2 seeds)"),
+        (["demo-seed=10", "demo-seed=11"], "demo (2 seeds)"),
+        (["a_b_1", "a_b_2", "a_b_3"], "a_b (3 seeds)"),
+        (["exp01", "exp02"], "exp01, exp02"),
+        (["seed=1", "seed=2"], "seed=1, seed=2"),
+        (["alone-7"], "alone-7"),
+    ],
+)
+def test_a_common_name_ends_where_one_would_cut(names, expected):
+    assert _common_name(names) == expected

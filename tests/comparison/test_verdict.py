@@ -2,56 +2,99 @@
 
 import dataclasses
 
+import pytest
+
 from mt.comparison.systems import Run, System
 from mt.comparison.verdict import judge, score_system
 from mt.config import TrainConfig
 from mt.scoring import corpus_scores
 from tests import toy
 
-
-def _system(name, *all_hypotheses, references=None):
-    config = TrainConfig.model_construct(name=name)
-    references = references or toy.sentences(60, 3)
-    runs = [Run(None, config, {}, [], references, references, list(lines)) for lines in all_hypotheses]
-    return System(name, runs)
-
-
 REFERENCES = toy.sentences(60, 3)
 SPOILT = [line if number % 3 else "za " + line for number, line in enumerate(REFERENCES)]
 A_LITTLE = [line if number != 7 else "za " + line for number, line in enumerate(REFERENCES)]
 
 
-def _verdict(first, second):
-    return judge(first, second, "yy", 200, 200)
+def _system(name, *all_hypotheses, references=REFERENCES):
+    config = TrainConfig.model_construct(name=name)
+    return System(name, [Run(None, config, {}, {}, [], references, references, list(h)) for h in all_hypotheses])
+
+
+def _verdict(first, second, contrasts=1):
+    return judge(first, second, "yy", 200, 200, contrasts)
 
 
 def test_a_clear_winner_is_named():
-    verdict = _verdict(_system("A", SPOILT), _system("B", REFERENCES))
-    assert verdict.words.startswith("B translates this test set better than A: ")
-    assert "chrF2 and TER agree" in verdict.words and "two runs" in verdict.words
-    assert _verdict(_system("A", REFERENCES), _system("B", SPOILT)).words.startswith("A translates")
+    words = _verdict(_system("A", SPOILT), _system("B", REFERENCES)).words
+    assert words.startswith("B translates better than A: ")
+    assert "chrF2 and TER agree." in words and "these two runs" in words and "60 sentences" in words
+    assert _verdict(_system("A", REFERENCES), _system("B", SPOILT)).words.startswith("A translates better than B")
 
 
 def test_a_small_difference_has_no_winner():
     words = _verdict(_system("A", A_LITTLE), _system("B", REFERENCES)).words
-    assert words.startswith("No winner: B is ahead by") and "no proof that the two are equally good" in words
+    assert words.startswith("No winner: B is ahead of A by") and "is not shown" in words
+    assert "Nor is it shown that the two are equally good." in words
 
 
 def test_equal_outputs_are_equal_and_not_surely_different():
     verdict = _verdict(_system("A", SPOILT), _system("B", SPOILT))
-    assert verdict.words.startswith("A and B have the same BLEU.")
+    assert verdict.words.startswith("A and B have the same BLEU.") and "chrF2" not in verdict.words
     assert all(paired.p_bootstrap == paired.p_randomization == 1 for paired in verdict.pairs[0])
 
 
-def test_seeds_that_disagree_leave_it_open():
+@pytest.mark.parametrize("differing", [1, 3, 5])
+def test_a_few_sentences_are_never_enough(differing):
+    """With n sentences that differ, 2 of 2ⁿ ways to exchange them give a difference as large as the real one."""
+    spoilt = ["za" if number < differing else line for number, line in enumerate(REFERENCES)]
+    verdict = _verdict(_system("A", spoilt), _system("B", REFERENCES))
+    assert verdict.words.startswith("No winner")
+    assert all(paired.p_randomization >= 2.0 ** (1 - differing) for paired in verdict.pairs[0])
+
+
+def test_one_sentence_has_no_winner():
+    alone = REFERENCES[:1]
+    words = _verdict(_system("A", ["za"], references=alone), _system("B", alone, references=alone)).words
+    assert words.startswith("No winner") and "one sentence" in words
+
+
+def test_several_systems_share_the_level():
+    pair = _system("A", SPOILT), _system("B", REFERENCES)
+    assert _verdict(*pair).is_significant(_verdict(*pair).pairs[0][0])
+    strict = _verdict(*pair, contrasts=100)
+    assert not strict.is_significant(strict.pairs[0][0]) and strict.words.startswith("No winner")
+
+
+def test_seeds_that_agree_give_one_verdict():
+    words = _verdict(_system("A", SPOILT, SPOILT), _system("B", REFERENCES, A_LITTLE)).words
+    assert words.startswith("B translates better than A: ") and "on average over 2 pairs of seeds, each pair" in words
+
+
+def test_seeds_of_which_one_is_undecided():
     words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", REFERENCES, A_LITTLE)).words
-    assert "only 1 of 2 pairs of seeds" in words
+    assert "not every pair shows it" in words
+    assert "B is better in 1 and worse in 0 of the pairs; 1 is undecided." in words
+
+
+def test_seeds_that_contradict_each_other():
+    words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", REFERENCES, SPOILT)).words
+    assert words.startswith("The seeds contradict each other")
+    assert "better in 1 and worse in 1 of the pairs; 0 are undecided" in words
+
+
+def test_a_metric_that_sees_it_otherwise_is_named():
+    # Shorter outputs: a better TER, a worse BLEU.
+    words = _verdict(
+        _system("A", ["za za za za za " + line for line in REFERENCES]),
+        _system("B", [" ".join(line.split()[: len(line.split()) // 2]) for line in REFERENCES]),
+    ).words
+    assert "TER does not agree" in words
 
 
 def test_means_and_deviations_over_seeds():
     score = score_system(_system("A", SPOILT, REFERENCES), "yy")
     one = corpus_scores(SPOILT, REFERENCES, "yy").bleu
-    assert abs(score.bleu - (one + 100) / 2) < 1e-9
-    assert abs(score.bleu_deviation - (100 - one) / 2**0.5) < 1e-9
+    assert score.bleu == pytest.approx((one + 100) / 2)
+    assert score.bleu_deviation == pytest.approx((100 - one) / 2**0.5)
     alone = score_system(_system("A", SPOILT), "yy")
     assert [getattr(alone, field.name) is None for field in dataclasses.fields(alone)] == [False, True] * 3

@@ -7,7 +7,7 @@ from torch import nn
 from mt.config import RNNAttentionConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import PAD
-from mt.model.rnn import BidirectionalLSTM, Layer, LSTMCell, RNNAttention, reversed_positions
+from mt.model.rnn import BidirectionalLSTM, LayerState, LSTMCell, RNNAttention, reversed_positions
 
 VOCABULARY = 30
 HIDDEN = 12
@@ -60,7 +60,7 @@ def test_a_cell_equals_pytorchs():
         theirs.bias_ih.copy_(ours.gates.bias)
         theirs.bias_hh.zero_()
     x, hidden, cell = torch.randn(3, 5), torch.randn(3, HIDDEN), torch.randn(3, HIDDEN)
-    after = ours(x, Layer(hidden, cell))
+    after = ours(x, LayerState(hidden, cell))
     assert torch.allclose(torch.stack([after.hidden, after.cell]), torch.stack(theirs(x, (hidden, cell))), atol=1e-6)
 
 
@@ -123,3 +123,43 @@ def test_variational_dropout_has_one_mask_a_sentence():
         kept = after != 0
         assert (kept == kept.all(dim=1, keepdim=True)).all()
         assert 0.2 < kept.float().mean() < 0.8
+
+
+def test_without_variational_dropout_every_position_has_its_own_mask():
+    model = _model(dropout=0.5, variational_dropout=False, decoder_layers=2).train()
+    kept = []
+    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: kept.append(output != 0))
+    batch = collate([0], [[5, 6, 7]], [[12, 13, 14]])
+    model.decode(model.encode(batch.source), batch.target_input)
+    assert len(kept) == 3  # embeddings, between the layers, readout
+    assert all((mask != mask[:, :1]).any() for mask in kept)
+
+
+def test_what_passes_between_decoder_layers_is_dropped_in_training_alone():
+    model = _model(dropout=0.5, decoder_layers=2)
+    read = []
+    model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: read.append(inputs[0]))
+    batch = _batch()
+    for training, dropped in ((True, True), (False, False)):
+        read.clear()
+        model.train(training).decode(model.encode(batch.source), batch.target_input)
+        assert bool((torch.stack(read) == 0).any()) == dropped
+
+
+def test_encoder_layers_hand_on_their_sum_normalised():
+    model = _model(encoder_layers=2, layer_norm=True)
+    layers = []
+    for layer in model.encoder.layers:
+        layer.register_forward_hook(lambda module, inputs, output: layers.append((inputs[0], output)))
+    features = model.encode(_batch().source).features
+    (_, first), (between, second) = layers
+    assert torch.allclose(between, nn.functional.layer_norm(first, (HIDDEN,)), atol=1e-5)
+    assert torch.allclose(features, nn.functional.layer_norm(between + second, (HIDDEN,)), atol=1e-5)
+
+
+def test_gates_start_orthogonal_one_by_one():
+    model = _model()
+    recurrent = [model.encoder.layers[0].forward_lstm.weight_hh_l0, model.decoder.layers[0].gates.weight[:, HIDDEN:]]
+    for weight in recurrent:
+        for gate in weight.chunk(4):
+            assert torch.allclose(gate.T @ gate, torch.eye(gate.shape[1]), atol=1e-5)
