@@ -61,7 +61,12 @@ class PlainTransformer(nn.Module):
 
 def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
     """A training step on source (B, S) and target (B, T+1) ids."""
-    model = PlainTransformer().train()
+    return step_of(PlainTransformer(), precision)
+
+
+def step_of(model: nn.Module, precision: str) -> Callable[[Tensor, Tensor], None]:
+    """A training step of a model that goes from source (B, S) and target (B, T) to logits (B, T, V)."""
+    model.train()
     optimizer = task.adamw(model)
 
     def step(source: Tensor, target: Tensor) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from mt.data.tokenizer import PAD
 from tests.benchmarks import task
+from tests.benchmarks.train_plain import step_of
 
 
 class PlainAttention(nn.Module):
@@ -63,18 +63,4 @@ class PlainRNN(nn.Module):
 
 def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
     """A training step on source (B, S) and target (B, T+1) ids."""
-    model = PlainRNN().train()
-    optimizer = task.adamw(model)
-
-    def step(source: Tensor, target: Tensor) -> None:
-        with task.autocast(precision):
-            logits = model(source, target[:, :-1])  # (B, T, V)
-            loss = functional.cross_entropy(
-                logits.flatten(0, 1),
-                target[:, 1:].flatten(),
-                ignore_index=PAD,
-                label_smoothing=task.LABEL_SMOOTHING,
-            )
-        task.update(model, optimizer, loss)
-
-    return step
+    return step_of(PlainRNN(), precision)
