@@ -3,6 +3,7 @@
 import ctypes
 import platform
 from contextlib import AbstractContextManager
+from functools import lru_cache
 
 import torch
 
@@ -54,9 +55,22 @@ def keep_freed_memory() -> None:
 
     Every training step asks for the same buffers again; faulting their pages in anew costs up to 15 % of a step.
     """
-    if platform.libc_ver()[0] != "glibc":
-        return
-    trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h
-    libc = ctypes.CDLL(None)
-    libc.mallopt(mmap_max, 0)
-    libc.mallopt(trim_threshold, 2**31 - 1)
+    if libc := _glibc():
+        trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h
+        libc.mallopt(mmap_max, 0)
+        libc.mallopt(trim_threshold, 2**31 - 1)
+
+
+def return_freed_memory() -> None:
+    """Give back what was kept.
+
+    Batches of ever new shapes leave holes: a process that never did this would come to hold several times what a step
+    needs. Done every so many updates it costs nothing that could be measured.
+    """
+    if libc := _glibc():
+        libc.malloc_trim(0)
+
+
+@lru_cache
+def _glibc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if platform.libc_ver()[0] == "glibc" else None

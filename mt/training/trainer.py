@@ -12,7 +12,7 @@ import torch
 
 from mt.config import DecodingConfig, TrainConfig
 from mt.data.batching import TrainingBatches, evaluation_batches
-from mt.device import autocast, choose_precision
+from mt.device import autocast, choose_precision, return_freed_memory
 from mt.errors import InputError, Interrupted, RunError
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
@@ -128,6 +128,7 @@ class Trainer:
                     progress.validation_due = progress.update % settings.validate_every == 0 or last
                     if progress.update % settings.log_every == 0 or last:
                         self._log(monitor, norm, rate)
+                        return_freed_memory()
                     self._interrupt_if_asked(monitor)
                     if progress.validation_due:
                         self._validate(monitor)
