@@ -1,0 +1,36 @@
+"""What is kept of freed memory, and given back."""
+
+import json
+import platform
+import subprocess
+import sys
+
+import pytest
+
+KEEP_AND_RETURN = """
+import json
+import torch
+from mt.device import keep_freed_memory, return_freed_memory
+
+def resident():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1024
+
+keep_freed_memory()
+blocks = [torch.ones(2**20) for _ in range(100)]  # 400 MiB
+pins = [torch.ones(1) for _ in range(100)]
+found = [resident()]
+del blocks
+found.append(resident())
+return_freed_memory()
+found.append(resident())
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told what to keep")
+def test_freed_memory_is_kept_until_it_is_returned():
+    printed = subprocess.check_output([sys.executable, "-c", KEEP_AND_RETURN])
+    full, kept, returned = json.loads(printed)
+    assert kept > full - 50
+    assert returned < full - 300
