@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from tests import toy
 
@@ -122,6 +124,27 @@ def test_decoding_sweeps_write_an_output_each(trained):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [(folder / f"beam{size}.txt").read_text().count("\n") for size in (1, 3)] == [2, 2]
+
+
+def test_a_run_that_two_processes_share_ends_bitwise_as_that_of_one(tmp_path):
+    """With dropout and subword sampling on: nothing random may hang on the process."""
+    toy.write_corpus(tmp_path, "copy", train=300)
+    arguments = _train_arguments("tokenizer.sampling=0.3", "training.max_updates=24", "training.validate_every=12")
+    assert _command(tmp_path, "train.py", *arguments, "name=whole").returncode == 0
+    process = subprocess.Popen(
+        [sys.executable, str(PROJECT / "train.py"), *arguments, "name=shared", "training.log_every=1"],
+        cwd=tmp_path, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    log = tmp_path / "runs/shared/train.log"
+    while not (log.exists() and "update 3/" in log.read_text()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert _command(tmp_path, "train.py", *arguments, "name=shared").returncode == 0
+    whole, shared = (load_file(tmp_path / f"runs/{name}/model.safetensors") for name in ("whole", "shared"))
+    assert all(torch.equal(whole[name], shared[name]) for name in whole)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -11,21 +11,25 @@ from itertools import chain
 from pathlib import Path
 
 import datasets
+import numpy as np
 import sentencepiece
 
 from mt.config import TokenizerConfig
+from mt.data.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 from mt.errors import InputError
 from mt.files import write_atomically
 from mt.language import has_many_characters
-from mt.randomness import key
+from mt.randomness import generator
 
 PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
-SEEDS = 2**32 - 1
-"""SentencePiece takes this number itself as "no seed"."""
-
 MOST_SENTENCES = 1_000_000
-"""A larger corpus is sampled for the training of its tokenizer: more hardly change a vocabulary."""
+"""Of a larger corpus a part is drawn for the training of its tokenizer: more hardly change a vocabulary."""
+
+CUTS = 64
+"""Ways to cut a word among which subword sampling chooses."""
+MOST_CUTS = 1_000_000
+"""Remembered at a time: some hundred megabytes."""
 
 
 class Tokenizer:
@@ -49,6 +53,13 @@ class Tokenizer:
             raise ValueError("it is empty")
         if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != SPECIAL:
             raise ValueError("its special pieces are not those of this project")
+        self._scores = {
+            processor.id_to_piece(number): processor.get_score(number)
+            for number in range(processor.get_piece_size())
+            if not (processor.is_control(number) or processor.is_unknown(number) or processor.is_byte(number))
+        }
+        self._cuts: dict[tuple[str, float, int], tuple[int, ...]] = {}
+        self._best: dict[str, tuple[list[tuple[int, ...]], list[float]]] = {}
         try:
             processor.nbest_encode("a", nbest_size=1)
             self._unigram = True
@@ -57,16 +68,13 @@ class Tokenizer:
             self._unigram = False
 
     @classmethod
-    def train(
-        cls, sentences: Iterable[str], languages: tuple[str, ...], config: TokenizerConfig, seed: int
-    ) -> "Tokenizer":
+    def train(cls, sentences: Iterable[str], languages: tuple[str, ...], config: TokenizerConfig) -> "Tokenizer":
         """Learns the pieces of some text.
 
         Args:
             sentences: read once.
             languages: their codes, which choose the share of characters that get a piece of their own.
             config: kind, size, normalisation.
-            seed: keys which sentences are taken when there are more than MOST_SENTENCES.
 
         Raises:
             InputError: the text has too little variety for the vocabulary, or too many characters.
@@ -75,7 +83,6 @@ class Tokenizer:
         if coverage is None:
             wide = any(has_many_characters(language) for language in languages)
             coverage = 0.9995 if wide else 1.0
-        sentencepiece.set_random_generator_seed(key(seed, "tokenizer") % SEEDS)
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -89,8 +96,7 @@ class Tokenizer:
                 byte_fallback=True,
                 normalization_rule_name=config.normalization,
                 remove_extra_whitespaces=config.normalization != "identity",
-                input_sentence_size=MOST_SENTENCES,
-                shuffle_input_sentence=True,
+                shuffle_input_sentence=False,
                 # In bytes; longer sentences would be skipped without a word.
                 max_sentence_length=2**30,
                 pad_id=PAD,
@@ -130,12 +136,49 @@ class Tokenizer:
     def sample(self, text: str, alpha: float, key: int) -> list[int]:
         """One of the ways to cut a text into pieces, chosen by ``key`` alone.
 
-        BPE skips each merge with probability ``alpha`` (Provilkov et al. 2020). Unigram draws from all ways,
-        each as likely as its probability to the power of 1 - ``alpha`` (Kudo 2018).
+        BPE overlooks each merge with probability ``alpha`` (Provilkov et al. 2020); CUTS ways to cut a word are drawn
+        once for all, from which each of its occurrences takes one. Unigram takes one of a word's CUTS best, each as
+        likely as its probability to the power of 1 - ``alpha`` (Kudo 2018).
         """
-        smoothing = 1 - alpha if self._unigram else alpha
-        sentencepiece.set_random_generator_seed(key % SEEDS)
-        return self._processor.encode(text, out_type=int, enable_sampling=True, alpha=smoothing, nbest_size=-1)
+        words = split_words(self._processor.normalize(text))
+        draws = np.random.Generator(np.random.Philox(key=key)).random(len(words)).tolist()
+        cut = self._cut_unigram if self._unigram else self._cut_bpe
+        return [piece for word, draw in zip(words, draws, strict=True) for piece in cut(word, alpha, draw)]
+
+    def _cut_bpe(self, word: str, alpha: float, draw: float) -> tuple[int, ...]:
+        number = int(draw * CUTS)
+        found = self._cuts.get((word, alpha, number))
+        if found is None:
+            random = generator(number, f"BPE-dropout {alpha} {word}")
+            symbols = bpe_dropout(word, self._scores, alpha, random)
+            found = tuple(piece for symbol in symbols for piece in self._pieces_of(symbol))
+            if len(self._cuts) >= MOST_CUTS:
+                self._cuts.clear()
+            self._cuts[word, alpha, number] = found
+        return found
+
+    def _cut_unigram(self, word: str, alpha: float, draw: float) -> tuple[int, ...]:
+        best = self._best.get(word)
+        if best is None:
+            if len(self._best) >= MOST_CUTS // CUTS:
+                self._best.clear()
+            best = self._best[word] = self._best_cuts(word)
+        cuts, log_probabilities = best
+        return cuts[choose(log_probabilities, 1 - alpha, draw)]
+
+    def _best_cuts(self, word: str) -> tuple[list[tuple[int, ...]], list[float]]:
+        """The CUTS likeliest ways to cut a word, each with its log-probability."""
+        if word == WORD_START:
+            return [self._pieces_of(word)], [0.0]
+        # SentencePiece puts the start of the word back.
+        cuts = [tuple(pieces) for pieces in self._processor.nbest_encode(word[1:], nbest_size=CUTS, out_type=int)]
+        return cuts, [sum(map(self._processor.get_score, pieces)) for pieces in cuts]
+
+    def _pieces_of(self, symbol: str) -> tuple[int, ...]:
+        """A piece; of a character without one, its bytes."""
+        if symbol in self._scores:
+            return (self._processor.piece_to_id(symbol),)
+        return tuple(self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in symbol.encode())
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row; PAD, BOS and EOS are nothing, bytes that are no UTF-8 become U+FFFD.
@@ -171,16 +214,22 @@ class TokenizerPair:
     ) -> "TokenizerPair":
         """Learns from the training pairs: from both sides together, or from each by itself.
 
+        ``seed`` keys which pairs are taken when there are more than MOST_SENTENCES sentences.
+
         Raises:
             InputError: see ``Tokenizer.train``.
         """
+        most = MOST_SENTENCES // 2 if config.joint else MOST_SENTENCES
+        if len(pairs) > most:
+            rows = generator(seed, "tokenizer").choice(len(pairs), most, replace=False)
+            pairs = pairs.select(np.sort(rows))
         if config.joint:
             both = chain(_texts(pairs, "source"), _texts(pairs, "target"))
-            tokenizer = Tokenizer.train(both, (source_language, target_language), config, seed)
+            tokenizer = Tokenizer.train(both, (source_language, target_language), config)
             return cls(tokenizer, tokenizer)
         return cls(
-            source=Tokenizer.train(_texts(pairs, "source"), (source_language,), config, seed),
-            target=Tokenizer.train(_texts(pairs, "target"), (target_language,), config, seed),
+            source=Tokenizer.train(_texts(pairs, "source"), (source_language,), config),
+            target=Tokenizer.train(_texts(pairs, "target"), (target_language,), config),
         )
 
     @classmethod

@@ -2,16 +2,22 @@
 
 import random
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
+from mt.data.subword_sampling import bpe_dropout
 from mt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError
+from mt.randomness import generator
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
 
@@ -25,7 +31,7 @@ def sentences(count: int, seed: int = 1) -> list[str]:
 
 def trained(kind: str = "bpe", normalization: str = "nmt_nfkc", size: int = 600) -> Tokenizer:
     config = TokenizerConfig(kind=kind, normalization=normalization, vocabulary_size=size)
-    return Tokenizer.train(sentences(1500), ("xx",), config, seed=1)
+    return Tokenizer.train(sentences(1500), ("xx",), config)
 
 
 BPE = trained()
@@ -88,19 +94,19 @@ def test_training_is_deterministic() -> None:
 def test_the_largest_vocabulary_is_named_and_works(kind: str) -> None:
     text = sentences(50)
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ pieces") as refused:
-        Tokenizer.train(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000), seed=1)
+        Tokenizer.train(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000))
     largest = int(re.findall(r"\d+", str(refused.value))[-1])
     config = TokenizerConfig(kind=kind, vocabulary_size=largest)
-    assert Tokenizer.train(text, ("xx",), config, seed=1).vocabulary_size == largest
+    assert Tokenizer.train(text, ("xx",), config).vocabulary_size == largest
 
 
 def test_the_smallest_vocabulary_is_named_and_works() -> None:
     text = ["".join(chr(0x4E00 + number) for number in range(500))]
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=\d+ or more") as refused:
-        Tokenizer.train(text, ("xx",), TokenizerConfig(vocabulary_size=300), seed=1)
+        Tokenizer.train(text, ("xx",), TokenizerConfig(vocabulary_size=300))
     smallest = int(re.findall(r"(\d+) or more", str(refused.value))[0])
     config = TokenizerConfig(vocabulary_size=smallest)
-    assert Tokenizer.train(text, ("xx",), config, seed=1).vocabulary_size == smallest
+    assert Tokenizer.train(text, ("xx",), config).vocabulary_size == smallest
 
 
 def test_for_characters_the_size_is_an_upper_bound() -> None:
@@ -109,12 +115,12 @@ def test_for_characters_the_size_is_an_upper_bound() -> None:
 
 def test_no_text_at_all_is_refused() -> None:
     with pytest.raises(InputError):
-        Tokenizer.train([], ("xx",), TokenizerConfig(), seed=1)
+        Tokenizer.train([], ("xx",), TokenizerConfig())
 
 
 def test_long_sentences_are_learned_from() -> None:
     long = " ".join(sentences(3000))
-    assert Tokenizer.train([long], ("xx",), TokenizerConfig(vocabulary_size=600), seed=1).vocabulary_size == 600
+    assert Tokenizer.train([long], ("xx",), TokenizerConfig(vocabulary_size=600)).vocabulary_size == 600
 
 
 def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
@@ -123,7 +129,7 @@ def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
     config = TokenizerConfig(vocabulary_size=320)
 
     def pieces_of_the_rare_one(language: str) -> int:
-        tokenizer = Tokenizer.train(text, ("en", language), config, seed=1)
+        tokenizer = Tokenizer.train(text, ("en", language), config)
         assert tokenizer.decode(tokenizer.encode(["\u9f98"])) == ["\u9f98"]
         return sum(name.startswith("<0x") for name in tokenizer.pieces(tokenizer.encode(["\u9f98"])[0]))
 
@@ -139,8 +145,22 @@ def test_samples_are_keyed(tokenizer: Tokenizer) -> None:
     assert draws == again[::-1]
     assert len({tuple(draw) for draw in draws}) > 5
     assert set(tokenizer.decode(draws)) == {text}
-    # SentencePiece takes 2**32 - 1 for "no seed".
-    assert len({tuple(tokenizer.sample(text, 0.9, 2**63 - 1)) for _ in range(30)}) == 1
+    # What was drawn before is remembered, and changes nothing.
+    assert draws == [Tokenizer(tokenizer.model).sample(text, 0.9, key) for key in range(30)]
+
+
+@pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+def test_samples_are_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """SentencePiece's own sampling is not, whatever its seed."""
+    tokenizer.save(tmp_path / "model")
+    text = sentences(1, seed=9)[0]
+    code = (
+        "from pathlib import Path; from mt.data.tokenizer import Tokenizer;"
+        f"tokenizer = Tokenizer.load(Path({str(tmp_path / 'model')!r}));"
+        f"print([tokenizer.sample({text!r}, 0.3, key) for key in range(20)])"
+    )
+    printed = {subprocess.check_output([sys.executable, "-c", code], text=True).strip() for _ in range(2)}
+    assert printed == {str([tokenizer.sample(text, 0.3, key) for key in range(20)])}
 
 
 @pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
@@ -151,8 +171,38 @@ def test_more_sampling_cuts_finer(tokenizer: Tokenizer) -> None:
     assert lengths[-1] > 1.02 * lengths[0]
 
 
-def test_bpe_without_dropout_is_the_usual_way() -> None:
-    assert [BPE.sample(text, 0.0, 1) for text in sentences(20)] == BPE.encode(sentences(20))
+@given(ANY_TEXT)
+@example("ba  de\t\u3000fi 漢字 é ﬁ")
+def test_bpe_without_dropout_is_the_usual_way(text: str) -> None:
+    assert BPE.sample(text, 0.0, 1) == BPE.encode([text])[0]
+
+
+@given(ANY_TEXT, st.integers(0, 2**63 - 1))
+def test_samples_spell_the_same_text(text: str, key: int) -> None:
+    for tokenizer in (BPE, UNIGRAM, EXACT["bpe"], EXACT["unigram"]):
+        usual = tokenizer.decode(tokenizer.encode([text]))
+        assert tokenizer.decode([tokenizer.sample(text, 0.5, key)]) == usual
+
+
+def test_unigram_samples_follow_their_probabilities() -> None:
+    """Of one word: the share of each cut against P ∝ (product of the pieces' probabilities)^(1 - alpha)."""
+    word = max("".join(sentences(50, seed=2)).split() + sentences(50, seed=2)[0].split(), key=len)[:10]
+    cuts, log_probabilities = UNIGRAM._best_cuts(f"▁{word}")
+    powers = np.exp(0.7 * (np.array(log_probabilities) - max(log_probabilities)))
+    expected = powers / powers.sum()
+    drawn = Counter(tuple(UNIGRAM.sample(word, 0.3, key)) for key in range(4000))
+    for cut, share in zip(cuts[:3], expected, strict=False):
+        assert drawn[cut] / 4000 == pytest.approx(share, abs=0.04)
+
+
+def test_bpe_dropout_overlooks_merges_as_often_as_it_should() -> None:
+    scores = {"a": -9.0, "b": -9.0, "ab": -1.0}
+    whole = sum(bpe_dropout("ab", scores, 0.3, generator(key, "test")) == ["ab"] for key in range(4000))
+    assert whole / 4000 == pytest.approx(0.7, abs=0.03)
+    # The best merge first, the leftmost among equals; nothing is merged that is no piece.
+    scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0}
+    assert bpe_dropout("abab", scores, 0.0, generator(1, "test")) == ["a", "ba", "b"]
+    assert bpe_dropout("aab", scores, 0.0, generator(1, "test")) == ["a", "ab"]
 
 
 def test_a_model_is_saved_as_it_is(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def tokenizers():
-    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=315), 1)
+    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=315))
     return TokenizerPair(one, one)
 
 
