@@ -28,8 +28,8 @@ MOST_SENTENCES = 1_000_000
 
 CUTS = 64
 """Ways to cut a word among which subword sampling chooses."""
-MOST_CUTS = 1_000_000
-"""Remembered at a time: some hundred megabytes."""
+MOST_WORDS = 100_000
+"""Words whose cuts are remembered at a time: some hundred megabytes."""
 
 
 class Tokenizer:
@@ -58,7 +58,7 @@ class Tokenizer:
             for number in range(processor.get_piece_size())
             if not (processor.is_control(number) or processor.is_unknown(number) or processor.is_byte(number))
         }
-        self._cuts: dict[tuple[str, float, int], tuple[int, ...]] = {}
+        self._cuts: dict[tuple[str, float], list[tuple[int, ...] | None]] = {}
         self._best: dict[str, tuple[list[tuple[int, ...]], list[float]]] = {}
         try:
             processor.nbest_encode("a", nbest_size=1)
@@ -143,24 +143,29 @@ class Tokenizer:
         words = split_words(self._processor.normalize(text))
         draws = np.random.Generator(np.random.Philox(key=key)).random(len(words)).tolist()
         cut = self._cut_unigram if self._unigram else self._cut_bpe
-        return [piece for word, draw in zip(words, draws, strict=True) for piece in cut(word, alpha, draw)]
+        pieces: list[int] = []
+        for word, draw in zip(words, draws, strict=True):
+            pieces += cut(word, alpha, draw)
+        return pieces
 
     def _cut_bpe(self, word: str, alpha: float, draw: float) -> tuple[int, ...]:
+        cuts = self._cuts.get((word, alpha))
+        if cuts is None:
+            if len(self._cuts) >= MOST_WORDS:
+                self._cuts.clear()
+            cuts = self._cuts[word, alpha] = [None] * CUTS
         number = int(draw * CUTS)
-        found = self._cuts.get((word, alpha, number))
+        found = cuts[number]
         if found is None:
             random = generator(number, f"BPE-dropout {alpha} {word}")
             symbols = bpe_dropout(word, self._scores, alpha, random)
-            found = tuple(piece for symbol in symbols for piece in self._pieces_of(symbol))
-            if len(self._cuts) >= MOST_CUTS:
-                self._cuts.clear()
-            self._cuts[word, alpha, number] = found
+            found = cuts[number] = tuple(piece for symbol in symbols for piece in self._pieces_of(symbol))
         return found
 
     def _cut_unigram(self, word: str, alpha: float, draw: float) -> tuple[int, ...]:
         best = self._best.get(word)
         if best is None:
-            if len(self._best) >= MOST_CUTS // CUTS:
+            if len(self._best) >= MOST_WORDS:
                 self._best.clear()
             best = self._best[word] = self._best_cuts(word)
         cuts, log_probabilities = best
