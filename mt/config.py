@@ -201,7 +201,9 @@ class TokenizerConfig(Section):
     """An upper bound for char."""
     joint: bool = True
     """One vocabulary for both languages, or one for each."""
-    normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] = "nmt_nfkc"
+    normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] | None = None
+    """null: none where a language is Chinese, Japanese or Korean, whose wide punctuation NFKC would replace by ASCII;
+    else nmt_nfkc."""
     character_coverage: Annotated[float, Number, Field(gt=0.9, le=1)] | None = None
     """Share of characters that get a piece of their own, the rest become bytes; null: 0.9995 for Chinese,
     Japanese and Korean, else 1."""

@@ -79,10 +79,9 @@ class Tokenizer:
         Raises:
             InputError: the text has too little variety for the vocabulary, or too many characters.
         """
-        coverage = config.character_coverage
-        if coverage is None:
-            wide = any(has_many_characters(language) for language in languages)
-            coverage = 0.9995 if wide else 1.0
+        wide = any(has_many_characters(language) for language in languages)
+        coverage = config.character_coverage or (0.9995 if wide else 1.0)
+        normalization = config.normalization or ("identity" if wide else "nmt_nfkc")
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -94,7 +93,7 @@ class Tokenizer:
                 hard_vocab_limit=config.kind != "char",
                 character_coverage=coverage,
                 byte_fallback=True,
-                normalization_rule_name=config.normalization,
+                normalization_rule_name=normalization,
                 remove_extra_whitespaces=config.normalization != "identity",
                 shuffle_input_sentence=False,
                 # In bytes; longer sentences would be skipped without a word.

@@ -242,3 +242,11 @@ def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
 def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"tokenizer\.model: no such file"):
         TokenizerPair.load(tmp_path)
+
+
+def test_wide_punctuation_is_kept_where_it_belongs() -> None:
+    text = ["他说：“你好，世界！”（真的）。", "Ｆｉ ｎｏ， ba de！"] * 50
+    chinese = Tokenizer.train(text, ("en", "zh"), TokenizerConfig(kind="char", vocabulary_size=350))
+    assert chinese.decode(chinese.encode(text[:2])) == text[:2]
+    french = Tokenizer.train(text, ("en", "fr"), TokenizerConfig(kind="char", vocabulary_size=350))
+    assert french.decode(french.encode(text[1:2])) == ["Fi no, ba de!"]
