@@ -97,7 +97,6 @@ def tokenizers() -> TokenizerPair:
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
         TokenizerConfig(vocabulary_size=310),
-        seed=1,
     )
     return TokenizerPair(tokenizer, tokenizer)
 
