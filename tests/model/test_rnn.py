@@ -163,3 +163,15 @@ def test_gates_start_orthogonal_one_by_one():
     for weight in recurrent:
         for gate in weight.chunk(4):
             assert torch.allclose(gate.T @ gate, torch.eye(gate.shape[1]), atol=1e-5)
+
+
+def test_the_query_is_the_top_layers_state_before():
+    model = _model(decoder_layers=2).eval()
+    queries, tops = [], []
+    model.decoder.cross_attention.register_forward_hook(lambda module, inputs, output: queries.append(inputs[0][:, 0]))
+    model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: tops.append(output.hidden))
+    batch = _batch()
+    memory = model.encode(batch.source)
+    model.decode(memory, batch.target_input)
+    expected = [model.start(memory).layers[1].hidden, *tops[:-1]]
+    assert all(torch.equal(query, state) for query, state in zip(queries, expected, strict=True))
