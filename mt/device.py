@@ -65,7 +65,7 @@ def return_freed_memory() -> None:
     """Give back what was kept.
 
     Batches of ever new shapes leave holes: a process that never did this would come to hold several times what a step
-    needs. Done every so many updates it costs nothing that could be measured.
+    needs. The pages given back are faulted in again, so this is for now and then, not for every step.
     """
     if libc := _glibc():
         libc.malloc_trim(0)
