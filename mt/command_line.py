@@ -110,11 +110,12 @@ def _exit_status(work: Callable[[], None]) -> int:
         sys.stdout.flush()
         return 0
     except InputError as error:
-        return _say(error, 2)
+        # Under torchrun every worker finds the same mistake; one says it.
+        return _say(error, 2) if _leads() else 2
     except RunError as error:
         return _say(error, 1)
     except Interrupted as error:
-        return _say(error, 128 + error.signal_number)
+        return _say(error, 128 + error.signal_number) if _leads() else 128 + error.signal_number
     except KeyboardInterrupt:
         return _say("interrupted", 130)
     except BrokenPipeError:
@@ -126,6 +127,11 @@ def _exit_status(work: Callable[[], None]) -> int:
         if reason is None:
             raise
         return _say(reason, 1)
+
+
+def _leads() -> bool:
+    """Whether this is the first of the processes that torchrun has started, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -164,4 +170,4 @@ def _trouble_outside(error: BaseException) -> str | None:
 def _log_to_stderr() -> None:
     """Standard output belongs to results; libraries speak up only to warn."""
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)
-    logging.getLogger("mt").setLevel(logging.INFO)
+    logging.getLogger("mt").setLevel(logging.INFO if _leads() else logging.ERROR)

@@ -60,6 +60,17 @@ class Batch:
         )
 
 
+def no_pairs() -> Batch:
+    """What a worker trains on when a batch has fewer pairs than there are workers: nothing counts in it."""
+    return Batch(
+        ids=torch.empty(0, dtype=torch.int64),
+        source=torch.tensor([[EOS]]),
+        target=torch.tensor([[BOS, PAD]]),
+        source_tokens=0,
+        target_tokens=0,
+    )
+
+
 def collate(
     ids: Sequence[int] | np.ndarray, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> Batch:
@@ -114,6 +125,8 @@ class TrainingBatches:
         sampling: float,
         seed: int,
         batch_tokens: int,
+        rank: int = 0,
+        workers: int = 1,
     ) -> None:
         """
         Args:
@@ -123,6 +136,7 @@ class TrainingBatches:
             seed: keys the plan and the sampling.
             batch_tokens: most source tokens and most target tokens in a batch, padding included; counted
                 before sampling, which lengthens sentences a little.
+            rank, workers: which of how many shares of every batch this is.
         """
         self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
         self._weights = column(pairs, "weight").to_numpy()
@@ -132,11 +146,17 @@ class TrainingBatches:
         self._sampling = sampling
         self._seed = seed
         self._batch_tokens = batch_tokens
+        self._rank = rank
+        self._workers = workers
         self._planned: tuple[int, list[np.ndarray]] = (-1, [])
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from batch ``start`` on; the earlier ones cost nothing."""
-        for rows in self._plan(number)[start:]:
+        for batch in self._plan(number)[start:]:
+            rows = batch[self._rank :: self._workers]
+            if not len(rows):
+                yield no_pairs()
+                continue
             table = self._pairs[rows]
             if self._sampling:
                 sources, targets = (self._sample(side, number, table) for side in SIDES)

@@ -19,6 +19,7 @@ from mt.mistakes import shown
 from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
+from mt.training.distributed import Workers, working_together
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
 
@@ -37,32 +38,46 @@ def train(config: TrainConfig) -> None:
         torch.set_num_threads(config.training.threads)
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)
-    run = config.folder
-    run.mkdir(parents=True, exist_ok=True)
-    with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
-        recover_folders(run / CHECKPOINTS)
-        checkpoint = newest_checkpoint(run)
-        if checkpoint or (run / RESULTS).is_file():
-            config = _with_tokenizer_of(run, config)
-            _refuse_another_config(config)
-        elif origin := config.training.init_from or config.tokenizer.reuse:
-            config = _with_tokenizer_of(Path(origin), config)
-            if config.training.init_from:
-                _refuse_another_model(config, Path(origin))
-        if _is_finished(config):
-            logger.info("%s is finished", run)
-            show_results(run)
+    with working_together(device) as workers:
+        if not workers.leads:
+            workers.wait()
+            _train(config, workers)
             return
-        if checkpoint is None and (run / RESULTS).is_file():
-            raise InputError(
-                f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
-                f"name=… training.init_from={run}"
-            )
-        data = prepare(config, resuming=checkpoint is not None)
-        trainer = Trainer(config, data, device, checkpoint)
+        run = config.folder
+        run.mkdir(parents=True, exist_ok=True)
+        with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
+            recover_folders(run / CHECKPOINTS)
+            workers.wait()
+            _train(config, workers)
+
+
+def _train(config: TrainConfig, workers: Workers) -> None:
+    """What every worker does."""
+    run = config.folder
+    checkpoint = newest_checkpoint(run)
+    if checkpoint or (run / RESULTS).is_file():
+        config = _with_tokenizer_of(run, config)
+        _refuse_another_config(config)
+    elif origin := config.training.init_from or config.tokenizer.reuse:
+        config = _with_tokenizer_of(Path(origin), config)
+        if config.training.init_from:
+            _refuse_another_model(config, Path(origin))
+    if _is_finished(config):
+        logger.info("%s is finished", run)
+        if workers.leads:
+            show_results(run)
+        return
+    if checkpoint is None and (run / RESULTS).is_file():
+        raise InputError(
+            f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
+            f"name=… training.init_from={run}"
+        )
+    data = prepare(config, checkpoint is not None, workers)
+    trainer = Trainer(config, data, workers, checkpoint)
+    if workers.leads:
         (run / RESULTS).unlink(missing_ok=True)
-        trainer.fit()
-        deliver(trainer)
+    trainer.fit()
+    deliver(trainer)
 
 
 def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:

@@ -22,7 +22,7 @@ from mt.run_folder import (
 )
 from mt.scoring import corpus_scores
 from mt.training.checkpoint import average_weights, checkpoint_folders
-from mt.training.monitor import Monitor, peak_memory_bytes
+from mt.training.monitor import peak_memory_bytes
 from mt.training.trainer import Trainer
 
 logger = logging.getLogger(__name__)
@@ -30,21 +30,32 @@ logger = logging.getLogger(__name__)
 
 def deliver(trainer: Trainer) -> None:
     """Settles which weights the run delivers, translates the test set with them and writes the scores."""
-    settings, progress = trainer.config.training, trainer.progress
-    if settings.weights == "last":
+    settings, workers = trainer.config.training, trainer.workers
+    if workers.leads and settings.weights == "last":
         write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model))
-    elif settings.weights == "average":
+    elif workers.leads and settings.weights == "average":
         folders = [
             checkpoint_folders(trainer.run)[update] for update in trainer.scheduled_checkpoints()[-settings.average :]
         ]
         write_tensors(trainer.run / WEIGHTS, average_weights(folders))
+    workers.wait()
     load_weights(trainer.model, trainer.run / WEIGHTS)
     test = trainer.data.corpus.test
     sources, references = list(test["source"]), list(test["target"])
     logger.info("translating %s test sentences", f"{len(sources):,}")
     started = time.perf_counter()
-    hypotheses = trainer.translator(trainer.config.decoding).translate(sources)
+    translator = trainer.translator(trainer.config.decoding)
+    hypotheses = workers.gather(translator.translate(workers.share(sources)))
     seconds = time.perf_counter() - started
+    if workers.leads:
+        _write_results(trainer, sources, references, hypotheses, seconds)
+    workers.wait()
+
+
+def _write_results(
+    trainer: Trainer, sources: list[str], references: list[str], hypotheses: list[str], seconds: float
+) -> None:
+    settings, progress = trainer.config.training, trainer.progress
     scores = corpus_scores(hypotheses, references, trainer.config.data.target_language)
     folder = trainer.run / SCORED
     folder.mkdir(exist_ok=True)
@@ -68,7 +79,7 @@ def deliver(trainer: Trainer) -> None:
         "training_minutes": progress.seconds / 60,
         "peak_memory_bytes": peak_memory_bytes(trainer.device),
     }
-    with Monitor(trainer.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor:
+    with trainer.monitor() as monitor:
         final = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
         monitor.record("test", progress.update, final)
         monitor.show_hyperparameters(flat_config(trainer.config), final)

@@ -2,25 +2,29 @@
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
-import torch
-
 from mt.data.batching import Batch, TrainingBatches
+from mt.training.distributed import Workers
 
 
 @dataclass(frozen=True)
 class UpdateBatches:
-    """The batches whose gradients make one update, and where the data stand after it."""
+    """This worker's share of the batches whose gradients make one update, and where the data stand after it."""
 
     batches: list[Batch]
     epoch: int
     batch: int
+    source_tokens: int
+    """Of all workers, like the two below."""
+    target_tokens: int
+    padded_tokens: int
+    """Places for target tokens, the padding included."""
 
 
 def feed(
-    batches: TrainingBatches, epoch: int, batch: int, accumulate: int, device: torch.device
+    batches: TrainingBatches, epoch: int, batch: int, accumulate: int, workers: Workers
 ) -> Generator[UpdateBatches, None, None]:
     """Endlessly, from batch ``batch`` of epoch ``epoch`` on; an update's batches may span two epochs.
 
@@ -39,12 +43,22 @@ def feed(
 
     def next_update() -> UpdateBatches:
         taken = list(islice(stream, accumulate))
-        ready = [one.pin_memory() if device.type == "cuda" else one for one, _, _ in taken]
-        return UpdateBatches(ready, *taken[-1][1:])
+        ready = [one for one, _, _ in taken]
+        counts = workers.count(
+            [
+                sum(one.source_tokens for one in ready),
+                sum(one.target_tokens for one in ready),
+                sum(one.target_output.numel() for one in ready if one.target_tokens),
+            ]
+        )
+        if workers.device.type == "cuda":
+            ready = [one.pin_memory() for one in ready]
+        _, last_epoch, last_batch = taken[-1]
+        return UpdateBatches(ready, last_epoch, last_batch, *counts)
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
         ahead = worker.submit(next_update)
         while True:
             ready = ahead.result()
             ahead = worker.submit(next_update)
-            yield UpdateBatches([one.to(device) for one in ready.batches], ready.epoch, ready.batch)
+            yield replace(ready, batches=[one.to(workers.device) for one in ready.batches])

@@ -106,6 +106,39 @@ class Monitor:
         return self._metrics.tell()
 
 
+class NoMonitor(Monitor):
+    """For the workers that leave speaking and writing to the leader."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def advance(self) -> None:
+        pass
+
+    def record(self, split: str, step: int, values: dict[str, float | int]) -> None:
+        pass
+
+    def show_training(self, step: int, loss: float, tokens_per_second: float) -> None:
+        pass
+
+    def show_samples(self, step: int, samples: list[tuple[str, str, str]]) -> None:
+        pass
+
+    def show_attention(self, step: int, attention: Attention) -> None:
+        pass
+
+    def show_hyperparameters(self, values: dict[str, object], scores: dict[str, float]) -> None:
+        pass
+
+    def flush(self) -> int:
+        return 0
+
+
 def peak_memory_bytes(device: torch.device) -> int:
     """The most memory this process has held: on the GPU, or of the machine."""
     if device.type == "cuda":

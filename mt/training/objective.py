@@ -29,7 +29,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         rows, vocabulary = len(features), len(weight)
         training = features.requires_grad
         features, matrix = features.to(precision), weight.to(precision)
-        chunk = min(512 if device == "cpu" else 8192, rows)
+        chunk = max(1, min(512 if device == "cpu" else 8192, rows))
         logits = features.new_empty(chunk, vocabulary)
         total = torch.zeros((), device=features.device)
         features_gradient = torch.empty_like(features) if training else features.new_empty(0)

@@ -16,6 +16,7 @@ from mt.data.corpus import Corpus, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
+from mt.training.distributed import Workers
 
 logger = logging.getLogger(__name__)
 
@@ -31,23 +32,28 @@ class PreparedData:
     """Encoded, without the pairs that are too long for the loss."""
 
 
-def prepare(config: TrainConfig, resuming: bool) -> PreparedData:
-    corpus = load_corpus(config.data)
+def prepare(config: TrainConfig, resuming: bool, workers: Workers) -> PreparedData:
+    with workers.leader_first():
+        corpus = load_corpus(config.data)
     for report in corpus.report:
         logger.info("%s", report)
+    tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, resuming))
+    with workers.leader_first():
+        return _encode(config, corpus, tokenizers)
+
+
+def _tokenizers(config: TrainConfig, corpus: Corpus, resuming: bool) -> TokenizerPair:
     brought = config.folder if resuming else config.training.init_from or config.tokenizer.reuse
     if brought is not None:
         tokenizers = TokenizerPair.load(Path(brought))
         logger.info("tokenizer from %s: %d pieces", brought, tokenizers.target.vocabulary_size)
-    else:
-        logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
-        tokenizers = TokenizerPair.train(
-            corpus.train,
-            config.data.source_language,
-            config.data.target_language,
-            config.tokenizer,
-            config.seed,
-        )
+        return tokenizers
+    logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
+    languages = config.data.source_language, config.data.target_language
+    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed)
+
+
+def _encode(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> PreparedData:
     train, too_long = drop_long(encode_pairs(corpus.train, tokenizers), config.data.max_length)
     valid, too_long_to_validate = drop_long(encode_pairs(corpus.valid, tokenizers), config.data.max_length)
     if too_long:
@@ -65,7 +71,7 @@ def prepare(config: TrainConfig, resuming: bool) -> PreparedData:
     return PreparedData(corpus, tokenizers, train, valid)
 
 
-def provenance(data: PreparedData) -> dict:
+def provenance(data: PreparedData, workers: int) -> dict:
     """What a run was made from and with."""
     try:
         revision = subprocess.run(
@@ -87,6 +93,7 @@ def provenance(data: PreparedData) -> dict:
             "processor": platform.processor() or platform.machine(),
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
             "threads": torch.get_num_threads(),
+            "workers": workers,
         },
         "data": {
             split: {"pairs": len(pairs), "sha256": _fingerprint(pairs)}

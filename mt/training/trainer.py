@@ -4,6 +4,7 @@ import contextlib
 import logging
 import math
 import time
+from itertools import islice
 from pathlib import Path
 
 import datasets
@@ -29,8 +30,9 @@ from mt.run_folder import (
 )
 from mt.scoring import corpus_bleu, corpus_chrf
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
+from mt.training.distributed import Workers
 from mt.training.feed import UpdateBatches, feed
-from mt.training.monitor import Monitor
+from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import CrossEntropyObjective
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData, provenance
@@ -41,14 +43,15 @@ logger = logging.getLogger(__name__)
 
 
 class Trainer:
-    """One model, its optimizer, its data and where they stand."""
+    """One model, its optimizer, its data and where they stand, as one of the workers sees them."""
 
     def __init__(
-        self, config: TrainConfig, data: PreparedData, device: torch.device, checkpoint: Checkpoint | None
+        self, config: TrainConfig, data: PreparedData, workers: Workers, checkpoint: Checkpoint | None
     ) -> None:
         self.config = config
         self.data = data
-        self.device = device
+        self.workers = workers
+        self.device = device = workers.device
         self.precision = choose_precision(config.training.precision, device)
         self.run = config.folder
         settings = config.training
@@ -59,30 +62,40 @@ class Trainer:
             load_weights(self.model, Path(settings.init_from) / WEIGHTS)
         self.model.to(device)
         self.objective = CrossEntropyObjective(self.model, settings.label_smoothing)
+        self.replica = workers.replicate(self.objective)
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         self.progress = Progress()
         self.interval_loss = torch.zeros((), device=device)
-        """On the device: reading it each update would make the GPU wait."""
+        """This worker's part, on the device: reading it each update would make the GPU wait."""
         self.batches = TrainingBatches(
-            data.train, data.tokenizers, config.tokenizer.sampling, config.seed, settings.batch_tokens
+            data.train,
+            data.tokenizers,
+            config.tokenizer.sampling,
+            config.seed,
+            settings.batch_tokens,
+            workers.rank,
+            workers.size,
         )
         self.stop = StopRequest()
 
-        origin = provenance(data)
+        origin = provenance(data, workers.size)
         if checkpoint:
             self._restore(checkpoint, origin)
-        else:
-            data.tokenizers.save(self.run)
-        # Only now is there something to go on from: a run that failed on its data leaves no config behind.
-        write_config(self.run, config)
-        write_json(self.run / PROVENANCE, origin)
+        workers.wait()
+        if workers.leads:
+            if not checkpoint:
+                data.tokenizers.save(self.run)
+            # Only now is there something to go on from: a run that failed on its data leaves no config behind.
+            write_config(self.run, config)
+            write_json(self.run / PROVENANCE, origin)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         logger.info(
-            "%s: %s parameters, vocabulary %s, on %s in %s; %d batches an epoch, %d updates",
+            "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %d updates",
             config.model.architecture,
             f"{parameters:,}",
             f"{data.tokenizers.target.vocabulary_size:,}",
+            f"{workers.size} workers, " if workers.size > 1 else "",
             device,
             str(self.precision).removeprefix("torch."),
             self.batches.batches_in_epoch(self.progress.epoch),
@@ -100,7 +113,7 @@ class Trainer:
         load_weights(self.model, checkpoint.folder / WEIGHTS)
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.progress = checkpoint.progress
-        self.interval_loss.fill_(self.progress.interval_loss)
+        self.interval_loss.fill_(self.progress.interval_loss if self.workers.leads else 0.0)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
         logger.info("going on from update %d", self.progress.update)
@@ -108,14 +121,11 @@ class Trainer:
     def fit(self) -> None:
         """Updates and validates until max_updates or until patience runs out."""
         settings, progress = self.config.training, self.progress
-        with (
-            self.stop,
-            Monitor(self.run, progress.update, settings.max_updates, progress.metrics_bytes) as monitor,
-        ):
+        with self.stop, self.monitor() as monitor:
             if progress.validation_due:
                 self._validate(monitor)
                 self._interrupt_if_asked(monitor)
-            updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.device)
+            updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.workers)
             with contextlib.closing(updates):
                 while progress.update < settings.max_updates and not self._out_of_patience():
                     started = time.perf_counter()
@@ -138,12 +148,19 @@ class Trainer:
             if self._out_of_patience():
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
 
+    def monitor(self) -> Monitor:
+        """What records and shows: the leader's, or none."""
+        if not self.workers.leads:
+            return NoMonitor()
+        progress = self.progress
+        return Monitor(self.run, progress.update, self.config.training.max_updates, progress.metrics_bytes)
+
     def _log(self, monitor: Monitor, norm: torch.Tensor, rate: float) -> None:
         """The means since the last time, and a new interval."""
         progress = self.progress
         if progress.interval_target_tokens == 0:  # all updates since were bad
             return
-        loss = self.interval_loss.item() / progress.interval_target_tokens
+        loss = self.workers.sum(self.interval_loss).item() / progress.interval_target_tokens
         speed = progress.interval_target_tokens / progress.interval_seconds
         monitor.record(
             "train",
@@ -170,15 +187,17 @@ class Trainer:
         """One optimizer step on the mean loss of a real target token; returns the gradient's norm before clipping and
         the learning rate."""
         settings, progress = self.config.training, self.progress
-        target_tokens = sum(batch.target_tokens for batch in ready.batches)
         self.model.train()
-        # Dropout depends on the update alone, so a resumed run drops what the undisturbed one would have dropped.
-        torch.manual_seed(key(self.config.seed, "dropout", progress.update))
+        # Dropout depends on the update (and the worker) alone: a resumed run drops what the undisturbed one would have.
+        others = [self.workers.rank] if self.workers.rank else []
+        torch.manual_seed(key(self.config.seed, "dropout", progress.update, *others))
         total = torch.zeros((), device=self.device)
-        for batch in ready.batches:
-            with autocast(self.device, self.precision):
-                loss = self.objective(batch)
-            self.scaler.scale(loss / target_tokens).backward()
+        for number, batch in enumerate(ready.batches, 1):
+            with self.workers.exchanging(self.replica, now=number == len(ready.batches)):
+                with autocast(self.device, self.precision):
+                    loss = self.replica(batch)
+                # Replicas average their gradients over the workers.
+                self.scaler.scale(loss * (self.workers.size / ready.target_tokens)).backward()
             total += loss.detach()
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
@@ -193,12 +212,12 @@ class Trainer:
         self.optimizer.zero_grad()
         progress.update += 1
         progress.epoch, progress.batch = ready.epoch, ready.batch
-        progress.source_tokens += sum(batch.source_tokens for batch in ready.batches)
-        progress.target_tokens += target_tokens
+        progress.source_tokens += ready.source_tokens
+        progress.target_tokens += ready.target_tokens
         if finite:
             self.interval_loss += total
-            progress.interval_target_tokens += target_tokens
-            progress.interval_padded_tokens += sum(batch.target_output.numel() for batch in ready.batches)
+            progress.interval_target_tokens += ready.target_tokens
+            progress.interval_padded_tokens += ready.padded_tokens
         return norm.detach(), rate
 
     def _count_bad(self, finite: bool) -> None:
@@ -230,7 +249,7 @@ class Trainer:
         greedy = self.config.decoding.model_copy(update={"beam_size": 1})
         translator = self.translator(greedy)
         sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = translator.translate(sources, after_batch=lambda: self._interrupt_if_asked(monitor))
+        hypotheses = self.translate(translator, sources, monitor)
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
         chrf = corpus_chrf(hypotheses, references)
         progress.validation_due = False
@@ -260,7 +279,7 @@ class Trainer:
             progress.update, [(sources[i], references[i], hypotheses[i]) for i in sorted(set(samples))]
         )
         monitor.show_attention(progress.update, translator.attention(sources[samples[0]], references[samples[0]]))
-        if better:
+        if better and self.workers.leads:
             write_tensors(self.run / WEIGHTS, weights_of(self.model))
         self._save(monitor)
 
@@ -269,14 +288,24 @@ class Trainer:
         """Cross-entropy in nats a target token, without label smoothing."""
         self.model.eval()
         self.objective.eval()
-        total, tokens = torch.zeros((), device=self.device), 0
-        for batch in evaluation_batches(self.data.valid, self.config.training.batch_tokens):
+        total = torch.zeros(2, device=self.device)  # loss and target tokens
+        batches = evaluation_batches(self.data.valid, self.config.training.batch_tokens)
+        for batch in islice(batches, self.workers.rank, None, self.workers.size):
             with autocast(self.device, self.precision):
-                total += self.objective(batch.to(self.device))
-            tokens += batch.target_tokens
-            self._interrupt_if_asked(monitor)
+                total[0] += self.objective(batch.to(self.device))
+            total[1] += batch.target_tokens
+            self._interrupt_between_batches(monitor)
         self.objective.train()
-        return total.item() / tokens
+        loss, tokens = self.workers.sum(total).tolist()
+        self._interrupt_if_asked(monitor)
+        return loss / tokens
+
+    def translate(self, translator: Translator, lines: list[str], monitor: Monitor) -> list[str]:
+        """Shared among the workers; every one gets all translations."""
+        own = translator.translate(
+            self.workers.share(lines), after_batch=lambda: self._interrupt_between_batches(monitor)
+        )
+        return self.workers.gather(own)
 
     def translator(self, decoding: DecodingConfig) -> Translator:
         """The model as it is now, at work."""
@@ -285,9 +314,10 @@ class Trainer:
     def _save(self, monitor: Monitor) -> None:
         self.progress.metrics_bytes = monitor.flush()
         self.progress.scaler = self.scaler.state_dict()
-        self.progress.interval_loss = self.interval_loss.item()
-        save_checkpoint(self.run, self.progress, weights_of(self.model), self.optimizer.state_tensors())
-        remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
+        self.progress.interval_loss = self.workers.sum(self.interval_loss.clone()).item()
+        if self.workers.leads:
+            save_checkpoint(self.run, self.progress, weights_of(self.model), self.optimizer.state_tensors())
+            remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
 
     def _is_scheduled(self, update: int) -> bool:
         """Whether an undisturbed run saves here: a checkpoint made by an interruption must not change what is kept or
@@ -301,14 +331,20 @@ class Trainer:
         return [update for update in checkpoint_folders(self.run) if self._is_scheduled(update)]
 
     def _interrupt_if_asked(self, monitor: Monitor) -> None:
-        """After a signal: saves and raises Interrupted."""
-        if self.stop.signal_number is None:
+        """After a signal to any worker: saves and raises Interrupted. All come here together."""
+        signal_number = self.workers.agree(self.stop.signal_number)
+        if signal_number is None:
             return
         self._save(monitor)
         raise Interrupted(
-            self.stop.signal_number,
+            signal_number,
             f"stopped at update {self.progress.update}, state saved in {self.run}; the same command goes on",
         )
+
+    def _interrupt_between_batches(self, monitor: Monitor) -> None:
+        """Where several workers have different numbers of batches, they agree after the last."""
+        if self.workers.size == 1:
+            self._interrupt_if_asked(monitor)
 
 
 def _spread(pairs: datasets.Dataset, count: int) -> datasets.Dataset:

@@ -4,6 +4,7 @@ from itertools import islice
 
 import torch
 
+from mt.training.distributed import Workers
 from mt.training.feed import feed
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
@@ -13,8 +14,9 @@ from tests import toy
 def _first_batches(folder, architecture, count):
     config = toy.config(folder, architecture, architecture, tokenizer={"sampling": 0.2})
     config.folder.mkdir(parents=True)
-    trainer = Trainer(config, prepare(config, resuming=False), torch.device("cpu"), None)
-    updates = feed(trainer.batches, 0, 0, 1, torch.device("cpu"))
+    alone = Workers(torch.device("cpu"))
+    trainer = Trainer(config, prepare(config, False, alone), alone, None)
+    updates = feed(trainer.batches, 0, 0, 1, alone)
     try:
         return [update.batches[0] for update in islice(updates, count)]
     finally:

@@ -17,6 +17,7 @@ from mt.run_folder import open_model, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import _only_process, train
+from mt.training.distributed import Workers
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import CrossEntropyObjective
 from mt.training.preparation import prepare
@@ -76,6 +77,14 @@ def test_the_model_learns_to_copy_and_to_reverse(tmp_path, architecture, model, 
     train(config)
     results = json.loads((config.folder / "results.json").read_text())
     assert results["bleu"] > 95
+
+
+ALONE = Workers(torch.device("cpu"))
+
+
+def _update_of(batches):
+    tokens = sum(batch.target_tokens for batch in batches)
+    return UpdateBatches(batches, 0, 1, tokens, tokens, tokens)
 
 
 EVERYTHING_RANDOM = {
@@ -247,13 +256,13 @@ def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
     """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
-    data = prepare(config, resuming=False)
+    data = prepare(config, False, ALONE)
     rows = data.train[:40]
 
     def moments_after(cuts):
-        training = trainer_module.Trainer(config, data, torch.device("cpu"), None)
+        training = trainer_module.Trainer(config, data, ALONE, None)
         batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(cuts)]
-        training._update(UpdateBatches(batches, 0, 1))
+        training._update(_update_of(batches))
         return training.optimizer.state_tensors()
 
     # Adam's first moment is a tenth of the gradient.
@@ -287,9 +296,9 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monke
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
     config.folder.mkdir(parents=True)
-    training = trainer_module.Trainer(config, prepare(config, resuming=False), torch.device("cpu"), None)
+    training = trainer_module.Trainer(config, prepare(config, False, ALONE), ALONE, None)
     training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
-    updates = feed(training.batches, 0, 0, 1, torch.device("cpu"))
+    updates = feed(training.batches, 0, 0, 1, ALONE)
     training._update(next(updates))
     before = [parameter.detach().clone() for parameter in training.model.parameters()]
 

@@ -1,0 +1,132 @@
+"""Several processes that train one model together (torchrun): who does what, and what they tell each other.
+
+Every worker plans the same batches and takes its share of each one's pairs; gradients are summed over the workers and
+divided by the target tokens of all. So the data, and without dropout the gradients, are those of a single worker.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from mt.errors import RunError
+
+Result = TypeVar("Result")
+
+PATIENCE = timedelta(days=1)
+"""How long a worker waits for the others: one of them may be reading a large corpus. A dead one is noticed at once."""
+
+
+class Workers:
+    """All of them as one of them sees them; a process that torchrun did not start is alone."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.rank = int(os.environ.get("RANK", 0))
+        self.size = int(os.environ.get("WORLD_SIZE", 1))
+        self.device = device
+        if self.size == 1:
+            return
+        if device.type == "cuda":
+            self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(self.device)
+        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+        # Talk goes over the CPU, where it makes no GPU wait; batches are prepared in a thread of their own.
+        self._talk, self._feed = (distributed.new_group(backend="gloo", timeout=PATIENCE) for _ in range(2))
+
+    @property
+    def leads(self) -> bool:
+        """Whether this one writes files and speaks to the user."""
+        return self.rank == 0
+
+    def share(self, items: Sequence) -> Sequence:
+        """This worker's of things that all of them have."""
+        return items[self.rank :: self.size]
+
+    def replicate(self, objective: nn.Module) -> nn.Module:
+        """The objective, with gradients that are averaged over the workers."""
+        if self.size == 1:
+            return objective
+        devices = [self.device] if self.device.type == "cuda" else None
+        return DistributedDataParallel(
+            objective, device_ids=devices, broadcast_buffers=False, gradient_as_bucket_view=True
+        )
+
+    def exchanging(self, replica: nn.Module, now: bool) -> AbstractContextManager:
+        """Around a forward and backward pass: whether its gradients are exchanged, or wait for a later one's."""
+        waits = isinstance(replica, DistributedDataParallel) and not now
+        return replica.no_sync() if waits else nullcontext()  # type: ignore[operator]
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """A tensor of the training's device, added up over the workers in place."""
+        if self.size > 1:
+            distributed.all_reduce(tensor)
+        return tensor
+
+    def count(self, numbers: Sequence[int]) -> list[int]:
+        """Numbers added up over the workers; for the thread that prepares batches."""
+        if self.size == 1:
+            return list(numbers)
+        total = torch.tensor(numbers)
+        distributed.all_reduce(total, group=self._feed)
+        return total.tolist()
+
+    def agree(self, number: int | None) -> int | None:
+        """The largest number that any worker gives; None if none gives one."""
+        if self.size == 1:
+            return number
+        largest = torch.tensor(number or 0)
+        distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self._talk)
+        return int(largest) or None
+
+    def gather(self, own: Sequence[Result]) -> list[Result]:
+        """What ``share`` handed out, put together again in the order it had, on every worker."""
+        if self.size == 1:
+            return list(own)
+        shares: list[Sequence[Result]] = [[]] * self.size
+        distributed.all_gather_object(shares, list(own), group=self._talk)
+        whole: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
+        for rank, part in enumerate(shares):
+            whole[rank :: self.size] = part
+        return whole
+
+    def from_leader(self, make: Callable[[], Result]) -> Result:
+        """What the leader makes, on every worker."""
+        if self.size == 1:
+            return make()
+        box = [make() if self.leads else None]
+        distributed.broadcast_object_list(box, group=self._talk)
+        return box[0]  # type: ignore[return-value]
+
+    def wait(self) -> None:
+        """Until all have come here."""
+        if self.size > 1:
+            distributed.barrier(group=self._talk)
+
+    @contextmanager
+    def leader_first(self) -> Iterator[None]:
+        """The others begin when the leader is through, and find what it put into the cache."""
+        if not self.leads:
+            self.wait()
+        yield
+        if self.leads:
+            self.wait()
+
+
+@contextmanager
+def working_together(device: torch.device) -> Iterator[Workers]:
+    """Raises RunError when another worker has died: torchrun then ends them all, and may start them anew."""
+    workers = Workers(device)
+    try:
+        yield workers
+    except RuntimeError as error:
+        if workers.size > 1 and any(sign in str(error) for sign in ("onnection", "NCCL", "gloo")):
+            raise RunError(f"worker {workers.rank}: another worker has died: {error}") from error
+        raise
+    finally:
+        if workers.size > 1:
+            distributed.destroy_process_group()
