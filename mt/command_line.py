@@ -53,7 +53,9 @@ def main(
     """
     _log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(_exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv)))
+    status = _exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the interpreter's own end has nothing left to clear up
+    sys.exit(status)
 
 
 def _run(config_name: str, schema: type[Config], command: Callable[[Config], None], arguments: Sequence[str]) -> None:

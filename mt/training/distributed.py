@@ -5,6 +5,8 @@ divided by the target tokens of all. So the data, and without dropout the gradie
 """
 
 import os
+import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
@@ -12,6 +14,7 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed import PrefixStore, Store
 from torch.nn.parallel import DistributedDataParallel
 
 from mt.errors import RunError
@@ -34,7 +37,9 @@ class Workers:
         if device.type == "cuda":
             self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(self.device)
-        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
+        distributed.init_process_group(backend, timeout=PATIENCE, world_size=self.size, rank=self.rank, store=store)
         # Talk goes over the CPU, where it makes no GPU wait; batches are prepared in a thread of their own.
         self._talk, self._feed = (distributed.new_group(backend="gloo", timeout=PATIENCE) for _ in range(2))
 
@@ -52,9 +57,9 @@ class Workers:
         if self.size == 1:
             return objective
         devices = [self.device] if self.device.type == "cuda" else None
-        return DistributedDataParallel(
-            objective, device_ids=devices, broadcast_buffers=False, gradient_as_bucket_view=True
-        )
+        constants = [name for name, _ in objective.named_buffers()]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(objective, constants)
+        return DistributedDataParallel(objective, device_ids=devices, gradient_as_bucket_view=True)
 
     def exchanging(self, replica: nn.Module, now: bool) -> AbstractContextManager:
         """Around a forward and backward pass: whether its gradients are exchanged, or wait for a later one's."""
@@ -115,6 +120,26 @@ class Workers:
         yield
         if self.leads:
             self.wait()
+
+
+def _meet(store: Store, rank: int, size: int) -> Store:
+    """A part of torchrun's store that belongs to this attempt alone.
+
+    Restarted workers find in the store what the ones before them left, addresses of the dead among it
+    (pytorch/pytorch#135712). So the leader makes up a name, and shows it to those who answer with a name of their own.
+    """
+    name = uuid.uuid4().hex
+    if rank == 0:
+        store.set("attempt", name)
+        for other in range(1, size):
+            guest = store.get(f"{name}/{other}").decode()
+            store.set(f"welcome/{guest}", name)
+        return PrefixStore(name, store)
+    while not store.check([f"welcome/{name}"]):
+        attempt = store.get("attempt").decode()  # or an earlier one, to which nobody answers
+        store.set(f"{attempt}/{rank}", name)
+        time.sleep(0.05)
+    return PrefixStore(store.get(f"welcome/{name}").decode(), store)
 
 
 @contextmanager
