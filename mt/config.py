@@ -332,6 +332,8 @@ class TrainingConfig(Section):
     """auto: bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
     threads: NonNegativeInt = 0
     """CPU threads; 0 leaves the choice to torch."""
+    shard: bool = False
+    """Spread weights, gradients and optimizer state over torchrun's workers: for models too large for one GPU."""
 
     validate_every: PositiveInt = 240
     """Updates between validations; each also saves a checkpoint."""

@@ -37,7 +37,7 @@ TENSORBOARD = "tensorboard"
 SCORED = "scored"
 CHECKPOINTS = "checkpoints"
 
-NO_PART_OF_A_RUN = ("name", "runs", "training.device", "training.threads", "training.log_every")
+NO_PART_OF_A_RUN = ("name", "runs", "training.device", "training.threads", "training.shard", "training.log_every")
 """Where a run lies, what it runs on and how often it speaks may change on the way (exact to the last bit it then is no
 more)."""
 
@@ -136,7 +136,8 @@ def checksum(tensors: dict[str, Tensor]) -> str:
     """SHA-256 over names, shapes and contents."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
+        # A copy: storage that NumPy has seen cannot be freed by a sharded model any more.
+        tensor = tensors[name].detach().to("cpu", copy=True).contiguous()
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
         digest.update(tensor.view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

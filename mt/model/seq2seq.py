@@ -68,6 +68,12 @@ class Seq2Seq(ABC, nn.Module):
     def max_length(self) -> int | None:
         """Most positions (EOS included) that a source or target may have; None: any number."""
 
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """Parts whose weights are needed together and, inside their ``forward``, alone: what a model that is spread
+        over several GPUs is put together from. Inner ones first."""
+        return []
+
     def project(self, features: Tensor) -> Tensor:
         """The output layer: features (…, D) → logits (…, V)."""
         return nn.functional.linear(features, self.output_weight)

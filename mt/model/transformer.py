@@ -201,6 +201,13 @@ class Transformer(Seq2Seq):
         positions = self.encoder.embedding.positions
         return positions.num_embeddings if isinstance(positions, LearnedPositions) else None
 
+    @property
+    def blocks(self) -> list[nn.Module]:
+        attentions = [layer.cross_attention for layer in self.decoder.layers]
+        # The memory is projected for all layers before the first of them runs.
+        memory = [part for attention in attentions for part in (attention.key, attention.value)]
+        return [*self.encoder.layers, *memory, *self.decoder.layers]
+
     def encode(self, source: Tensor) -> Memory:
         return Memory(self.encoder(source), padding_mask(source)[:, 0, 0])
 

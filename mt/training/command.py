@@ -72,6 +72,8 @@ def _train(config: TrainConfig, workers: Workers) -> None:
             f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
             f"name=… training.init_from={run}"
         )
+    if config.training.shard and workers.size == 1:
+        raise InputError("training.shard spreads the model over several workers: start it with torchrun")
     data = prepare(config, checkpoint is not None, workers)
     trainer = Trainer(config, data, workers, checkpoint)
     if workers.leads:

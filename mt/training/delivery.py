@@ -30,16 +30,27 @@ logger = logging.getLogger(__name__)
 
 def deliver(trainer: Trainer) -> None:
     """Settles which weights the run delivers, translates the test set with them and writes the scores."""
-    settings, workers = trainer.config.training, trainer.workers
-    if workers.leads and settings.weights == "last":
+    with trainer.workers.whole(trainer.replica):
+        if trainer.workers.leads:
+            _settle_weights(trainer)
+        trainer.workers.wait()
+        load_weights(trainer.model, trainer.run / WEIGHTS)
+        _translate_and_score(trainer)
+
+
+def _settle_weights(trainer: Trainer) -> None:
+    settings = trainer.config.training
+    if settings.weights == "last":
         write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model))
-    elif workers.leads and settings.weights == "average":
+    elif settings.weights == "average":
         folders = [
             checkpoint_folders(trainer.run)[update] for update in trainer.scheduled_checkpoints()[-settings.average :]
         ]
         write_tensors(trainer.run / WEIGHTS, average_weights(folders))
-    workers.wait()
-    load_weights(trainer.model, trainer.run / WEIGHTS)
+
+
+def _translate_and_score(trainer: Trainer) -> None:
+    workers = trainer.workers
     test = trainer.data.corpus.test
     sources, references = list(test["source"]), list(test["target"])
     logger.info("translating %s test sentences", f"{len(sources):,}")

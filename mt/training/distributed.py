@@ -15,6 +15,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor, distributed, nn
 from torch.distributed import PrefixStore, Store
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from mt.errors import RunError
@@ -53,7 +56,7 @@ class Workers:
         return items[self.rank :: self.size]
 
     def replicate(self, objective: nn.Module) -> nn.Module:
-        """The objective, with gradients that are averaged over the workers."""
+        """The objective, with gradients that are averaged over the workers (DDP)."""
         if self.size == 1:
             return objective
         devices = [self.device] if self.device.type == "cuda" else None
@@ -61,8 +64,31 @@ class Workers:
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(objective, constants)
         return DistributedDataParallel(objective, device_ids=devices, gradient_as_bucket_view=True)
 
+    def shard(self, objective: nn.Module, blocks: Sequence[nn.Module]) -> nn.Module:
+        """The same with its weights, gradients and the optimizer's state spread over the workers (FSDP2): each block
+        is put together while it computes, what belongs to none of them during the whole pass."""
+        mesh = init_device_mesh(self.device.type, (self.size,))
+        for block in blocks:
+            fully_shard(block, mesh=mesh)
+        fully_shard(objective, mesh=mesh)
+        return objective
+
+    @contextmanager
+    def whole(self, replica: nn.Module) -> Iterator[None]:
+        """Inside it every worker holds all the weights, and can use the model on its own."""
+        parts = [part for part in replica.modules() if isinstance(part, FSDPModule)]
+        for part in parts:
+            part.set_reshard_after_forward(False, recurse=False)
+            part.unshard()
+        yield
+        for part in parts:
+            part.set_reshard_after_forward(part is not replica, recurse=False)
+            part.reshard()
+
     def exchanging(self, replica: nn.Module, now: bool) -> AbstractContextManager:
         """Around a forward and backward pass: whether its gradients are exchanged, or wait for a later one's."""
+        if isinstance(replica, FSDPModule):
+            replica.set_requires_gradient_sync(now)
         waits = isinstance(replica, DistributedDataParallel) and not now
         return replica.no_sync() if waits else nullcontext()  # type: ignore[operator]
 
@@ -120,6 +146,18 @@ class Workers:
         yield
         if self.leads:
             self.wait()
+
+
+def put_together(tensor: Tensor) -> Tensor:
+    """The whole of a tensor that may be spread over the workers, who all have to ask for it."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def spread_like(tensor: Tensor, model: Tensor) -> Tensor:
+    """This worker's part of a whole tensor, if ``model``, of the same shape, is spread over the workers."""
+    if isinstance(model, DTensor) and tensor.shape == model.shape:
+        return distribute_tensor(tensor, model.device_mesh, model.placements)
+    return tensor
 
 
 def _meet(store: Store, rank: int, size: int) -> Store:

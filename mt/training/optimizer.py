@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mt.config import OptimizerConfig, ScheduleConfig
 from mt.model.seq2seq import Seq2Seq
+from mt.training.distributed import put_together, spread_like
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
@@ -88,7 +89,7 @@ class Optimizer:
     def state_tensors(self) -> dict[str, Tensor]:
         """All that the next step depends on besides weights and schedule."""
         return {
-            f"{name}.{key}": value
+            f"{name}.{key}": put_together(value).cpu()
             for name, part, parameter in self._parameters()
             for key, value in part.state[parameter].items()
         }
@@ -96,4 +97,6 @@ class Optimizer:
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         for name, part, parameter in self._parameters():
             own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
-            part.state[parameter] = {key: value.to(parameter.device) for key, value in own.items()}
+            part.state[parameter] = {
+                key: spread_like(value.to(parameter.device), parameter) for key, value in own.items()
+            }

@@ -30,7 +30,7 @@ from mt.run_folder import (
 )
 from mt.scoring import corpus_bleu, corpus_chrf
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
-from mt.training.distributed import Workers
+from mt.training.distributed import Workers, put_together
 from mt.training.feed import UpdateBatches, feed
 from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import CrossEntropyObjective
@@ -58,11 +58,14 @@ class Trainer:
 
         torch.manual_seed(key(config.seed, "weights"))
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
-        if settings.init_from and not checkpoint:
-            load_weights(self.model, Path(settings.init_from) / WEIGHTS)
+        if brought := checkpoint.folder if checkpoint else settings.init_from:
+            load_weights(self.model, Path(brought) / WEIGHTS)
         self.model.to(device)
         self.objective = CrossEntropyObjective(self.model, settings.label_smoothing)
-        self.replica = workers.replicate(self.objective)
+        if settings.shard:
+            self.replica = workers.shard(self.objective, self.model.blocks)
+        else:
+            self.replica = workers.replicate(self.objective)
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         self.progress = Progress()
@@ -110,7 +113,6 @@ class Trainer:
                 f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with; "
                 "give the run a new name (name=…)"
             )
-        load_weights(self.model, checkpoint.folder / WEIGHTS)
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.progress = checkpoint.progress
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.leads else 0.0)
@@ -201,7 +203,7 @@ class Trainer:
             total += loss.detach()
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf)
+        norm = put_together(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
         finite = bool(norm.isfinite())
         rate = self.optimizer.set_learning_rate(progress.update + 1)
         if finite:
@@ -243,6 +245,11 @@ class Trainer:
 
     def _validate(self, monitor: Monitor) -> None:
         """Loss over all validation pairs, BLEU over some; keeps the best weights; saves a checkpoint."""
+        with self.workers.whole(self.replica):
+            self._validate_and_keep_the_best(monitor)
+        self._save(monitor)
+
+    def _validate_and_keep_the_best(self, monitor: Monitor) -> None:
         settings, progress = self.config.training, self.progress
         loss = self._validation_loss(monitor)
         pairs = _spread(self.data.corpus.valid, settings.valid_bleu_pairs)
@@ -281,7 +288,6 @@ class Trainer:
         monitor.show_attention(progress.update, translator.attention(sources[samples[0]], references[samples[0]]))
         if better and self.workers.leads:
             write_tensors(self.run / WEIGHTS, weights_of(self.model))
-        self._save(monitor)
 
     @torch.inference_mode()
     def _validation_loss(self, monitor: Monitor) -> float:
@@ -315,8 +321,11 @@ class Trainer:
         self.progress.metrics_bytes = monitor.flush()
         self.progress.scaler = self.scaler.state_dict()
         self.progress.interval_loss = self.workers.sum(self.interval_loss.clone()).item()
+        optimizer = self.optimizer.state_tensors()
+        with self.workers.whole(self.replica):
+            if self.workers.leads:
+                save_checkpoint(self.run, self.progress, weights_of(self.model), optimizer)
         if self.workers.leads:
-            save_checkpoint(self.run, self.progress, weights_of(self.model), self.optimizer.state_tensors())
             remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
 
     def _is_scheduled(self, update: int) -> bool:

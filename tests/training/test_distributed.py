@@ -87,11 +87,12 @@ def _assert_alike(one, two):
 )
 def test_two_workers_learn_what_one_learns(folder, architecture, settings):
     words = _words(architecture, *settings)
-    for name, workers in (("one", 1), ("two", 2)):
-        status, said = _run(folder, workers, [*words, f"name={name}"])
+    for name, workers, how in (("one", 1, []), ("two", 2, []), ("sharded", 2, ["training.shard=true"])):
+        status, said = _run(folder, workers, [*words, f"name={name}", *how])
         assert status == 0, said
         assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
     _assert_alike(folder / "runs/one", folder / "runs/two")
+    _assert_alike(folder / "runs/one", folder / "runs/sharded")
     assert json.loads((folder / "runs/two/provenance.json").read_text())["machine"]["workers"] == 2
 
 
@@ -117,6 +118,12 @@ def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
     assert "Traceback" not in said.decode().partition("stopped at update")[0]
     update = max(checkpoint_folders(folder / "runs/stopped"))
     assert 10 <= update < 3000
+    going_on = _start(folder, 2, [*words, "name=stopped", "training.shard=true"])
+    _wait_for(lambda: (folder / f"runs/stopped/checkpoints/step_{update // 10 * 10 + 10}").exists())
+    _workers_of(going_on)[0].send_signal(signal.SIGINT)
+    _, said = going_on.communicate(timeout=120)
+    assert f"going on from update {update}" in said.decode() and "stopped at update" in said.decode(), said.decode()
+    update = max(checkpoint_folders(folder / "runs/stopped"))
     going_on = _start(folder, 1, [*words, "name=stopped"])
     _wait_for(lambda: (folder / f"runs/stopped/checkpoints/step_{update // 10 * 10 + 10}").exists())
     going_on.send_signal(signal.SIGTERM)
@@ -128,7 +135,7 @@ def test_killed_workers_are_brought_back_by_torchrun_and_the_run_ends_as_if_noth
     words = _words("transformer", "training.batch_tokens=60", "training.max_updates=100")
     status, said = _run(folder, 1, [*words, "name=whole"])
     assert status == 0, said
-    process = _start(folder, 2, [*words, "name=killed"], "--max-restarts=2")
+    process = _start(folder, 2, [*words, "name=killed", "training.shard=true"], "--max-restarts=2")
     for rank, update in ((0, 10), (1, 40)):
         checkpoint = folder / f"runs/killed/checkpoints/step_{update}"
         _wait_for(checkpoint.exists)
