@@ -28,6 +28,8 @@ def _not_a_switch(value: object) -> object:
 Number = BeforeValidator(_not_a_switch)
 """Python counts True as 1; a user who writes training.patience=true means something else."""
 PositiveInt = Annotated[int, Number, Field(gt=0)]
+Size = Annotated[int, Number, Field(ge=1, le=65_536)]
+Layers = Annotated[int, Number, Field(ge=1, le=256)]
 NonNegativeInt = Annotated[int, Number, Field(ge=0)]
 PositiveFloat = Annotated[float, Number, Field(gt=0)]
 NonNegativeFloat = Annotated[float, Number, Field(ge=0)]
@@ -224,21 +226,21 @@ class TransformerConfig(Section):
     """Vaswani et al. 2017; the letters in brackets are the paper's."""
 
     architecture: Literal["transformer"]
-    width: PositiveInt = 192
+    width: Size = 192
     """Size of every vector between layers (d_model)."""
-    feed_forward: PositiveInt = 768
+    feed_forward: Size = 768
     """Inner size of the feed-forward blocks (d_ff)."""
-    heads: PositiveInt = 4
+    heads: Size = 4
     """Attention heads (h); must divide width."""
-    encoder_layers: PositiveInt = 3
-    decoder_layers: PositiveInt = 3
+    encoder_layers: Layers = 3
+    decoder_layers: Layers = 3
     dropout: Probability = 0.1
     """On embeddings, residual branches and the feed-forward activation (P_drop)."""
     attention_dropout: Probability = 0.0
     activation: Literal["relu", "gelu"] = "relu"
     norm: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_positions: PositiveInt = 512
+    max_positions: Annotated[int, Number, Field(ge=1, le=1_000_000)] = 512
     """Longest sequence that learned positions can take."""
     tie_embeddings: bool = True
     """Target embedding = output matrix, and with a joint vocabulary = source embedding too."""
@@ -258,12 +260,12 @@ class RNNAttentionConfig(Section):
     """Bahdanau et al. 2015 with LSTMs, and what later made recurrent models strong; the paper's letters in brackets."""
 
     architecture: Literal["rnn_attention"]
-    width: PositiveInt = 192
+    width: Size = 192
     """Size of embeddings (m) and of the readout (l)."""
-    hidden: PositiveInt = 352
+    hidden: Size = 352
     """Size of the decoder's states (n); each of the encoder's two directions has half of it."""
-    encoder_layers: PositiveInt = 2
-    decoder_layers: PositiveInt = 1
+    encoder_layers: Layers = 2
+    decoder_layers: Layers = 1
     attention: Literal["additive", "dot"] = "additive"
     dropout: Probability = 0.1
     """On embeddings, what each layer hands on (the memory included) and the readout."""

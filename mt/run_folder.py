@@ -58,15 +58,32 @@ def open_model(folder: Path) -> TrainedModel:
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such run or model folder")
+    refuse_links_out(folder)
     config = read_config(folder)
     if (folder / CHECKPOINTS).is_dir() and not (folder / RESULTS).is_file():
         if not (folder / WEIGHTS).is_file():
             raise InputError(f"{folder}: its training has not come to a validation yet: there are no weights")
         logger.warning("%s: its training is not finished; these are the best weights so far", folder)
     tokenizers = TokenizerPair.load(folder)
+    # A config may claim any size: memory is asked for when the weights have borne it out.
+    with torch.device("meta"):
+        claimed = build_model(config.model, tokenizers)
+    tensors = _read_fitting(claimed, folder / WEIGHTS)
     model = build_model(config.model, tokenizers)
-    load_weights(model, folder / WEIGHTS)
+    _copy(tensors, model)
     return TrainedModel(config, tokenizers, model.eval())
+
+
+def refuse_links_out(folder: Path) -> None:
+    """Raises InputError if something that is read from a run or model folder lies elsewhere: folders are handed on,
+    and a link could show the reader's own files."""
+    home = folder.resolve()
+    for place, folders, files in os.walk(folder):
+        if Path(place) == folder and TENSORBOARD in folders:
+            folders.remove(TENSORBOARD)
+        for path in (Path(place, name) for name in folders + files):
+            if path.is_symlink() and not path.resolve().is_relative_to(home):
+                raise InputError(f"{path}: a link that leads out of the folder; put what it points to in its place")
 
 
 def read_config(folder: Path) -> TrainConfig:
@@ -81,7 +98,7 @@ def read_config(folder: Path) -> TrainConfig:
     except pydantic.ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise InputError(f"{path}: not a config of this version: {mistakes}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
@@ -168,6 +185,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def load_weights(model: Seq2Seq, path: Path) -> None:
     """Copies a weights file into a model. Raises InputError if they do not fit."""
+    _copy(_read_fitting(model, path), model)
+
+
+def _read_fitting(model: Seq2Seq, path: Path) -> dict[str, Tensor]:
     tensors = read_tensors(path)
     own = weights_of(model)
     wrong = [
@@ -182,8 +203,12 @@ def load_weights(model: Seq2Seq, path: Path) -> None:
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise InputError(f"{path}: does not fit the config beside it: {'; '.join(sorted(wrong)[:3])}{more}")
+    return tensors
+
+
+def _copy(tensors: dict[str, Tensor], model: Seq2Seq) -> None:
     with torch.no_grad():
-        for name, weight in own.items():
+        for name, weight in weights_of(model).items():
             weight.copy_(tensors[name])
 
 
@@ -195,7 +220,7 @@ def read_json(path: Path) -> dict:
     """Raises InputError naming the file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object")

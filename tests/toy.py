@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from mt.config import TrainConfig
+from mt.mistakes import shown
+from mt.run_folder import flat_config
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
 
@@ -69,3 +71,11 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
     for section, change in changes.items():
         values[section] = values[section] | change if isinstance(change, dict) else change
     return TrainConfig.model_validate(values)
+
+
+def words(config: TrainConfig) -> list[str]:
+    """What one would type behind ``train.py`` for this config."""
+    model = {"transformer": "transformer_small", "rnn_attention": "rnn_attention"}[config.model.architecture]
+    settings = flat_config(config)
+    del settings["data.kind"], settings["model.architecture"]
+    return ["data=files", f"model={model}", *(f"{key}={shown(value)}" for key, value in settings.items())]

@@ -11,7 +11,16 @@ from pathlib import Path
 from mt.config import TrainConfig
 from mt.errors import InputError
 from mt.files import read_lines
-from mt.run_folder import METRICS, PROVENANCE, RESULTS, SCORED, config_differences, read_config, read_json
+from mt.run_folder import (
+    METRICS,
+    PROVENANCE,
+    RESULTS,
+    SCORED,
+    config_differences,
+    read_config,
+    read_json,
+    refuse_links_out,
+)
 
 RESULTS_NEEDED = {
     "bleu_signature", "parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes",
@@ -86,6 +95,7 @@ def read_run(folder: Path) -> Run:
     """Raises InputError if the run is not finished, or a file of it is missing or damaged."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such run folder")
+    refuse_links_out(folder)
     config = read_config(folder)
     if not (folder / RESULTS).is_file():
         raise InputError(f"{folder} has no test scores yet: finish its training (the same command goes on)")

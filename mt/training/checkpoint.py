@@ -7,6 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, TypeAdapter, ValidationError
 from torch import Tensor
 
 from mt.errors import InputError
@@ -21,28 +22,30 @@ FORMAT = 1
 class Progress:
     """Where training stands; with the weights, the optimizer's tensors and the config it decides all that follows."""
 
-    update: int = 0
-    epoch: int = 0
-    batch: int = 0
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    update: NonNegativeInt = 0
+    epoch: NonNegativeInt = 0
+    batch: NonNegativeInt = 0
     """Batches of the epoch that are done."""
-    source_tokens: int = 0
-    target_tokens: int = 0
-    seconds: float = 0.0
+    source_tokens: NonNegativeInt = 0
+    target_tokens: NonNegativeInt = 0
+    seconds: NonNegativeFloat = 0.0
     """Spent in updates: neither validating nor saving."""
     best_score: float | None = None
     best_loss: float = 0.0
-    best_update: int = 0
-    validations_without_gain: int = 0
+    best_update: NonNegativeInt = 0
+    validations_without_gain: NonNegativeInt = 0
     validation_due: bool = False
     """Interrupted during a validation, which comes first on resuming."""
-    bad_updates: int = 0
-    consecutive_bad_updates: int = 0
+    bad_updates: NonNegativeInt = 0
+    consecutive_bad_updates: NonNegativeInt = 0
     interval_loss: float = 0.0
     """Summed since the last line of metrics.jsonl, like the three below."""
-    interval_target_tokens: int = 0
-    interval_padded_tokens: int = 0
-    interval_seconds: float = 0.0
-    metrics_bytes: int = 0
+    interval_target_tokens: NonNegativeInt = 0
+    interval_padded_tokens: NonNegativeInt = 0
+    interval_seconds: NonNegativeFloat = 0.0
+    metrics_bytes: NonNegativeInt = 0
     """Length of metrics.jsonl; whatever stands behind is cut off on resuming."""
     scaler: dict[str, float] = dataclasses.field(default_factory=dict)
     """GradScaler's state (fp16)."""
@@ -99,10 +102,16 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     version = content.pop("format", None)
     if version != FORMAT:
         raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")
+    if missing := {field.name for field in dataclasses.fields(Progress)} - content.keys():
+        raise InputError(f"{path}: not the progress of a run: no {', '.join(sorted(missing))}")
     try:
-        return Checkpoint(folder, Progress(**content))
-    except TypeError as error:
-        raise InputError(f"{path}: not the progress of a run: {error}") from None
+        progress = TypeAdapter(Progress).validate_python(content)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors())
+        raise InputError(f"{path}: not the progress of a run: {wrong}") from None
+    if progress.update != max(folders):
+        raise InputError(f"{path}: of update {progress.update}, not of {max(folders)}")
+    return Checkpoint(folder, progress)
 
 
 def average_weights(folders: list[Path]) -> dict[str, Tensor]:

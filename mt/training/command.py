@@ -16,7 +16,7 @@ from mt.device import choose_device, choose_precision, keep_freed_memory
 from mt.errors import InputError, RunError
 from mt.files import recover_folders
 from mt.mistakes import shown
-from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json
+from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.distributed import Workers, working_together
@@ -54,6 +54,7 @@ def train(config: TrainConfig) -> None:
 def _train(config: TrainConfig, workers: Workers) -> None:
     """What every worker does."""
     run = config.folder
+    refuse_links_out(run)
     checkpoint = newest_checkpoint(run)
     if checkpoint or (run / RESULTS).is_file():
         config = _with_tokenizer_of(run, config)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import OptimizerConfig, ScheduleConfig
+from mt.errors import InputError
 from mt.model.seq2seq import Seq2Seq
 from mt.training.distributed import put_together, spread_like
 
@@ -95,8 +96,13 @@ class Optimizer:
         }
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Raises InputError if they are not those of this optimizer."""
         for name, part, parameter in self._parameters():
             own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
+            kept = {"momentum_buffer"} if isinstance(part, torch.optim.Muon) else {"step", "exp_avg", "exp_avg_sq"}
+            fitting = all(value.shape in (parameter.shape, torch.Size()) for value in own.values())
+            if own.keys() not in (set(), kept) or not fitting:
+                raise InputError("the checkpoint's optimizer.safetensors does not fit this model and optimizer")
             part.state[parameter] = {
                 key: spread_like(value.to(parameter.device), parameter) for key, value in own.items()
             }

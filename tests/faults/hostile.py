@@ -1,0 +1,187 @@
+"""Model and run folders as an enemy, or a bad disk, would leave them: opening one gives the model or one message."""
+
+import json
+import os
+import pickle
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import yaml
+from safetensors.torch import load_file, save_file
+
+from mt.comparison.systems import read_run
+from mt.errors import InputError
+from mt.run_folder import CHECKPOINTS, open_model
+from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
+from tests.faults.outcome import Outcome
+
+SECRET = "what must not be read"
+
+
+class Exploit:
+    """Leaves a trace when it is unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (str(self.trace),)
+
+
+def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
+    """Flipped bits, files cut short, bytes put in, in every file that is read from a finished run."""
+    outcome = Outcome("flipped bit, cut or stuffed file in a run folder")
+    chance = random.Random(seed)
+    files = [path.relative_to(run) for path in sorted(run.rglob("*")) if _is_read(path.relative_to(run))]
+    whole = load_file(run / "model.safetensors")
+    for number in range(times):
+        copy = _copy(run, folder / "damaged")
+        name = files[number % len(files)]
+        content = bytearray((copy / name).read_bytes())
+        place = chance.randrange(len(content))
+        match chance.randrange(3):
+            case 0:
+                content[place] ^= 1 << chance.randrange(8)
+            case 1:
+                del content[place:]
+            case 2:
+                content[place:place] = chance.randbytes(chance.randrange(1, 9))
+        (copy / name).write_bytes(content)
+        troubles = _open_everything(copy)
+        if not troubles and name.name == "model.safetensors":
+            # What could be opened nevertheless must be the weights.
+            troubles = [] if _opened_as(copy, whole) else ["other weights were opened"]
+        outcome.judge([f"{name}, fault {number}: {trouble}" for trouble in troubles])
+    return outcome
+
+
+def exploits(folder: Path, run: Path) -> Outcome:
+    """Hand-made malice under every name that is read."""
+    outcome = Outcome("malicious model folder")
+    trace = folder / "trace"
+    for what, attack in _attacks(trace, folder):
+        copy = _copy(run, folder / "attacked")
+        attack(copy)
+        troubles = _open_everything(copy, must_fail=True)
+        if trace.exists():
+            troubles.append("something was executed")
+        outcome.judge([f"{what}: {trouble}" for trouble in troubles])
+    return outcome
+
+
+def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], object]]]:
+    payload = pickle.dumps(Exploit(trace))
+    outside = folder / "outside"
+    outside.mkdir(exist_ok=True)
+    for name in ("config.yaml", "tokenizer.model", "model.safetensors", "results.json", "provenance.json",
+                 "metrics.jsonl"):  # fmt: skip
+        (outside / name).write_text(SECRET)
+        yield f"a pickle named {name}", lambda run, name=name: (run / name).write_bytes(payload)
+        yield f"{name} links out", lambda run, name=name: _link(run / name, outside / name)
+        yield f"{name} is a folder", lambda run, name=name: ((run / name).unlink(), (run / name).mkdir())
+    yield "checkpoints link out", lambda run: _link(run / CHECKPOINTS, outside)
+    for name in ("progress.json", "model.safetensors", "optimizer.safetensors"):
+        yield (
+            f"a pickle named {name} in the checkpoint",
+            lambda run, name=name: _checkpoint_file(run, name).write_bytes(payload),
+        )
+    for tag in ("!!python/object/apply:os.mkdir", "!!python/object/new:os.mkdir", "!!python/name:os.system"):
+        yield f"YAML tag {tag}", lambda run, tag=tag: _replace(run, "name: ", f"name: {tag} ['{trace}'] #")
+    yield "a nest of lists in YAML", lambda run: (run / "config.yaml").write_text("[" * 100_000)
+    yield "a nest of lists in JSON", lambda run: (run / "results.json").write_text("[" * 100_000)
+    bomb = "a: &a [x]\n" + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(20)
+    )
+    yield "a bomb of aliases", lambda run: (run / "config.yaml").write_text(bomb)
+    for key in ("width", "feed_forward", "encoder_layers"):
+        yield f"model.{key} of a billion", lambda run, key=key: _edit(run, "model", key, 10**9)
+    yield "model.width of 64,000", lambda run: _edit(run, "model", "width", 64_000)
+    yield "a huge declared tensor", lambda run: _declare(run / "model.safetensors", [2**40, 2**20])
+    yield "tensors that overlap", lambda run: _declare(run / "model.safetensors", [1])
+    yield "another model's weights", lambda run: save_file(
+        {name: tensor.repeat(2, *[1] * (tensor.ndim - 1)) for name, tensor in load_file(run / "model.safetensors").items()},
+        run / "model.safetensors",
+    )  # fmt: skip
+    for key, value in (("update", -1), ("batch", 10**400), ("metrics_bytes", "all"), ("scaler", [1])):
+        yield f"progress with {key}={str(value)[:9]}", lambda run, key=key, value=value: _progress(run, key, value)
+
+
+def _open_everything(run: Path, must_fail: bool = False) -> list[str]:
+    """Whatever reads a folder, on this one."""
+    refused, troubles = 0, []
+    for read in (open_model, read_run, _resume):
+        try:
+            read(run)
+        except InputError as error:
+            refused += 1
+            if SECRET in str(error):
+                troubles.append(f"{read.__name__} shows what lies outside")
+        except Exception as error:  # whatever it is, it is what is looked for
+            troubles.append(f"{read.__name__}: {type(error).__name__}: {error}")
+    if must_fail and not refused:
+        troubles.append("was not noticed")
+    return troubles
+
+
+def _resume(run: Path) -> None:
+    checkpoint = newest_checkpoint(run)
+    assert checkpoint is not None or not list((run / CHECKPOINTS).glob("step_*"))
+    if checkpoint:
+        checkpoint.weights(), checkpoint.optimizer_tensors()
+
+
+def _opened_as(run: Path, whole: dict) -> bool:
+    try:
+        model = open_model(run).model
+    except InputError:
+        return True
+    return all(parameter.equal(whole[name]) for name, parameter in model.named_parameters())
+
+
+def _is_read(path: Path) -> bool:
+    return path.suffix in {".yaml", ".model", ".safetensors", ".json", ".jsonl", ".source", ".reference", ".hypothesis"}
+
+
+def _copy(run: Path, to: Path) -> Path:
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(run, to)
+    return to
+
+
+def _link(path: Path, to: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.symlink_to(to.resolve())
+
+
+def _checkpoint_file(run: Path, name: str) -> Path:
+    folders = checkpoint_folders(run)
+    return folders[max(folders)] / name
+
+
+def _replace(run: Path, old: str, new: str) -> None:
+    path = run / "config.yaml"
+    path.write_text(path.read_text().replace(old, new, 1))
+
+
+def _edit(run: Path, section: str, key: str, value: object) -> None:
+    path = run / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config[section][key] = value
+    path.write_text(yaml.safe_dump(config))
+
+
+def _declare(path: Path, shape: list[int]) -> None:
+    """Says that the first tensor has another shape."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header[next(name for name in header if name != "__metadata__")]["shape"] = shape
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + length :])
+
+
+def _progress(run: Path, key: str, value: object) -> None:
+    path = _checkpoint_file(run, "progress.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
