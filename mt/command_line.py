@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from mt.command_help import help_text
 from mt.composition import Job, compose_jobs
 from mt.config import CompareConfig, Section, TrainConfig, TranslateConfig
-from mt.errors import InputError, Interrupted, RunError
+from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 
 Config = TypeVar("Config", bound=Section)
 
@@ -162,9 +162,7 @@ def _trouble_outside(error: BaseException) -> str | None:
         return f"disk is full{where}: make room and start the same command again"
     if number in CANNOT_BE_WRITTEN:
         return f"{os.strerror(number)}{where}"
-    torch = sys.modules.get("torch")
-    out_of_memory = isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError))
-    if out_of_memory or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error)):
+    if is_out_of_memory(error):
         return "out of memory: take a smaller batch_tokens or model"
     return None
 

@@ -1,5 +1,7 @@
 """The ways a command ends early on purpose. Anything else that escapes is a bug of ours."""
 
+import sys
+
 
 class InputError(Exception):
     """The user's input or config is wrong: one message that names what and how to mend it (exit code 2)."""
@@ -15,3 +17,11 @@ class Interrupted(Exception):
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
         self.signal_number = signal_number
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """On a GPU or in main memory; without importing torch, which a command may not have needed yet."""
+    torch = sys.modules.get("torch")
+    if isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

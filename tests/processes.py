@@ -10,18 +10,19 @@ from pathlib import Path
 import psutil
 
 PROJECT = Path(__file__).parents[1]
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+"""One thread a process: what they compute is then the same however busy the machine is."""
 
 
 def start(
     script: str, words: Sequence[str], workers: int = 1, torchrun: Sequence[str] = (), **options: object
 ) -> subprocess.Popen[bytes]:
-    """One thread a process: what they compute is then the same however busy the machine is."""
     launcher = [sys.executable]
     if workers > 1:
         launcher += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", *torchrun]
     return subprocess.Popen(
         [*launcher, str(PROJECT / script), *words],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         **options,

@@ -43,6 +43,22 @@ class Batch:
         """What it should say, … EOS: (B, T)."""
         return self.target[:, 1:]
 
+    def halves(self) -> list["Batch"]:
+        """Two batches of half as many pairs; a single pair cannot be cut."""
+        middle = len(self.ids) // 2
+        return [self._rows(slice(0, middle)), self._rows(slice(middle, None))] if middle else [self]
+
+    def _rows(self, rows: slice) -> "Batch":
+        source, target = self.source[rows], self.target[rows]
+        source_real, target_real = source != PAD, target != PAD
+        return Batch(
+            self.ids[rows],
+            source[:, : int(source_real.sum(dim=1).max())],
+            target[:, : int(target_real.sum(dim=1).max())],
+            source_tokens=int(source_real.sum()),
+            target_tokens=int(target_real[:, 1:].sum()),
+        )
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; from pinned memory the copy runs beside other work."""
         beside = torch.device(device).type == "cuda"

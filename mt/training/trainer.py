@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from mt.config import DecodingConfig, TrainConfig
-from mt.data.batching import TrainingBatches, evaluation_batches
+from mt.data.batching import Batch, TrainingBatches, evaluation_batches
 from mt.device import autocast, choose_precision, return_freed_memory
-from mt.errors import InputError, Interrupted, RunError
+from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
@@ -81,6 +81,7 @@ class Trainer:
             workers.size,
         )
         self.stop = StopRequest()
+        self.told_of_memory = False
 
         origin = provenance(data, workers.size)
         if checkpoint:
@@ -193,14 +194,12 @@ class Trainer:
         # Dropout depends on the update (and the worker) alone: a resumed run drops what the undisturbed one would have.
         others = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", progress.update, *others))
-        total = torch.zeros((), device=self.device)
-        for number, batch in enumerate(ready.batches, 1):
-            with self.workers.exchanging(self.replica, now=number == len(ready.batches)):
-                with autocast(self.device, self.precision):
-                    loss = self.replica(batch)
-                # Replicas average their gradients over the workers.
-                self.scaler.scale(loss * (self.workers.size / ready.target_tokens)).backward()
-            total += loss.detach()
+        batches = ready.batches
+        while (total := self._add_gradients(batches, ready.target_tokens)) is None:
+            self.optimizer.zero_grad()
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+            batches = [half for batch in batches for half in batch.halves()]
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
         norm = put_together(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
@@ -221,6 +220,34 @@ class Trainer:
             progress.interval_target_tokens += ready.target_tokens
             progress.interval_padded_tokens += ready.padded_tokens
         return norm.detach(), rate
+
+    def _add_gradients(self, batches: list[Batch], target_tokens: int) -> torch.Tensor | None:
+        """Adds up the gradients of the mean loss of all workers' target tokens; returns the sum of this one's losses.
+
+        None if the memory does not suffice, but might for smaller batches.
+        """
+        total = torch.zeros((), device=self.device)
+        try:
+            for number, batch in enumerate(batches, 1):
+                with self.workers.exchanging(self.replica, now=number == len(batches)):
+                    with autocast(self.device, self.precision):
+                        loss = self.replica(batch)
+                    # Replicas average their gradients over the workers.
+                    self.scaler.scale(loss * (self.workers.size / target_tokens)).backward()
+                total += loss.detach()
+        except (RuntimeError, MemoryError) as error:
+            # The other workers would wait for gradients that have been given up.
+            if not is_out_of_memory(error) or self.workers.size > 1 or max(len(batch.ids) for batch in batches) == 1:
+                raise
+            if not self.told_of_memory:
+                logger.warning(
+                    "update %d: out of memory; done again in halves, as others will be if need be. "
+                    "A smaller training.batch_tokens with more training.accumulate would be faster.",
+                    self.progress.update + 1,
+                )
+                self.told_of_memory = True
+            return None
+        return total
 
     def _count_bad(self, finite: bool) -> None:
         """Non-finite gradients never reach the weights; too many in a row end the run."""

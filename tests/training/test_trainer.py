@@ -272,6 +272,48 @@ def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
         assert torch.allclose(whole[name], parts[name], atol=1e-7), name
 
 
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
+    folder, monkeypatch, caplog, architecture
+):
+    config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
+    config.folder.mkdir(parents=True)
+    data = prepare(config, False, ALONE)
+    rows = data.train[:40]
+    batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in ((0, 9), (9, 40))]
+    most_pairs, failed = 40, 0
+    real_forward = CrossEntropyObjective.forward
+
+    def forward(self, batch):
+        nonlocal failed
+        loss = real_forward(self, batch)
+        if self.training and len(batch.ids) > most_pairs:
+            failed += 1
+            (loss * 2).backward()  # some gradients are there already
+            raise [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("can't allocate memory")][failed % 2]
+        return loss
+
+    monkeypatch.setattr(CrossEntropyObjective, "forward", forward)
+
+    def moments_of_two_updates():
+        training = trainer_module.Trainer(config, data, ALONE, None)
+        for _ in range(2):
+            training._update(_update_of(batches))
+        assert training.progress.target_tokens == 2 * sum(batch.target_tokens for batch in batches)
+        return training.optimizer.state_tensors()
+
+    whole = moments_of_two_updates()
+    most_pairs = 8
+    parts = moments_of_two_updates()
+    assert failed >= 4
+    for name in whole:
+        assert torch.allclose(whole[name], parts[name], atol=1e-7), name
+    assert sum("out of memory" in record.message for record in caplog.records) == 1
+    most_pairs = 0
+    with pytest.raises((RuntimeError, MemoryError), match="memory"):
+        moments_of_two_updates()
+
+
 def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypatch):
     config = toy.config(folder, training={"max_bad_steps": 3, "max_updates": 20, "save_every": 1})
     real_forward = CrossEntropyObjective.forward
