@@ -28,6 +28,8 @@ from mt.mistakes import (
     Words,
     find_mistakes,
     nearest,
+    nearest_key,
+    schema_keys,
     takes_list,
     takes_only_text,
     unknown_key,
@@ -126,10 +128,14 @@ class _Composer(Generic[Config]):
             key, _, value = word.partition("=")
             # Hydra's grammar leaves out letters that file names have (é, #, =).
             plain = r"[^,\[\]{}\n]*"
-            if re.fullmatch(r"\+{0,2}[\w.]+", key) and re.fullmatch(plain, value):
+            is_key = re.fullmatch(r"\+{0,2}[A-Za-z_][A-Za-z0-9_.]*", key)
+            if not is_key and (near := nearest_key(key.lstrip("+~"), [full for full, _ in schema_keys(self.schema)])):
+                self._wrong(f"{word}: there is no such key; nearest: {near}")
+                return None
+            if is_key and re.fullmatch(plain, value):
                 return self.parser.parse_override(f"{key}={_quoted(value)}")
             unquoted = r"[^,\[\]{}\"'\n]*"
-            if re.fullmatch(r"\+{0,2}[\w.]+", key) and re.fullmatch(rf"\[{unquoted}(,{unquoted})*\]", value):
+            if is_key and re.fullmatch(rf"\[{unquoted}(,{unquoted})*\]", value):
                 items = ",".join(_quoted(item.strip()) for item in value[1:-1].split(","))
                 return self.parser.parse_override(f"{key}=[{items}]")
             reason = str(error).splitlines()[0]

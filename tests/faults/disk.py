@@ -32,11 +32,10 @@ def can_be_filled() -> bool:
     return subprocess.run(trial, capture_output=True).returncode == 0
 
 
-def fill(folder: Path, times: int, seed: int, architecture: str) -> Outcome:
+def fill(subject: Subject, times: int, seed: int) -> Outcome:
     """There is room for some part of what the run writes: one message, then the run goes on where it can."""
-    outcome = Outcome(f"disk full ({architecture})")
+    outcome = Outcome(f"disk full ({subject.architecture})")
     chance = random.Random(seed)
-    subject = Subject(folder, architecture)
     needed = sum(path.stat().st_size for path in subject.run("whole").rglob("*") if path.is_file()) // 1024
     words = [word for word in toy.words(subject.config) if not word.startswith(("runs=", "name="))]
     for number in range(times):
@@ -47,7 +46,7 @@ def fill(folder: Path, times: int, seed: int, architecture: str) -> Outcome:
         subprocess.run(
             ["unshare", "-rm", "bash", "-c", FILL_THEN_MAKE_ROOM, "fill", str(max(4, size)), str(disk), *command],
             env=ENVIRONMENT,
-            cwd=folder,
+            cwd=subject.folder,
             check=True,
         )
         # As if it had always been there.

@@ -58,7 +58,7 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     return outcome
 
 
-def exploits(folder: Path, run: Path) -> Outcome:
+def exploits(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     """Hand-made malice under every name that is read."""
     outcome = Outcome("malicious model folder")
     trace = folder / "trace"

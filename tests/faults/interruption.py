@@ -39,6 +39,7 @@ class Subject:
         folder.mkdir(parents=True, exist_ok=True)
         toy.write_corpus(folder, "reverse", train=600)
         self.folder = folder
+        self.architecture = architecture
         self.workers = workers
         self.config = toy.config(
             folder,
@@ -101,11 +102,10 @@ class Subject:
         return found
 
 
-def kill(folder: Path, times: int, seed: int, architecture: str) -> Outcome:
+def kill(subject: Subject, times: int, seed: int) -> Outcome:
     """SIGKILL, from the first sight of the run folder on: corpus, tokenizer, updates, saves, validation, scoring."""
-    outcome = Outcome(f"SIGKILL at any instant ({architecture})")
+    outcome = Outcome(f"SIGKILL at any instant ({subject.architecture})")
     chance = random.Random(seed)
-    subject = Subject(folder, architecture)
     worst, run = 0, 0
     while outcome.injected < times:
         name = f"killed-{run}"
@@ -124,11 +124,10 @@ def kill(folder: Path, times: int, seed: int, architecture: str) -> Outcome:
     return _end(subject, f"killed-{run}", outcome)
 
 
-def stop(folder: Path, times: int, seed: int, architecture: str) -> Outcome:
+def stop(subject: Subject, times: int, seed: int) -> Outcome:
     """SIGTERM and SIGINT in turn from the first update on, every third time again and again."""
-    outcome = Outcome(f"SIGTERM, SIGINT from the first update on ({architecture})")
+    outcome = Outcome(f"SIGTERM, SIGINT from the first update on ({subject.architecture})")
     chance = random.Random(seed)
-    subject = Subject(folder, architecture)
     slowest, run = 0.0, 0
     while outcome.injected < times:
         name = f"stopped-{run}"
@@ -163,11 +162,10 @@ def stop(folder: Path, times: int, seed: int, architecture: str) -> Outcome:
     return _end(subject, f"stopped-{run}", outcome)
 
 
-def kill_workers(folder: Path, times: int, seed: int, architecture: str) -> Outcome:
+def kill_workers(subject: Subject, times: int, seed: int) -> Outcome:
     """SIGKILL of one of two workers; torchrun brings them back."""
-    outcome = Outcome(f"SIGKILL of one of two workers ({architecture})")
+    outcome = Outcome(f"SIGKILL of one of {subject.workers} workers ({subject.architecture})")
     chance = random.Random(seed)
-    subject = Subject(folder, architecture, workers=2)
     for number in range(times):
         name = f"worker-{number}"
         process = subject.start(name, "--max-restarts=1")

@@ -1,0 +1,182 @@
+"""Lines that were made to get lost, and streams that end where nobody expects it."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from mt.config import DecodingConfig
+from mt.run_folder import read_config
+from mt.translation.command import _text
+from mt.translation.translator import LINE_BREAKS, ScoredText, Translator
+from tests.faults.outcome import Outcome
+from tests.processes import ENVIRONMENT, PROJECT, wait_for
+from tests.toy import SYLLABLES
+
+SEARCHES = {
+    "greedy": {"beam_size": 1},
+    "beam": {"beam_size": 4},
+    "n-best": {"beam_size": 4, "n_best": 3},
+    "sampling": {"method": "sample", "n_best": 2},
+}
+BUDGETS = (1, 300, 3000)
+"""Tokens a batch: one sentence, a few, many."""
+TIE = 1e-4
+"""Scores this near each other may change places: sums round differently in batches of other sizes."""
+SAME_MEMORY = 100 * 2**20
+"""Bytes by which a long stream may hold more than a short one."""
+
+
+def hostile_lines(count: int, seed: int) -> list[bytes]:
+    """As they stand in a file, without the line feeds."""
+    chance = random.Random(seed)
+    seeds = [
+        "", " ", "\t", "\u3000", "\u00a0 \u2003", "\0", "a\0b", "\u2028", "ba\u2028de", "fi\u2029go", "mo\x85ne",
+        "pi\rra", "su\r", "\r", "\ufeff", "\ufeffti", "e\u0301\u0302\u0303", "\u0301", "\u202eabc\u202c",
+        "\u200f\u200e", "\u200b", "👩\u200d👩\u200d👧", "🏳\ufe0f\u200d🌈 ba", "🇫🇷🇩🇪", "\x01\x02\x1b[31m",
+        "\x7f\x80\x9f",
+        "<b>vo</b> &amp; <script>", "漢字かな交じり文", "नमस्ते", "שלום עולם", "مرحبا", "Ελληνικά", "ᚠᚢᚦ",
+        "\U0010ffff", "\ue000", "\v\f\x1c\x1d\x1e", "▁", "▁▁ba", "</s>", "<s> ba", "<unk>", "<pad>", "%s %d {}",
+        "$(ls)", "'; --", "\\n", '"', "ba\tde", "-1", "１２３", "ﬁ ﬂ", "İi\u0307",
+    ]  # fmt: skip
+    lines = [text.encode() for text in seeds]
+    lines += [b"\xff", b"ba \xc3", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xc0\xaf", b"de\xfe\xfffi"]
+    lines += [b"x" * 100_000, b"ba " * 10_000, "é".encode() * 3_000, b" " * 5_000, "漢".encode() * 700]
+    while len(lines) < count:
+        match chance.randrange(5):
+            case 0:
+                lines.append(" ".join(chance.choices(SYLLABLES, k=chance.randrange(1, 12))).encode())
+            case 1:
+                lines.append(b" ".join(chance.choices(lines[:60], k=chance.randrange(2, 6))))
+            case 2:
+                lines.append("".join(chr(chance.randrange(1, 0xD800)) for _ in range(chance.randrange(1, 20))).encode())
+            case 3:
+                lines.append(chance.randbytes(chance.randrange(1, 40)))
+            case 4:
+                lines.append("".join(chance.choices("".join(SYLLABLES) + "  ", k=chance.randrange(1, 60))).encode())
+    lines = [line.replace(b"\n", b" ") for line in lines]
+    chance.shuffle(lines)
+    return lines
+
+
+def translate(hostile: list[bytes], seed: int, run: Path) -> Outcome:
+    """Every search, at every batch size, in the file's order and in another."""
+    count = len(hostile)
+    outcome = Outcome(f"hostile line ({read_config(run).model.architecture})")
+    lines = list(_text(iter(hostile), "hostile lines"))
+    order = random.Random(seed).sample(range(count), count)
+    ties = 0
+    for name, search in SEARCHES.items():
+        keyed = name == "sampling"  # by the number of the line
+        expected: list[list[ScoredText]] = []
+        for budget in BUDGETS:
+            values = {"batch_tokens": budget, "max_source_length": 64, "max_length_extra": 5, "max_length_ratio": 0.3}
+            translator = Translator.load(run, DecodingConfig.model_validate(values | search), "cpu")
+            shuffled = budget == BUDGETS[-1] and not keyed
+            found = translator.hypotheses([lines[place] for place in order] if shuffled else lines)
+            if len(found) != count:
+                outcome.lost.append(f"{name}, {budget} tokens: {count} lines in, {len(found)} out")
+                continue
+            if shuffled:
+                found = [several for _, several in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+            expected = expected or found
+            for number, (line, several, before) in enumerate(zip(lines, found, expected, strict=True)):
+                troubles = []
+                if any(LINE_BREAKS.search(one.text) for one in several):
+                    troubles.append("a line break in the output")
+                if not line.strip() and several[0].text:
+                    troubles.append("a blank line became text")
+                if [one.text for one in several] != [one.text for one in before]:
+                    ties += (tied := _tied(several, before))
+                    if not tied:
+                        troubles.append(f"another translation: {several} instead of {before}")
+                outcome.judge([f"{name}, {budget} tokens, line {number} {line[:60]!r}: {t}"[:500] for t in troubles])
+    outcome.figures = f"{len(SEARCHES)} searches, {len(BUDGETS)} batch sizes; {ties} near ties fell otherwise"
+    return outcome
+
+
+def _tied(several: list[ScoredText], before: list[ScoredText]) -> bool:
+    scores = [[one.score or 0.0 for one in some] for some in (several, before)]
+    return len(several) == len(before) and all(abs(one - two) < TIE for one, two in zip(*scores, strict=True))
+
+
+def interrupt(folder: Path, times: int, seed: int, run: Path) -> Outcome:
+    """Ctrl-C while lines are written: what was written are whole lines, the first ones."""
+    outcome = Outcome("Ctrl-C while translating")
+    chance = random.Random(seed)
+    source = folder / "many.txt"
+    source.write_text("".join(f"{' '.join(chance.choices(SYLLABLES, k=5))}\n" for _ in range(20_000)))
+    whole, part = folder / "whole.txt", folder / "part.txt"
+    process = _translate(run, f"input={source}", f"output={whole}")
+    _, said = process.communicate()
+    assert process.returncode == 0, said.decode()
+    expected = whole.read_bytes()
+    for _ in range(times):
+        part.unlink(missing_ok=True)
+        process = _translate(run, f"input={source}", stdout=part.open("wb"))
+        wait_for(lambda: part.stat().st_size > 0)
+        time.sleep(chance.uniform(0, 1.0))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        found = part.read_bytes()
+        troubles = [] if process.returncode in (0, 130) else [f"ended with {process.returncode}: {said.decode()}"]
+        if not expected.startswith(found) or not found.endswith(b"\n"):
+            troubles.append("not the first lines, whole")
+        outcome.judge(troubles)
+    return outcome
+
+
+def close_pipe(folder: Path, times: int, seed: int, run: Path) -> Outcome:
+    """A reader that has had enough (``| head -1``)."""
+    outcome = Outcome("closed pipe")
+    command = f"yes ba de fi | {sys.executable} {PROJECT / 'translate.py'} run={run} {GREEDY} | head -1"
+    for _ in range(times):
+        done = subprocess.run(command, shell=True, capture_output=True, env=ENVIRONMENT, timeout=300)
+        quiet = done.stdout.count(b"\n") == 1 and b"rror" not in done.stderr and b"Traceback" not in done.stderr
+        outcome.judge([] if quiet else [done.stderr.decode()])
+    return outcome
+
+
+def stream(folder: Path, count: int, seed: int, run: Path) -> Outcome:
+    """A long stream holds no more memory than its first hundredth."""
+    outcome = Outcome(f"a stream of {count:,} lines")
+    chance = random.Random(seed)
+    source = folder / "stream.txt"
+    with source.open("w") as lines:
+        for _ in range(count):
+            lines.write(" ".join(chance.choices(SYLLABLES, k=chance.randrange(1, 7))) + "\n")
+    output = folder / "stream.out"
+    began = time.monotonic()
+    process = _translate(run, f"input={source}", f"output={output}")
+    partial = Path(f"{output}.partial")
+    wait_for(lambda: partial.exists() and _lines(partial) >= count // 100, seconds=600)
+    early = psutil.Process(process.pid).memory_info().rss
+    late = early
+    while process.poll() is None:
+        late = psutil.Process(process.pid).memory_info().rss or late
+        time.sleep(0.2)
+    troubles = [f"{late - early:,} bytes more at the end"] if late - early > SAME_MEMORY else []
+    if process.returncode or _lines(output) != count:
+        troubles.append(f"ended with {process.returncode}, {_lines(output):,} lines")
+    outcome.judge(troubles)
+    rate = count / (time.monotonic() - began)
+    outcome.figures = f"{early / 2**20:,.0f} MB after 1 %, {late / 2**20:,.0f} MB at the end; {rate:,.0f} lines/s"
+    return outcome
+
+
+GREEDY = "decoding.beam_size=1 decoding.max_length_ratio=1 decoding.max_length_extra=3"
+
+
+def _translate(run: Path, *words: str, **streams: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(PROJECT / "translate.py"), f"run={run}", *GREEDY.split(), *words]
+    return subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, **streams)  # type: ignore[call-overload]
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as stream:
+        return sum(block.count(b"\n") for block in iter(lambda: os.read(stream.fileno(), 2**20), b""))

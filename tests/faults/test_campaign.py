@@ -1,0 +1,73 @@
+"""A few of each fault; ``make faults`` puts in hundreds."""
+
+from functools import cache
+
+import pytest
+
+from tests import toy
+from tests.faults import configs, disk, hostile, interruption, lines
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    @cache
+    def make(architecture):
+        return interruption.Subject(tmp_path_factory.mktemp(architecture), architecture)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def run(subject):
+    return subject("transformer").run("whole")
+
+
+def _assert_survived(outcome, at_least=1):
+    assert not outcome.lost, "\n".join(outcome.lost)
+    assert outcome.injected == outcome.survived >= at_least
+
+
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_killed_run_goes_on(subject, architecture):
+    _assert_survived(interruption.kill(subject(architecture), 2, 7))
+
+
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_signal_is_obeyed_and_nothing_lost(subject, architecture):
+    _assert_survived(interruption.stop(subject(architecture), 2, 7))
+
+
+@pytest.mark.skipif(not disk.can_be_filled(), reason="no small disk can be mounted here")
+def test_a_full_disk_is_one_message(subject):
+    _assert_survived(disk.fill(subject("transformer"), 1, 7))
+
+
+def test_damaged_run_folders_are_told(tmp_path, run):
+    _assert_survived(hostile.damage(tmp_path, 60, 7, run), 60)
+
+
+def test_malicious_folders_execute_and_show_nothing(tmp_path, run):
+    _assert_survived(hostile.exploits(tmp_path, 1, 7, run), 30)
+
+
+@pytest.mark.parametrize("command", configs.SCHEMAS)
+def test_wrong_configs_are_told(command):
+    _assert_survived(configs.fuzz(60, 7, command), 30)
+
+
+def test_hostile_lines_keep_their_places(run):
+    short = [line for line in lines.hostile_lines(520, 7) if len(line) < 300]
+    assert len(short) > 500
+    _assert_survived(lines.translate(short[:120], 7, run), 1000)
+
+
+def test_ctrl_c_leaves_whole_lines(tmp_path, run):
+    _assert_survived(lines.interrupt(tmp_path, 2, 7, run))
+
+
+def test_a_closed_pipe_is_quiet(tmp_path, run):
+    _assert_survived(lines.close_pipe(tmp_path, 1, 7, run))
+
+
+def test_a_stream_needs_no_more_memory_at_its_end(tmp_path, run):
+    _assert_survived(lines.stream(tmp_path, 30_000, 7, run))
