@@ -141,12 +141,25 @@ def load_corpus(config: DataConfig) -> Corpus:
         counts = {"shared with valid or test": int(shared.sum())} if shared.any() else {}
         report[number] = replace(report[number], kept=len(training[number]), dropped=report[number].dropped | counts)
     train = _concatenated(training)
+    for peculiar, count in _peculiarities(train).items():
+        if count:
+            logger.info("train: %s of %s pairs %s", f"{count:,}", f"{len(train):,}", peculiar)
     for split, pairs in evaluation.items():
         if known := int(_is_in(column(pairs, "source"), [column(train, "source")]).sum()):
             logger.warning(
                 "%s: %s of its %s sources also stand in the training data", split, f"{known:,}", f"{len(pairs):,}"
             )
     return Corpus(train, evaluation["valid"], evaluation["test"], report)
+
+
+def _peculiarities(train: datasets.Dataset) -> dict[str, int]:
+    """What is often a mistake, and often not: told, and left alone."""
+    sides = pyarrow.table({side: column(train, side) for side in ("source", "target")})
+    distinct = sides.group_by(["source", "target"]).aggregate([]).num_rows
+    return {
+        "repeat an earlier one": len(train) - distinct,
+        "have one text on both sides": compute.sum(compute.equal(sides["source"], sides["target"])).as_py(),
+    }
 
 
 def _shares_a_sentence(pairs: datasets.Dataset, others: Iterable[datasets.Dataset]) -> np.ndarray:
@@ -331,6 +344,8 @@ def _jsonl_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{where} is no JSON: {error.msg} at character {error.colno}") from None
+        except RecursionError:
+            raise InputError(f"{where} is nested too deeply") from None
         if not isinstance(row, dict):
             raise InputError(f"{where} is no JSON object")
         # The layout of the hub's translation data sets.

@@ -210,6 +210,26 @@ def test_faults_are_counted_by_reason(tmp_path: Path) -> None:
     assert texts(corpus.valid)[2:4] == [("\ufffd", "a"), ("a", "\ufffd(")]
 
 
+def test_repeated_pairs_and_identical_sides_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    pairs = [(b"a", b"b"), (b"a", b"c"), (b"a", b"b"), (b"d", b"d"), (b"e", b"e"), (b"a", b"b"), (b"", b"")]
+    files, held_out = write_files(tmp_path, pairs), write_files(tmp_path / "v", [(b"x", b"y")])
+    corpus = load(kind="files", train=files, valid=held_out, test=held_out)
+    assert len(corpus.train) == 6
+    said = [record.message for record in caplog.records]
+    assert "train: 2 of 6 pairs repeat an earlier one" in said
+    assert "train: 2 of 6 pairs have one text on both sides" in said
+    caplog.clear()
+    load(kind="files", train=held_out, valid=held_out, test=held_out)
+    assert not [record for record in caplog.records if "pairs repeat" in record.message or "both" in record.message]
+
+
+def test_json_nested_too_deeply(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [b'{"de": "a", "en": "b"}', b"[" * 100_000])
+    with pytest.raises(InputError, match="line 2 is nested too deeply"):
+        load(kind="table", train=path, valid=path, test=path, source_column="de", target_column="en")
+
+
 def test_json_that_is_no_text_in_utf_8(tmp_path: Path) -> None:
     rows = [b'{"de": "\\ud800", "en": "a"}', b'{"de": "\xff", "en": "a"}', b'{"de": null, "en": "a"}', b""]
     path = write(tmp_path / "a.jsonl", [*rows, b'{"de": "a", "en": "\\ud83d\\ude00"}'])
