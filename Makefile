@@ -6,12 +6,13 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c c
 SENTENCES := "I am learning to speak French." "Where is the train station?" \
   "She gave me a book that I had never read." "We would like to eat something before we leave."
 
-.PHONY: help demo compare test lint board bench clean
+.PHONY: help demo compare test faults lint board bench clean
 
 help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
 	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (half an hour)"
 	@echo "make test    run the test suite"
+	@echo "make faults  put hundreds of faults into the way of training and translating (up to half an hour)"
 	@echo "make lint    check style and types"
 	@echo "make board   watch the runs in TensorBoard"
 	@echo "make bench   time training and translation against other implementations"
@@ -43,6 +44,9 @@ compare: .venv/installed
 
 test: .venv/installed
 	$(BIN)/python -m pytest
+
+faults: .venv/installed
+	$(BIN)/python -m tests.faults
 
 lint: .venv/installed
 	$(BIN)/ruff check .
