@@ -1,14 +1,8 @@
 """Two real workers under torchrun train what one would."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
-import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -18,14 +12,10 @@ from mt.training.checkpoint import checkpoint_folders
 from mt.training.distributed import Workers
 from mt.training.objective import smoothed_cross_entropy
 from tests import toy
+from tests.processes import finish, start, wait_for, workers_of
 
 NOT_THE_SAME = {"split", "seconds", "target_tokens_per_second", "padding_share", "bleu", "chrf", "ter"}
 """Of metrics.jsonl: what is timed, what padding a share needs, and scores, where a rounding may turn a word."""
-PROJECT = Path(__file__).parents[2]
-MODELS = {
-    "transformer": ["model.feed_forward=64", "model.heads=2", "model.encoder_layers=1", "model.decoder_layers=1"],
-    "rnn": ["model=rnn_attention", "model.hidden=48", "model.encoder_layers=1"],
-}
 
 
 @pytest.fixture
@@ -34,33 +24,21 @@ def folder(tmp_path):
     return tmp_path
 
 
-def _words(architecture, *more):
-    return [
-        "data=files", "data.source_language=xx", "data.target_language=yy",
-        "data.train=[train.xx,train.yy]", "data.valid=[valid.xx,valid.yy]", "data.test=[test.xx,test.yy]",
-        *MODELS[architecture], "model.width=32", "model.dropout=0", "tokenizer.vocabulary_size=320",
-        "training.max_updates=30", "training.validate_every=10", "training.log_every=5",
-        "training.schedule.warmup=5", "training.precision=fp32", "training.optimizer.kind=adamw",
+def _config(folder, name, architecture="transformer", **training):
+    settings = {
+        "max_updates": 30,
+        "batch_tokens": 60,
         # Adam makes whole steps of rounding errors where a gradient is next to nothing.
-        "training.optimizer.epsilon=1e-4", *more,
-    ]  # fmt: skip
-
-
-def _start(folder, workers, words, *torchrun):
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(PROJECT)}
-    launcher = [sys.executable, str(PROJECT / "train.py")]
-    if workers > 1:
-        launch = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={workers}", "--standalone"]
-        launcher = [*launch, *torchrun, str(PROJECT / "train.py")]
-    return subprocess.Popen(
-        [*launcher, *words], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        "optimizer": {"kind": "adamw", "epsilon": 1e-4},
+    }
+    sampling = {"sampling": 0.2 if architecture == "transformer" else 0.0}
+    return toy.config(
+        folder, name, architecture, model={"dropout": 0.0}, tokenizer=sampling, training=settings | training
     )
 
 
-def _run(folder, workers, words, *torchrun):
-    process = _start(folder, workers, words, *torchrun)
-    _, said = process.communicate(timeout=300)
-    return process.returncode, said.decode()
+def _run(config, workers):
+    return finish(start("train.py", toy.words(config), workers))
 
 
 def _metrics(run):
@@ -77,79 +55,61 @@ def _assert_alike(one, two):
             assert ours[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4), name
 
 
-# 10 tokens a batch: often one pair alone, so that the second worker has none.
 @pytest.mark.parametrize(
     ("architecture", "settings"),
     [
-        ("transformer", ["training.batch_tokens=60", "training.accumulate=2", "tokenizer.sampling=0.2"]),
-        ("rnn", ["training.batch_tokens=10"]),
+        ("transformer", {"accumulate": 2}),
+        ("rnn", {"batch_tokens": 10}),  # often one pair alone, so that the second worker has none
     ],
 )
 def test_two_workers_learn_what_one_learns(folder, architecture, settings):
-    words = _words(architecture, *settings)
-    for name, workers, how in (("one", 1, []), ("two", 2, []), ("sharded", 2, ["training.shard=true"])):
-        status, said = _run(folder, workers, [*words, f"name={name}", *how])
+    one, two, sharded = (
+        _config(folder, name, architecture, **settings, shard=name == "sharded") for name in ("one", "two", "sharded")
+    )
+    for config, workers in ((one, 1), (two, 2), (sharded, 2)):
+        status, said = _run(config, workers)
         assert status == 0, said
         assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
-    _assert_alike(folder / "runs/one", folder / "runs/two")
-    _assert_alike(folder / "runs/one", folder / "runs/sharded")
-    assert json.loads((folder / "runs/two/provenance.json").read_text())["machine"]["workers"] == 2
-
-
-def _workers_of(launcher):
-    return [child for child in psutil.Process(launcher.pid).children() if "train.py" in " ".join(child.cmdline())]
-
-
-def _wait_for(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
+    _assert_alike(one.folder, two.folder)
+    _assert_alike(one.folder, sharded.folder)
+    assert json.loads((two.folder / "provenance.json").read_text())["machine"]["workers"] == 2
 
 
 def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
-    words = _words("transformer", "training.batch_tokens=60", "training.max_updates=3000", "training.log_every=10")
-    process = _start(folder, 2, [*words, "name=stopped"])
-    _wait_for(lambda: (folder / "runs/stopped/checkpoints/step_10").exists())
-    _workers_of(process)[1].send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode != 0
-    assert said.decode().count("stopped at update") == 1, said.decode()
-    assert "Traceback" not in said.decode().partition("stopped at update")[0]
-    update = max(checkpoint_folders(folder / "runs/stopped"))
-    assert 10 <= update < 3000
-    going_on = _start(folder, 2, [*words, "name=stopped", "training.shard=true"])
-    _wait_for(lambda: (folder / f"runs/stopped/checkpoints/step_{update // 10 * 10 + 10}").exists())
-    _workers_of(going_on)[0].send_signal(signal.SIGINT)
-    _, said = going_on.communicate(timeout=120)
-    assert f"going on from update {update}" in said.decode() and "stopped at update" in said.decode(), said.decode()
-    update = max(checkpoint_folders(folder / "runs/stopped"))
-    going_on = _start(folder, 1, [*words, "name=stopped"])
-    _wait_for(lambda: (folder / f"runs/stopped/checkpoints/step_{update // 10 * 10 + 10}").exists())
-    going_on.send_signal(signal.SIGTERM)
-    _, said = going_on.communicate(timeout=120)
-    assert going_on.returncode == 143 and f"going on from update {update}" in said.decode()
+    updates = 0
+    for workers, shard in ((2, False), (2, True), (1, False)):
+        config = _config(folder, "stopped", max_updates=3000, shard=shard)
+        process = start("train.py", toy.words(config), workers)
+        wait_for((config.folder / f"checkpoints/step_{updates // 10 * 10 + 10}").exists)
+        (workers_of(process)[1] if workers > 1 else process).send_signal(signal.SIGTERM)
+        status, said = finish(process)
+        assert status != 0 and said.count("stopped at update") == 1, said
+        assert "Traceback" not in said.partition("stopped at update")[0]
+        assert updates == 0 or f"going on from update {updates}" in said
+        updates = max(checkpoint_folders(config.folder))
+        assert 10 <= updates < 3000
+    assert status == 143
 
 
 def test_killed_workers_are_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
-    words = _words("transformer", "training.batch_tokens=60", "training.max_updates=100")
-    status, said = _run(folder, 1, [*words, "name=whole"])
+    whole, killed = _config(folder, "whole", max_updates=100), _config(folder, "killed", max_updates=100, shard=True)
+    status, said = _run(whole, 1)
     assert status == 0, said
-    process = _start(folder, 2, [*words, "name=killed", "training.shard=true"], "--max-restarts=2")
+    process = start("train.py", toy.words(killed), 2, ["--max-restarts=2"])
     for rank, update in ((0, 10), (1, 40)):
-        checkpoint = folder / f"runs/killed/checkpoints/step_{update}"
-        _wait_for(checkpoint.exists)
-        _workers_of(process)[rank].kill()
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said.decode()
-    assert said.decode().count("going on from update") == 2
-    _assert_alike(folder / "runs/whole", folder / "runs/killed")
+        wait_for((killed.folder / f"checkpoints/step_{update}").exists)
+        workers_of(process)[rank].kill()
+    status, said = finish(process)
+    assert status == 0, said
+    assert said.count("going on from update") == 2
+    _assert_alike(whole.folder, killed.folder)
 
 
 def test_a_mistake_is_told_once(folder):
-    status, said = _run(folder, 2, _words("transformer", "training.max_updats=3"))
+    words = toy.words(_config(folder, "wrong"))
+    status, said = finish(start("train.py", [*words, "training.max_updats=3"], 2))
     assert status != 0 and said.count("nearest: training.max_updates") == 1
-    status, said = _run(folder, 2, [*_words("transformer"), "data.train=[gone.xx,train.yy]"])
+    status, said = finish(start("train.py", [*words, "data.train=[gone.xx,train.yy]"], 2))
     assert status != 0 and said.count("gone.xx: no such file") == 1
 
 
