@@ -43,7 +43,7 @@ compare: .venv/installed
 	$(BIN)/python -m mt.comparison first=runs/demo second=runs/demo-rnn
 
 test: .venv/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 faults: .venv/installed
 	$(BIN)/python -m tests.faults

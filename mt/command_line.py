@@ -54,7 +54,8 @@ def main(
     _log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
     status = _exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv))
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the interpreter's own end has nothing left to clear up
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)  # the interpreter's own end has nothing left to clear up
     sys.exit(status)
 
 
@@ -112,12 +113,11 @@ def _exit_status(work: Callable[[], None]) -> int:
         sys.stdout.flush()
         return 0
     except InputError as error:
-        # Under torchrun every worker finds the same mistake; one says it.
-        return _say(error, 2) if _leads() else 2
+        return _say_once(error, 2)
     except RunError as error:
-        return _say(error, 1)
+        return _say_once(error, 1)
     except Interrupted as error:
-        return _say(error, 128 + error.signal_number) if _leads() else 128 + error.signal_number
+        return _say_once(error, 128 + error.signal_number)
     except KeyboardInterrupt:
         return _say("interrupted", 130)
     except BrokenPipeError:
@@ -132,8 +132,13 @@ def _exit_status(work: Callable[[], None]) -> int:
 
 
 def _leads() -> bool:
-    """Whether this is the first of the processes that torchrun has started, or the only one."""
-    return os.environ.get("RANK", "0") == "0"
+    """Whether this is the first of the processes that torchrun has started on this machine, or the only one."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def _say_once(message: object, status: int) -> int:
+    """What all workers find: the first one says it."""
+    return _say(message, status) if _leads() else status
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

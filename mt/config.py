@@ -335,7 +335,7 @@ class TrainingConfig(Section):
     threads: NonNegativeInt = 0
     """CPU threads; 0 leaves the choice to torch."""
     shard: bool = False
-    """Spread weights, gradients and optimizer state over torchrun's workers: for models too large for one GPU."""
+    """Spread weights, gradients and optimizer state over torchrun's workers; each must be able to hold the weights."""
 
     validate_every: PositiveInt = 240
     """Updates between validations; each also saves a checkpoint."""

@@ -75,15 +75,15 @@ def open_model(folder: Path) -> TrainedModel:
 
 
 def refuse_links_out(folder: Path) -> None:
-    """Raises InputError if something that is read from a run or model folder lies elsewhere: folders are handed on,
-    and a link could show the reader's own files."""
+    """Raises InputError if something in a run or model folder lies elsewhere: folders are handed on, and a link could
+    show, or change, the reader's own files."""
     home = folder.resolve()
     for place, folders, files in os.walk(folder):
-        if Path(place) == folder and TENSORBOARD in folders:
-            folders.remove(TENSORBOARD)
         for path in (Path(place, name) for name in folders + files):
             if path.is_symlink() and not path.resolve().is_relative_to(home):
                 raise InputError(f"{path}: a link that leads out of the folder; put what it points to in its place")
+            if path.exists() and not path.is_file() and not path.is_dir():
+                raise InputError(f"{path}: neither a file nor a folder")
 
 
 def read_config(folder: Path) -> TrainConfig:
@@ -216,12 +216,14 @@ def write_json(path: Path, content: dict) -> None:
     write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path) -> dict:
-    """Raises InputError naming the file."""
+def read_json(path: Path, *needed: str) -> dict:
+    """Raises InputError naming the file, if it cannot be read or lacks one of the ``needed`` keys."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object")
+    if missing := set(needed) - content.keys():
+        raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
     return content

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -14,19 +15,37 @@ ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 """One thread a process: what they compute is then the same however busy the machine is."""
 
 
+_started: list[subprocess.Popen[bytes]] = []
+
+
 def start(
     script: str, words: Sequence[str], workers: int = 1, torchrun: Sequence[str] = (), **options: object
 ) -> subprocess.Popen[bytes]:
+    """``end_all`` ends what is left of it."""
     launcher = [sys.executable]
     if workers > 1:
         launcher += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", *torchrun]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*launcher, str(PROJECT / script), *words],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         **options,
     )  # type: ignore[call-overload]
+    _started.append(process)
+    return process
+
+
+def end_all() -> None:
+    """Kills what ``start`` began and nobody waited for, with all its workers."""
+    while _started:
+        process = _started.pop()
+        if process.poll() is None:
+            with suppress(psutil.Error):
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    child.kill()
+            process.kill()
+            process.communicate()
 
 
 def finish(process: subprocess.Popen[bytes], seconds: float = 300) -> tuple[int, str]:
@@ -37,8 +56,12 @@ def finish(process: subprocess.Popen[bytes], seconds: float = 300) -> tuple[int,
 
 def workers_of(torchrun: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """In the order of their ranks."""
-    children = psutil.Process(torchrun.pid).children()
-    return [child for child in children if "train.py" in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process(torchrun.pid).children():
+        with suppress(psutil.Error):  # it may just be dying
+            if "train.py" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:

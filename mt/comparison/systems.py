@@ -103,9 +103,7 @@ def read_run(folder: Path) -> Run:
     if len({len(part) for part in lines.values()}) != 1:
         counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
         raise InputError(f"{folder / SCORED}: the files have different numbers of lines: {counts}")
-    results = read_json(folder / RESULTS)
-    if missing := RESULTS_NEEDED - results.keys():
-        raise InputError(f"{folder / RESULTS}: damaged or of another version: no {', '.join(sorted(missing))}")
+    results = read_json(folder / RESULTS, *RESULTS_NEEDED)
     provenance = read_json(folder / PROVENANCE)
     if not isinstance(provenance.get("data"), dict) or not {"train", "valid"} <= provenance["data"].keys():
         raise InputError(f"{folder / PROVENANCE}: damaged or of another version: no data")

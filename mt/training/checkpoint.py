@@ -47,7 +47,7 @@ class Progress:
     interval_seconds: NonNegativeFloat = 0.0
     metrics_bytes: NonNegativeInt = 0
     """Length of metrics.jsonl; whatever stands behind is cut off on resuming."""
-    scaler: dict[str, float] = dataclasses.field(default_factory=dict)
+    scaler: dict[str, int | float] = dataclasses.field(default_factory=dict)
     """GradScaler's state (fp16)."""
 
 

@@ -45,6 +45,7 @@ def train(config: TrainConfig) -> None:
             return
         run = config.folder
         run.mkdir(parents=True, exist_ok=True)
+        refuse_links_out(run)
         with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
             recover_folders(run / CHECKPOINTS)
             workers.wait()
@@ -54,12 +55,19 @@ def train(config: TrainConfig) -> None:
 def _train(config: TrainConfig, workers: Workers) -> None:
     """What every worker does."""
     run = config.folder
-    refuse_links_out(run)
     checkpoint = newest_checkpoint(run)
+    update = checkpoint.progress.update if checkpoint else None
+    leaders = workers.from_leader(lambda: update)
+    if update != leaders:
+        raise RunError(
+            f"{run}: worker {workers.rank} finds the checkpoint of update {update}, the first one that of {leaders}: "
+            "all machines need the same run folder (runs=… on a shared disk)"
+        )
     if checkpoint or (run / RESULTS).is_file():
         config = _with_tokenizer_of(run, config)
         _refuse_another_config(config)
     elif origin := config.training.init_from or config.tokenizer.reuse:
+        refuse_links_out(Path(origin))
         config = _with_tokenizer_of(Path(origin), config)
         if config.training.init_from:
             _refuse_another_model(config, Path(origin))
@@ -157,7 +165,7 @@ def _removed_if_refused(run: Path) -> Iterator[None]:
 def _only_process(run: Path) -> Iterator[None]:
     """Refuses a run that another process works on; the lock ends with its holder, however that ends."""
     path = run / LOCK
-    with path.open("w") as lock:
+    with path.open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A process that was refused removes the file together with the folder.

@@ -25,6 +25,11 @@ from mt.training.checkpoint import average_weights, checkpoint_folders
 from mt.training.monitor import peak_memory_bytes
 from mt.training.trainer import Trainer
 
+SHOWN = (
+    *("bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature"),
+    *("parameters", "updates", "best_update", "training_minutes", "target_tokens"),
+)
+
 logger = logging.getLogger(__name__)
 
 
@@ -56,7 +61,8 @@ def _translate_and_score(trainer: Trainer) -> None:
     logger.info("translating %s test sentences", f"{len(sources):,}")
     started = time.perf_counter()
     translator = trainer.translator(trainer.config.decoding)
-    hypotheses = workers.gather(translator.translate(workers.share(sources)))
+    own = translator.translate(workers.share(sources), workers.share(range(len(sources))))
+    hypotheses = workers.gather(own)
     seconds = time.perf_counter() - started
     if workers.leads:
         _write_results(trainer, sources, references, hypotheses, seconds)
@@ -100,7 +106,7 @@ def _write_results(
 
 
 def show_results(run: Path) -> None:
-    results = read_json(run / RESULTS)
+    results = read_json(run / RESULTS, *SHOWN)
     rows = [
         ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
         ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),

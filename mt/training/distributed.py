@@ -20,31 +20,41 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from mt.errors import RunError
+from mt.errors import InputError, RunError
 
 Result = TypeVar("Result")
 
 PATIENCE = timedelta(days=1)
-"""How long a worker waits for the others: one of them may be reading a large corpus. A dead one is noticed at once."""
+"""How long a worker waits for another that may be reading a large corpus."""
+STEP_PATIENCE = timedelta(minutes=30)
+"""How long it waits inside a step. Over gloo a dead worker is noticed at once."""
 
 
 class Workers:
     """All of them as one of them sees them; a process that torchrun did not start is alone."""
 
     def __init__(self, device: torch.device) -> None:
-        self.rank = int(os.environ.get("RANK", 0))
-        self.size = int(os.environ.get("WORLD_SIZE", 1))
+        self.rank, self.size = 0, 1
         self.device = device
-        if self.size == 1:
+        if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["WORLD_SIZE"] == "1":  # not under torchrun
             return
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        if device.type == "mps" or ":" in str(device):
+            raise InputError(f"training.device={device} is one device: with several workers take cuda or cpu")
         if device.type == "cuda":
-            self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+            if local >= there:
+                raise InputError(f"more workers than the {there} GPUs of this machine: --nproc-per-node={there}")
+            self.device = torch.device("cuda", local)
             torch.cuda.set_device(self.device)
         backend = "nccl" if device.type == "cuda" else "gloo"
         store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
-        distributed.init_process_group(backend, timeout=PATIENCE, world_size=self.size, rank=self.rank, store=store)
+        distributed.init_process_group(
+            backend, timeout=STEP_PATIENCE, world_size=self.size, rank=self.rank, store=store
+        )
         # Talk goes over the CPU, where it makes no GPU wait; batches are prepared in a thread of their own.
-        self._talk, self._feed = (distributed.new_group(backend="gloo", timeout=PATIENCE) for _ in range(2))
+        self._talk = distributed.new_group(backend="gloo", timeout=PATIENCE)
+        self._feed = distributed.new_group(backend="gloo", timeout=PATIENCE)
 
     @property
     def leads(self) -> bool:
@@ -120,10 +130,7 @@ class Workers:
             return list(own)
         shares: list[Sequence[Result]] = [[]] * self.size
         distributed.all_gather_object(shares, list(own), group=self._talk)
-        whole: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
-        for rank, part in enumerate(shares):
-            whole[rank :: self.size] = part
-        return whole
+        return interleaved(shares)
 
     def from_leader(self, make: Callable[[], Result]) -> Result:
         """What the leader makes, on every worker."""
@@ -148,23 +155,32 @@ class Workers:
             self.wait()
 
 
+def interleaved(shares: Sequence[Sequence[Result]]) -> list[Result]:
+    """What ``share`` took apart: the first of each, the second of each, …"""
+    whole: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
+    for rank, part in enumerate(shares):
+        whole[rank :: len(shares)] = part
+    return whole
+
+
 def put_together(tensor: Tensor) -> Tensor:
     """The whole of a tensor that may be spread over the workers, who all have to ask for it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def spread_like(tensor: Tensor, model: Tensor) -> Tensor:
-    """This worker's part of a whole tensor, if ``model``, of the same shape, is spread over the workers."""
-    if isinstance(model, DTensor) and tensor.shape == model.shape:
-        return distribute_tensor(tensor, model.device_mesh, model.placements)
+def spread_like(tensor: Tensor, pattern: Tensor) -> Tensor:
+    """This worker's part of a whole tensor, if ``pattern``, of the same shape, is spread over the workers."""
+    if isinstance(pattern, DTensor) and tensor.shape == pattern.shape:
+        return distribute_tensor(tensor, pattern.device_mesh, pattern.placements)
     return tensor
 
 
 def _meet(store: Store, rank: int, size: int) -> Store:
     """A part of torchrun's store that belongs to this attempt alone.
 
-    Restarted workers find in the store what the ones before them left, addresses of the dead among it
-    (pytorch/pytorch#135712). So the leader makes up a name, and shows it to those who answer with a name of their own.
+    Restarted workers find in the store what the ones before them left, addresses of the dead among it: torch gives
+    attempts no names (see pytorch/pytorch#135712). So the leader makes up a name, and shows it to those who answer with
+    a name of their own.
     """
     name = uuid.uuid4().hex
     if rank == 0:
@@ -183,13 +199,14 @@ def _meet(store: Store, rank: int, size: int) -> Store:
 @contextmanager
 def working_together(device: torch.device) -> Iterator[Workers]:
     """Raises RunError when another worker has died: torchrun then ends them all, and may start them anew."""
-    workers = Workers(device)
+    rank = os.environ.get("RANK", "0")
     try:
+        workers = Workers(device)
         yield workers
     except RuntimeError as error:
-        if workers.size > 1 and any(sign in str(error) for sign in ("onnection", "NCCL", "gloo")):
-            raise RunError(f"worker {workers.rank}: another worker has died: {error}") from error
+        if distributed.is_initialized() and any(sign in str(error) for sign in ("onnection", "NCCL", "gloo")):
+            raise RunError(f"worker {rank}: another worker has died: {error}") from error
         raise
-    finally:
-        if workers.size > 1:
-            distributed.destroy_process_group()
+    # Only in concord: after an error this would wait for workers that wait in a step. The end of the process will do.
+    if distributed.is_initialized():
+        distributed.destroy_process_group()

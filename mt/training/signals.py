@@ -3,6 +3,8 @@
 import signal
 from types import FrameType, TracebackType
 
+from mt.errors import Interrupted
+
 
 class StopRequest:
     """Inside ``with StopRequest() as stop`` the first signal only sets ``stop.signal_number``; others do nothing."""
@@ -23,5 +25,10 @@ class StopRequest:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None and issubclass(kind, Interrupted):
+            return  # on the way out: a second signal has nothing to add
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
+        if kind is None and self.signal_number is not None:
+            # It came too late to be granted here.
+            signal.raise_signal(self.signal_number)

@@ -107,8 +107,10 @@ class Trainer:
         )
 
     def _restore(self, checkpoint: Checkpoint, origin: dict) -> None:
-        recorded = read_json(self.run / PROVENANCE).get("data")
-        changed = [split for split, found in origin["data"].items() if (recorded or {}).get(split) != found]
+        recorded = read_json(self.run / PROVENANCE, "data")["data"]
+        if not isinstance(recorded, dict):
+            raise InputError(f"{self.run / PROVENANCE}: damaged or of another version")
+        changed = [split for split, found in origin["data"].items() if recorded.get(split) != found]
         if changed:
             raise InputError(
                 f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with; "
@@ -144,6 +146,9 @@ class Trainer:
                         return_freed_memory()
                     self._interrupt_if_asked(monitor)
                     if progress.validation_due:
+                        if self.workers.size > 1:
+                            # They hear a signal together, after the validation, which torchrun may not wait for.
+                            self._save(monitor)
                         self._validate(monitor)
                     elif self._is_scheduled(progress.update):
                         self._save(monitor)
@@ -191,9 +196,6 @@ class Trainer:
         the learning rate."""
         settings, progress = self.config.training, self.progress
         self.model.train()
-        # Dropout depends on the update (and the worker) alone: a resumed run drops what the undisturbed one would have.
-        others = [self.workers.rank] if self.workers.rank else []
-        torch.manual_seed(key(self.config.seed, "dropout", progress.update, *others))
         batches = ready.batches
         while (total := self._add_gradients(batches, ready.target_tokens)) is None:
             self.optimizer.zero_grad()
@@ -226,6 +228,9 @@ class Trainer:
 
         None if the memory does not suffice, but might for smaller batches.
         """
+        # Dropout depends on the update (and the worker) alone: a resumed run drops what the undisturbed one would have.
+        own = [self.workers.rank] if self.workers.rank else []
+        torch.manual_seed(key(self.config.seed, "dropout", self.progress.update, *own))
         total = torch.zeros((), device=self.device)
         try:
             for number, batch in enumerate(batches, 1):
@@ -336,7 +341,9 @@ class Trainer:
     def translate(self, translator: Translator, lines: list[str], monitor: Monitor) -> list[str]:
         """Shared among the workers; every one gets all translations."""
         own = translator.translate(
-            self.workers.share(lines), after_batch=lambda: self._interrupt_between_batches(monitor)
+            self.workers.share(lines),
+            self.workers.share(range(len(lines))),
+            after_batch=lambda: self._interrupt_between_batches(monitor),
         )
         return self.workers.gather(own)
 

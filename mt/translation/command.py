@@ -74,7 +74,7 @@ def _translated(
         scored = translator.score(window, expected)
         yield from (_as_json(line, [one]) for line, one in zip(window, scored, strict=True))
         return
-    hypotheses = translator.hypotheses(window, first_line)
+    hypotheses = translator.hypotheses(window, range(first_line, first_line + len(window)))
     if config.decoding.n_best > 1:
         yield from (_as_json(line, several) for line, several in zip(window, hypotheses, strict=True))
     else:

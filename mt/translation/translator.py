@@ -98,22 +98,32 @@ class Translator:
             choose_precision(precision, place),
         )
 
-    def translate(self, lines: Sequence[str], after_batch: Callable[[], None] | None = None) -> list[str]:
-        """The best translation of each line. ``after_batch`` is called after each batch and may raise, to stop."""
-        return [best[0].text for best in self.hypotheses(lines, after_batch=after_batch)]
+    def translate(
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int] | None = None,
+        after_batch: Callable[[], None] | None = None,
+    ) -> list[str]:
+        """The best translation of each line; see ``hypotheses``."""
+        return [best[0].text for best in self.hypotheses(lines, numbers, after_batch)]
 
     def hypotheses(
-        self, lines: Sequence[str], first_line: int = 0, after_batch: Callable[[], None] | None = None
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int] | None = None,
+        after_batch: Callable[[], None] | None = None,
     ) -> list[list[ScoredText]]:
         """Up to n_best scored translations of each line, best first. A blank line has the empty translation alone.
 
-        ``first_line`` is the first one's number, which keys the sampling.
+        ``numbers``, by default from 0 on, are those of the lines; they key the sampling. ``after_batch`` is called
+        after each batch and may raise, to stop.
         """
         _refuse_bare_string(lines)
-        parts = [self._parts(line, first_line + number) for number, line in enumerate(lines)]
+        numbers = range(len(lines)) if numbers is None else numbers
+        parts = [self._parts(line, number) for number, line in zip(numbers, lines, strict=True)]
         flat = [
-            ((first_line + number, part), pieces)
-            for number, pieces_of_line in enumerate(parts)
+            ((number, part), pieces)
+            for number, pieces_of_line in zip(numbers, parts, strict=True)
             for part, pieces in enumerate(pieces_of_line)
         ]
         found: list[list[Hypothesis]] = [[] for _ in flat]

@@ -53,7 +53,9 @@ def wrong_words(draw: st.DrawFn, command: str) -> list[str]:
 def fuzz(times: int, number: int, command: str) -> Outcome:
     """Random command lines of one command; those that happen to be right are not counted."""
     outcome = Outcome(f"wrong config ({command}.py)")
-    logging.getLogger("mt").setLevel(logging.CRITICAL)
+    project = logging.getLogger("mt")
+    loudness = project.level
+    project.setLevel(logging.CRITICAL)
     chance = random.Random(number)
 
     @seed(chance.randrange(2**32))
@@ -76,6 +78,7 @@ def fuzz(times: int, number: int, command: str) -> Outcome:
             check()
         finally:
             os.chdir(before)
+            project.setLevel(loudness)
         if written := os.listdir(empty):
             outcome.lost.append(f"written: {written}")
     return outcome

@@ -12,10 +12,13 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
+from mt.command_line import _trouble_outside
 from mt.comparison.systems import read_run
+from mt.config import TrainConfig
 from mt.errors import InputError
-from mt.run_folder import CHECKPOINTS, open_model
+from mt.run_folder import CHECKPOINTS, open_model, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
+from mt.training.command import train
 from tests.faults.outcome import Outcome
 
 SECRET = "what must not be read"
@@ -38,7 +41,7 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     files = [path.relative_to(run) for path in sorted(run.rglob("*")) if _is_read(path.relative_to(run))]
     whole = load_file(run / "model.safetensors")
     for number in range(times):
-        copy = _copy(run, folder / "damaged")
+        copy = _copy(run, folder, "damaged")
         name = files[number % len(files)]
         content = bytearray((copy / name).read_bytes())
         place = chance.randrange(len(content))
@@ -50,7 +53,7 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
             case 2:
                 content[place:place] = chance.randbytes(chance.randrange(1, 9))
         (copy / name).write_bytes(content)
-        troubles = _open_everything(copy)
+        troubles = _open_everything(copy, train_on=number % 10 == 0)
         if not troubles and name.name == "model.safetensors":
             # What could be opened nevertheless must be the weights.
             troubles = [] if _opened_as(copy, whole) else ["other weights were opened"]
@@ -63,7 +66,7 @@ def exploits(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     outcome = Outcome("malicious model folder")
     trace = folder / "trace"
     for what, attack in _attacks(trace, folder):
-        copy = _copy(run, folder / "attacked")
+        copy = _copy(run, folder, "attacked")
         attack(copy)
         troubles = _open_everything(copy, must_fail=True)
         if trace.exists():
@@ -106,10 +109,10 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
         yield f"progress with {key}={str(value)[:9]}", lambda run, key=key, value=value: _progress(run, key, value)
 
 
-def _open_everything(run: Path, must_fail: bool = False) -> list[str]:
+def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True) -> list[str]:
     """Whatever reads a folder, on this one."""
     refused, troubles = 0, []
-    for read in (open_model, read_run, _resume):
+    for read in (open_model, read_run, _read_checkpoint, _report, *([_train_on] if train_on else [])):
         try:
             read(run)
         except InputError as error:
@@ -117,17 +120,36 @@ def _open_everything(run: Path, must_fail: bool = False) -> list[str]:
             if SECRET in str(error):
                 troubles.append(f"{read.__name__} shows what lies outside")
         except Exception as error:  # whatever it is, it is what is looked for
-            troubles.append(f"{read.__name__}: {type(error).__name__}: {error}")
+            if told := _trouble_outside(error):
+                refused += SECRET not in told
+            else:
+                troubles.append(f"{read.__name__}: {type(error).__name__}: {error}")
     if must_fail and not refused:
         troubles.append("was not noticed")
     return troubles
 
 
-def _resume(run: Path) -> None:
-    checkpoint = newest_checkpoint(run)
-    assert checkpoint is not None or not list((run / CHECKPOINTS).glob("step_*"))
-    if checkpoint:
+def _read_checkpoint(run: Path) -> None:
+    if checkpoint := newest_checkpoint(run):
         checkpoint.weights(), checkpoint.optimizer_tensors()
+
+
+def _report(run: Path) -> None:
+    """What the same command does with a finished run."""
+    train(_config_of(run))
+
+
+def _train_on(run: Path) -> None:
+    """One update more."""
+    config = _config_of(run)
+    longer = config.training.model_copy(update={"max_updates": config.training.max_updates + 1})
+    train(config.model_copy(update={"training": longer}))
+
+
+def _config_of(run: Path) -> TrainConfig:
+    """What its owner would train it with, whatever config.yaml says now."""
+    whole = read_config(run.parent / "whole")
+    return whole.model_copy(update={"name": run.name, "runs": str(run.parent)})
 
 
 def _opened_as(run: Path, whole: dict) -> bool:
@@ -142,10 +164,12 @@ def _is_read(path: Path) -> bool:
     return path.suffix in {".yaml", ".model", ".safetensors", ".json", ".jsonl", ".source", ".reference", ".hypothesis"}
 
 
-def _copy(run: Path, to: Path) -> Path:
-    shutil.rmtree(to, ignore_errors=True)
-    shutil.copytree(run, to)
-    return to
+def _copy(run: Path, folder: Path, name: str) -> Path:
+    """A copy beside the run as it was."""
+    if not (folder / "whole").exists():
+        shutil.copytree(run, folder / "whole")
+    shutil.rmtree(folder / name, ignore_errors=True)
+    return Path(shutil.copytree(run, folder / name))
 
 
 def _link(path: Path, to: Path) -> None:

@@ -124,7 +124,7 @@ def kill(subject: Subject, times: int, seed: int) -> Outcome:
     return _end(subject, f"killed-{run}", outcome)
 
 
-def stop(subject: Subject, times: int, seed: int) -> Outcome:
+def stop(subject: Subject, times: int, seed: int, prompt: float = PROMPT) -> Outcome:
     """SIGTERM and SIGINT in turn from the first update on, every third time again and again."""
     outcome = Outcome(f"SIGTERM, SIGINT from the first update on ({subject.architecture})")
     chance = random.Random(seed)
@@ -146,7 +146,7 @@ def stop(subject: Subject, times: int, seed: int) -> Outcome:
             continue
         took = time.monotonic() - sent
         slowest = max(slowest, took)
-        troubles = [f"ended after {took:.1f} s"] if took > PROMPT else []
+        troubles = [f"ended after {took:.1f} s"] if took > prompt else []
         if status != 128 + number:
             troubles.append(f"ended with {status} after signal {number}")
         if "Traceback" in said:

@@ -34,7 +34,7 @@ def test_a_killed_run_goes_on(subject, architecture):
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
 def test_a_signal_is_obeyed_and_nothing_lost(subject, architecture):
-    _assert_survived(interruption.stop(subject(architecture), 2, 7))
+    _assert_survived(interruption.stop(subject(architecture), 2, 7, prompt=60))
 
 
 @pytest.mark.skipif(not disk.can_be_filled(), reason="no small disk can be mounted here")
@@ -43,7 +43,7 @@ def test_a_full_disk_is_one_message(subject):
 
 
 def test_damaged_run_folders_are_told(tmp_path, run):
-    _assert_survived(hostile.damage(tmp_path, 60, 7, run), 60)
+    _assert_survived(hostile.damage(tmp_path, 45, 7, run), 45)
 
 
 def test_malicious_folders_execute_and_show_nothing(tmp_path, run):

@@ -20,7 +20,7 @@ from mt.training.command import _only_process, train
 from mt.training.distributed import Workers
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import CrossEntropyObjective
-from mt.training.preparation import prepare
+from mt.training.preparation import prepare, provenance
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -209,9 +209,9 @@ def test_a_signal_during_validation_saves_and_validates_again(folder, monkeypatc
     config = toy.config(folder)
     real_translate = Translator.translate
 
-    def translate(self, lines, after_batch=None):
+    def translate(self, lines, numbers=None, after_batch=None):
         os.kill(os.getpid(), signal.SIGINT)
-        return real_translate(self, lines, after_batch)
+        return real_translate(self, lines, numbers, after_batch)
 
     monkeypatch.setattr(Translator, "translate", translate)
     with pytest.raises(Interrupted):
@@ -354,6 +354,31 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monke
     monkeypatch.setattr(CrossEntropyObjective, "forward", real_forward)
     training._update(next(updates))
     assert not all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
+    updates.close()
+
+
+def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
+    config = toy.config(folder)
+    config.folder.mkdir(parents=True)
+    data = prepare(config, False, ALONE)
+    training = trainer_module.Trainer(config, data, ALONE, None)
+    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
+    updates = feed(training.batches, 0, 0, 1, ALONE)
+    for _ in range(3):
+        training._update(next(updates))
+    with training.monitor() as monitor:
+        training._save(monitor)
+    updates.close()
+    before = training.scaler.state_dict()
+    assert before["scale"] == 2.0**11
+
+    again = trainer_module.Trainer(config, data, ALONE, None)
+    again.scaler = torch.amp.GradScaler("cpu")
+    again._restore(newest_checkpoint(config.folder), provenance(data, 1))
+    assert again.scaler.state_dict() == before
+    updates = feed(again.batches, 0, 3, 1, ALONE)
+    again._update(next(updates))
+    assert again.scaler.get_scale() == 2.0**12
     updates.close()
 
 
