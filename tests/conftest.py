@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+import torch
 from hypothesis import settings
 
 from tests.processes import end_all
@@ -10,6 +11,9 @@ from tests.processes import end_all
 # How long an example takes depends on the machine and says nothing about the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# Tests run side by side, and their models are too small to be shared out; results are then the same everywhere, too.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -110,7 +110,7 @@ def interrupt(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     outcome = Outcome("Ctrl-C while translating")
     chance = random.Random(seed)
     source = folder / "many.txt"
-    source.write_text("".join(f"{' '.join(chance.choices(SYLLABLES, k=5))}\n" for _ in range(20_000)))
+    source.write_text("".join(f"{' '.join(chance.choices(SYLLABLES, k=5))}\n" for _ in range(8_000)))
     whole, part = folder / "whole.txt", folder / "part.txt"
     process = _translate(run, f"input={source}", f"output={whole}")
     _, said = process.communicate()

@@ -25,14 +25,6 @@ from mt.translation.translator import Translator
 from tests import toy
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def folder(tmp_path):
     toy.write_corpus(tmp_path, "reverse", train=600)

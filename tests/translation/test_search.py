@@ -68,8 +68,13 @@ def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
     found = search(model, _source(SOURCES), config, KEYS)
     everything = [list(pieces) for length in range(5) for pieces in itertools.product(WORDS, repeat=length)]
     for source, hypotheses in zip(SOURCES, found, strict=True):
+        pairs = collate(range(len(everything)), [source] * len(everything), everything)
+        totals = forced_log_probabilities(model, pairs.source, pairs.target_input, pairs.target_output).tolist()
         scored = sorted(
-            ((_forced(model, source, p) / (len(p) + 1) ** length_penalty, p) for p in everything),
+            (
+                (total / (len(pieces) + 1) ** length_penalty, pieces)
+                for total, pieces in zip(totals, everything, strict=True)
+            ),
             reverse=True,
         )
         for hypothesis, (score, pieces) in zip(hypotheses, scored, strict=False):
