@@ -55,7 +55,7 @@ def main(
     signal.signal(signal.SIGTERM, _terminate)
     status = _exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv))
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)  # the interpreter's own end has nothing left to clear up
+        signal.signal(number, signal.SIG_IGN)  # how this ends is settled
     sys.exit(status)
 
 
