@@ -73,19 +73,21 @@ def translate(hostile: list[bytes], seed: int, run: Path) -> Outcome:
     ties = 0
     for name, search in SEARCHES.items():
         keyed = name == "sampling"  # by the number of the line
+        # Of ten thousand draws, one or the other falls where probabilities round differently.
+        chosen = [line[:1000] for line in lines] if keyed else lines
         expected: list[list[ScoredText]] = []
         for budget in BUDGETS:
             values = {"batch_tokens": budget, "max_source_length": 64, "max_length_extra": 5, "max_length_ratio": 0.3}
             translator = Translator.load(run, DecodingConfig.model_validate(values | search), "cpu")
             shuffled = budget == BUDGETS[-1] and not keyed
-            found = translator.hypotheses([lines[place] for place in order] if shuffled else lines)
+            found = translator.hypotheses([chosen[place] for place in order] if shuffled else chosen)
             if len(found) != count:
                 outcome.lost.append(f"{name}, {budget} tokens: {count} lines in, {len(found)} out")
                 continue
             if shuffled:
                 found = [several for _, several in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
             expected = expected or found
-            for number, (line, several, before) in enumerate(zip(lines, found, expected, strict=True)):
+            for number, (line, several, before) in enumerate(zip(chosen, found, expected, strict=True)):
                 troubles = []
                 if any(LINE_BREAKS.search(one.text) for one in several):
                     troubles.append("a line break in the output")
