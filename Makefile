@@ -12,7 +12,7 @@ help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
 	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (half an hour)"
 	@echo "make test    run the test suite"
-	@echo "make faults  put hundreds of faults into the way of training and translating (up to half an hour)"
+	@echo "make faults  put hundreds of faults into the way of training and translating"
 	@echo "make lint    check style and types"
 	@echo "make board   watch the runs in TensorBoard"
 	@echo "make bench   time training and translation against other implementations"

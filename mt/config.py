@@ -30,6 +30,7 @@ Number = BeforeValidator(_not_a_switch)
 PositiveInt = Annotated[int, Number, Field(gt=0)]
 Size = Annotated[int, Number, Field(ge=1, le=65_536)]
 Layers = Annotated[int, Number, Field(ge=1, le=256)]
+"""Bounds far beyond any use: a config from elsewhere must not make its own check take for ever."""
 NonNegativeInt = Annotated[int, Number, Field(ge=0)]
 PositiveFloat = Annotated[float, Number, Field(gt=0)]
 NonNegativeFloat = Annotated[float, Number, Field(ge=0)]

@@ -2,7 +2,7 @@
 
     python -m tests.faults [share=1.0] [seed=1] [only=TEXT] [output=faults.json]
 
-share: of the full numbers, which take up to half an hour on two cores. only: the campaigns whose name holds TEXT.
+share: of the full numbers. only: the campaigns whose name holds TEXT.
 Exits with 1 if anything was lost.
 """
 

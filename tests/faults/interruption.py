@@ -143,6 +143,8 @@ def stop(subject: Subject, times: int, seed: int, prompt: float = PROMPT) -> Out
         if subject.finished(name):
             run += 1
             outcome.lost += subject.differences(name)
+            if status not in (0, 128 + number):
+                outcome.lost.append(f"{name} was finished, but ended with {status} after signal {number}\n{said}")
             continue
         took = time.monotonic() - sent
         slowest = max(slowest, took)

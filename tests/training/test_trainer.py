@@ -476,6 +476,37 @@ def test_two_processes_cannot_train_one_run(folder):
         train(config)
 
 
+@pytest.mark.parametrize("place", [".lock", "train.log", "checkpoints", "tensorboard"])
+def test_nothing_is_written_through_a_link_out_of_the_folder(folder, place):
+    config = toy.config(folder)
+    config.folder.mkdir(parents=True)
+    mine = folder / "mine"
+    if "." in place:
+        mine.write_text("mine")
+    else:
+        (mine / ".unfinished.partial").mkdir(parents=True)
+    (config.folder / place).symlink_to(mine)
+    with pytest.raises(InputError, match=f"{place}: a link that leads out of the folder"):
+        train(config)
+    assert mine.read_text() == "mine" if mine.is_file() else len(list(mine.iterdir())) == 1
+
+
+def test_fine_tuning_reads_nothing_through_a_link(folder):
+    (folder / "secret").write_text("password: [")
+    (folder / "origin").mkdir()
+    (folder / "origin/config.yaml").symlink_to(folder / "secret")
+    with pytest.raises(InputError, match="leads out of the folder") as refused:
+        train(toy.config(folder, training={"init_from": str(folder / "origin")}))
+    assert "password" not in str(refused.value)
+
+
+def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(folder):
+    (folder / "model").mkdir()
+    os.mkfifo(folder / "model/config.yaml")
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        open_model(folder / "model")
+
+
 def test_a_run_folder_holds_what_it_promises(folder):
     config = toy.config(folder)
     train(config)

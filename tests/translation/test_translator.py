@@ -95,6 +95,14 @@ def test_any_lines_give_as_many(tokenizers, lines):
     assert not any(LINE_BREAKS.search(text) for text in found)
 
 
+def test_sampling_is_keyed_by_the_numbers_of_the_lines(tokenizers):
+    translator = _translator(tokenizers, method="sample")
+    lines = ["ba de fi"] * 6
+    whole = translator.translate(lines)
+    assert len(set(whole)) > 1
+    assert translator.translate(lines[1::2], range(1, 6, 2)) == whole[1::2]
+
+
 @both_models
 def test_the_order_of_the_lines_changes_no_translation(tokenizers, config):
     translator = _translator(tokenizers, config, beam_size=2)

@@ -1,0 +1,45 @@
+"""A wish to stop, from the first signal to the last."""
+
+import signal
+
+import pytest
+
+from mt.errors import Interrupted
+from mt.training.signals import StopRequest
+
+
+class Heard(Exception):
+    pass
+
+
+@pytest.fixture
+def outside():
+    """What a signal does where training does not listen."""
+
+    def hear(number, frame):
+        raise Heard(number)
+
+    signal.signal(signal.SIGTERM, hear)
+    return hear
+
+
+def test_the_first_signal_is_remembered_and_the_handlers_come_back(outside):
+    with pytest.raises(ValueError), StopRequest() as stop:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.signal_number == signal.SIGINT
+        raise ValueError
+    assert signal.getsignal(signal.SIGTERM) is outside
+
+
+def test_a_second_signal_on_the_way_out_changes_nothing(outside):
+    with pytest.raises(Interrupted, match="saved"), StopRequest():
+        signal.raise_signal(signal.SIGTERM)
+        raise Interrupted(signal.SIGTERM, "saved")
+    signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_that_came_too_late_is_passed_on(outside):
+    with pytest.raises(Heard), StopRequest():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is outside
