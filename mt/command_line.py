@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from omegaconf import OmegaConf
 
@@ -51,9 +51,14 @@ def main(
     Raises:
         SystemExit: with 0 (done), 2 (the input or config is wrong), 1 (could not go on), 128 + N (signal N).
     """
+    end_with(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv))
+
+
+def end_with(work: Callable[[], None]) -> NoReturn:
+    """Does the work of a process and ends it as ``main`` does."""
     _log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
-    status = _exit_status(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv))
+    status = _exit_status(work)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # how this ends is settled
     sys.exit(status)
@@ -119,7 +124,7 @@ def _exit_status(work: Callable[[], None]) -> int:
     except Interrupted as error:
         return _say_once(error, 128 + error.signal_number)
     except KeyboardInterrupt:
-        return _say("interrupted", 130)
+        return _say_once("interrupted", 130)
     except BrokenPipeError:
         # The interpreter flushes standard output once more at exit, which would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -132,7 +137,7 @@ def _exit_status(work: Callable[[], None]) -> int:
 
 
 def _leads() -> bool:
-    """Whether this is the first of the processes that torchrun has started on this machine, or the only one."""
+    """Whether this is the first of the workers on this machine, or the only one."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 

@@ -335,6 +335,9 @@ class TrainingConfig(Section):
     """auto: bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
     threads: NonNegativeInt = 0
     """CPU threads; 0 leaves the choice to torch."""
+    workers: PositiveInt | Literal["auto"] = 1
+    """Processes that train together on this machine; auto: one a GPU, or one a CPU core as far as a batch goes round.
+    torchrun starts its own."""
     shard: bool = False
     """Spread weights, gradients and optimizer state over torchrun's workers; each must be able to hold the weights."""
 

@@ -50,6 +50,12 @@ def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMan
     return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 
+@lru_cache
+def cpu_threads() -> int:
+    """As many as torch takes by itself, one a core; asked for once, before anyone sets another number."""
+    return torch.get_num_threads()
+
+
 def keep_freed_memory() -> None:
     """Let glibc keep large buffers that were freed instead of returning them to the system.
 

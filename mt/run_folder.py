@@ -37,7 +37,10 @@ TENSORBOARD = "tensorboard"
 SCORED = "scored"
 CHECKPOINTS = "checkpoints"
 
-NO_PART_OF_A_RUN = ("name", "runs", "training.device", "training.threads", "training.shard", "training.log_every")
+NO_PART_OF_A_RUN = (
+    *("name", "runs", "training.device", "training.threads", "training.workers"),
+    *("training.shard", "training.log_every"),
+)
 """Where a run lies, what it runs on and how often it speaks may change on the way (exact to the last bit it then is no
 more)."""
 

@@ -64,6 +64,12 @@ def workers_of(torchrun: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return found
 
 
+def local_workers_of(leader: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Those that ``training.workers`` has started."""
+    children = psutil.Process(leader.pid).children()
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not condition():

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import logging
 import os
 import shutil
@@ -12,14 +13,15 @@ import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.config import TrainConfig
-from mt.device import choose_device, choose_precision, keep_freed_memory
+from mt.device import choose_device, choose_precision, cpu_threads, keep_freed_memory
 from mt.errors import InputError, RunError
 from mt.files import recover_folders
 from mt.mistakes import shown
 from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
-from mt.training.distributed import Workers, working_together
+from mt.training.distributed import Seat, Workers, seat_from_torchrun, under_torchrun, working_together
+from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
 
@@ -33,12 +35,28 @@ def train(config: TrainConfig) -> None:
 
     Raises InputError (config or data), RunError (diverged, another process at work), Interrupted (state saved).
     """
-    keep_freed_memory()
-    if config.training.threads:
-        torch.set_num_threads(config.training.threads)
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)
-    with working_together(device) as workers:
+    if under_torchrun():
+        if config.training.workers not in (1, "auto"):
+            raise InputError(
+                f"training.workers={config.training.workers}: torchrun starts the workers, --nproc-per-node many"
+            )
+        _train_as_worker(config, config.training.threads, seat_from_torchrun())
+        return
+    size = number_of_workers(config.training, device)
+    if size == 1:
+        _train_as_worker(config, config.training.threads, None)
+        return
+    work = functools.partial(_train_as_worker, config, config.training.threads or max(1, cpu_threads() // size))
+    with local_workers(size, work) as seat:
+        work(seat)
+
+
+def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
+    keep_freed_memory()
+    torch.set_num_threads(threads or cpu_threads())
+    with working_together(choose_device(config.training.device), seat) as workers:
         if not workers.leads:
             workers.wait()
             _train(config, workers)
@@ -82,7 +100,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
             f"name=… training.init_from={run}"
         )
     if config.training.shard and workers.size == 1:
-        raise InputError("training.shard spreads the model over several workers: start it with torchrun")
+        raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
     data = prepare(config, checkpoint is not None, workers)
     trainer = Trainer(config, data, workers, checkpoint)
     if workers.leads:

@@ -1,4 +1,4 @@
-"""Several processes that train one model together (torchrun): who does what, and what they tell each other.
+"""Several processes that train one model together: who does what, and what they tell each other.
 
 Every worker plans the same batches and takes its share of each one's pairs; gradients are summed over the workers and
 divided by the target tokens of all. So the data, and without dropout the gradients, are those of a single worker.
@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
@@ -30,27 +31,50 @@ STEP_PATIENCE = timedelta(minutes=30)
 """How long it waits inside a step. Over gloo a dead worker is noticed at once."""
 
 
-class Workers:
-    """All of them as one of them sees them; a process that torchrun did not start is alone."""
+@dataclass(frozen=True)
+class Seat:
+    """A process's place among several workers, and the store in which they find each other."""
 
-    def __init__(self, device: torch.device) -> None:
+    rank: int
+    size: int
+    local_rank: int
+    """Among those on the same machine."""
+    store: Store
+
+
+def seat_from_torchrun() -> Seat | None:
+    """None if torchrun did not start this process, or no other."""
+    if not under_torchrun() or os.environ["WORLD_SIZE"] == "1":
+        return None
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
+    return Seat(rank, size, int(os.environ["LOCAL_RANK"]), store)
+
+
+def under_torchrun() -> bool:
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+class Workers:
+    """All of them as one of them sees them; a process without a seat is alone."""
+
+    def __init__(self, device: torch.device, seat: Seat | None = None) -> None:
         self.rank, self.size = 0, 1
         self.device = device
-        if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["WORLD_SIZE"] == "1":  # not under torchrun
+        if seat is None:
             return
-        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        self.rank, self.size = seat.rank, seat.size
         if device.type == "mps" or ":" in str(device):
             raise InputError(f"training.device={device} is one device: with several workers take cuda or cpu")
         if device.type == "cuda":
-            local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-            if local >= there:
-                raise InputError(f"more workers than the {there} GPUs of this machine: --nproc-per-node={there}")
-            self.device = torch.device("cuda", local)
+            there = torch.cuda.device_count()
+            if seat.local_rank >= there:
+                raise InputError(f"more workers than the {there} GPUs of this machine")
+            self.device = torch.device("cuda", seat.local_rank)
             torch.cuda.set_device(self.device)
         backend = "nccl" if device.type == "cuda" else "gloo"
-        store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
         distributed.init_process_group(
-            backend, timeout=STEP_PATIENCE, world_size=self.size, rank=self.rank, store=store
+            backend, timeout=STEP_PATIENCE, world_size=self.size, rank=self.rank, store=seat.store
         )
         # Talk goes over the CPU, where it makes no GPU wait; batches are prepared in a thread of their own.
         self._talk = distributed.new_group(backend="gloo", timeout=PATIENCE)
@@ -197,15 +221,13 @@ def _meet(store: Store, rank: int, size: int) -> Store:
 
 
 @contextmanager
-def working_together(device: torch.device) -> Iterator[Workers]:
+def working_together(device: torch.device, seat: Seat | None) -> Iterator[Workers]:
     """Raises RunError when another worker has died: torchrun then ends them all, and may start them anew."""
-    rank = os.environ.get("RANK", "0")
     try:
-        workers = Workers(device)
-        yield workers
+        yield Workers(device, seat)
     except RuntimeError as error:
-        if distributed.is_initialized() and any(sign in str(error) for sign in ("onnection", "NCCL", "gloo")):
-            raise RunError(f"worker {rank}: another worker has died: {error}") from error
+        if seat and distributed.is_initialized() and any(sign in str(error) for sign in ("onnection", "NCCL", "gloo")):
+            raise RunError(f"worker {seat.rank}: another worker has died: {error}") from error
         raise
     # Only in concord: after an error this would wait for workers that wait in a step. The end of the process will do.
     if distributed.is_initialized():

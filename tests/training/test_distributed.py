@@ -3,16 +3,19 @@
 import json
 import signal
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from mt.config import TrainingConfig
 from mt.data.batching import no_pairs
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.distributed import Workers, interleaved
+from mt.training.local_workers import number_of_workers
 from mt.training.objective import smoothed_cross_entropy
 from tests import toy
-from tests.processes import finish, start, wait_for, workers_of
+from tests.processes import finish, local_workers_of, start, wait_for, workers_of
 
 NOT_THE_SAME = {"split", "seconds", "target_tokens_per_second", "padding_share", "bleu", "chrf", "ter"}
 """Of metrics.jsonl: what is timed, what padding a share needs, and scores, where a rounding may turn a word."""
@@ -96,6 +99,47 @@ def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
         updates = max(checkpoint_folders(config.folder))
         assert 10 <= updates < 3000
     assert status == 143
+
+
+def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder):
+    """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
+    one, two = (_config(folder, name, max_updates=100, workers=workers) for name, workers in (("one", 1), ("two", 2)))
+    status, said = _run(one, 1)
+    assert status == 0, said
+    words = toy.words(two)
+    deaths = [
+        (lambda leader, other: leader.send_signal(signal.SIGTERM), 143, "stopped at update"),
+        (lambda leader, other: other.send_signal(signal.SIGTERM), 143, "stopped at update"),
+        (lambda leader, other: other.kill(), 1, "another worker has died"),
+        (lambda leader, other: leader.kill(), -signal.SIGKILL, ""),
+    ]
+    for number, (death, expected, message) in enumerate(deaths, 1):
+        leader = start("train.py", words)
+        _wait_for_checkpoint(two, 10 * number)
+        (other,) = local_workers_of(leader)
+        death(leader, other)
+        status, said = finish(leader)
+        assert status == expected and message in said and "Traceback" not in said, said
+        wait_for(lambda other=other: not other.is_running() or other.status() == psutil.STATUS_ZOMBIE, 30)
+    status, said = finish(start("train.py", words))
+    assert status == 0 and "on 2 workers" in said, said
+    assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
+    _assert_alike(one.folder, two.folder)
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "batch_tokens", "expected"),
+    [("auto", 0, 2048, 2), ("auto", 0, 100_000, 16), ("auto", 4, 100_000, 4), ("auto", 0, 500, 1), (3, 0, 500, 3)],
+)
+def test_auto_takes_every_core_that_a_batch_keeps_busy(monkeypatch, workers, threads, batch_tokens, expected):
+    monkeypatch.setattr("mt.training.local_workers.cpu_threads", lambda: 16)
+    settings = TrainingConfig(workers=workers, threads=threads, batch_tokens=batch_tokens)
+    assert number_of_workers(settings, torch.device("cpu")) == expected
+
+
+def test_torchrun_and_workers_are_refused_together(folder):
+    status, said = finish(start("train.py", toy.words(_config(folder, "both", workers=3)), 2))
+    assert status != 0 and said.count("torchrun starts the workers") == 1
 
 
 def test_killed_workers_are_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
