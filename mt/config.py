@@ -324,7 +324,12 @@ class TrainingConfig(Section):
     """Batches whose gradients make one update."""
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
+    objective: Literal["cross_entropy", "simcut", "r_drop"] = "cross_entropy"
     label_smoothing: Probability = 0.1
+    consistency: PositiveFloat = 3.0
+    """α, the weight of the divergence that simcut and r_drop add to the cross-entropy."""
+    cutoff: Probability = 0.05
+    """The share of embeddings that simcut sets to zero."""
     clip_norm: NonNegativeFloat = 1.0
     """Largest gradient norm; 0 switches clipping off."""
     max_bad_steps: PositiveInt = 20
@@ -367,6 +372,12 @@ class TrainingConfig(Section):
                 f"weights=average over average={self.average} checkpoints needs keep_last ≥ {self.average}, "
                 f"not {self.keep_last}"
             )
+        for key, value, default, readers in (
+            ("consistency", self.consistency, 3.0, ("simcut", "r_drop")),
+            ("cutoff", self.cutoff, 0.05, ("simcut",)),
+        ):
+            if value != default and self.objective not in readers:
+                yield f"{key}={value} is for objective={' or '.join(readers)}, not {self.objective}"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:

@@ -1,6 +1,8 @@
 """Pieces and their positions as vectors (Vaswani et al. 2017, sections 3.4 and 3.5)."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +14,9 @@ from mt.model.dropout import Dropout
 class TokenEmbedding(nn.Embedding):
     """Learned vectors, scaled by √width so that they match the positions' size."""
 
+    cutoff = 0.0
+    """The share of pieces whose vectors are zero; see ``cut_embeddings``."""
+
     def __init__(self, vocabulary_size: int, width: int) -> None:
         super().__init__(vocabulary_size, width, padding_idx=PAD)
         self.scale = math.sqrt(width)
@@ -21,7 +26,23 @@ class TokenEmbedding(nn.Embedding):
 
     def forward(self, pieces: Tensor) -> Tensor:
         """(B, T) → (B, T, D)"""
-        return super().forward(pieces) * self.scale
+        vectors = super().forward(pieces) * self.scale
+        if self.cutoff == 0:
+            return vectors
+        return vectors * (torch.rand(*pieces.shape, 1, device=vectors.device) >= self.cutoff)
+
+
+@contextmanager
+def cut_embeddings(model: nn.Module, share: float) -> Iterator[None]:
+    """Token cutoff (Shen et al. 2020): inside it, source and target pieces at random have a vector of zeros."""
+    embeddings = {part for part in model.modules() if isinstance(part, TokenEmbedding)}
+    for embedding in embeddings:
+        embedding.cutoff = share
+    try:
+        yield
+    finally:
+        for embedding in embeddings:
+            embedding.cutoff = 0.0
 
 
 def sinusoidal_positions(length: int, width: int) -> Tensor:

@@ -1,20 +1,29 @@
-"""What training minimises: label-smoothed cross-entropy (Szegedy et al. 2016, section 7).
+"""What training minimises.
 
-With p the model's distribution over V pieces and y the real next piece:
-(1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)), summed over the real target pieces.
+With p the model's distribution over V pieces and y the real next piece, the label-smoothed cross-entropy (Szegedy et
+al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)), summed over the real target pieces.
+Consistency training predicts every piece twice and draws the two distributions together by α times their divergence:
+SimCut (Gao et al. 2022) after some embeddings were cut, R-Drop (Liang et al. 2021) under another dropout.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from mt.config import TrainingConfig
 from mt.data.batching import Batch
 from mt.data.tokenizer import PAD
+from mt.model.embedding import cut_embeddings
 from mt.model.seq2seq import Seq2Seq
 
+Formula = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Sequence[Tensor]]]
+"""log p (R, V) of each prediction and the gold pieces (R, 1) → the summed loss and its derivative by each prediction's
+logits (R, V). It may overwrite what it is given."""
 
-class _SmoothedCrossEntropy(torch.autograd.Function):
+
+class _ProjectedLoss(torch.autograd.Function):
     """Projects features, and computes the loss and its gradients, a chunk of rows at a time.
 
     The logits of a whole batch (4096 × 8000 floats) are never held: on a CPU faulting in so much memory costs more than
@@ -22,59 +31,129 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, weight: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-        """features (R, D), weight (V, D), gold (R,) → sum of the losses; see the module's docstring."""
-        device = features.device.type
+    def forward(ctx: Any, formula: Formula, weight: Tensor, gold: Tensor, *predictions: Tensor) -> Tensor:
+        """weight (V, D), gold (R,), features (R, D) of each prediction → sum of the losses"""
+        device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        rows, vocabulary = len(features), len(weight)
-        training = features.requires_grad
-        features, matrix = features.to(precision), weight.to(precision)
+        rows, vocabulary = len(gold), len(weight)
+        training = any(features.requires_grad for features in predictions)
+        matrix = weight.to(precision)
+        predictions = tuple(features.to(precision) for features in predictions)
         chunk = max(1, min(512 if device == "cpu" else 8192, rows))
-        logits = features.new_empty(chunk, vocabulary)
-        total = torch.zeros((), device=features.device)
-        features_gradient = torch.empty_like(features) if training else features.new_empty(0)
-        weight_gradient = torch.zeros_like(weight) if training else weight.new_empty(0)
+        buffers = [features.new_empty(chunk, vocabulary) for features in predictions]
+        total = torch.zeros((), device=weight.device)
+        gradients = [torch.empty_like(features) for features in predictions]
+        weight_gradient = torch.zeros_like(weight)
         for first in range(0, rows, chunk):
-            x, y = features[first : first + chunk], gold[first : first + chunk, None]
-            z = torch.mm(x, matrix.t(), out=logits[: len(x)])
-            log_p = z.log_softmax(dim=-1, dtype=torch.float32)  # (chunk, V)
-            total -= (1 - smoothing) * log_p.gather(1, y).sum() + smoothing * log_p.mean(dim=-1).sum()
+            part = slice(first, first + chunk)
+            inputs = [features[part] for features in predictions]
+            logits = [torch.mm(x, matrix.t(), out=z[: len(x)]) for x, z in zip(inputs, buffers, strict=True)]
+            log_p = [z.log_softmax(dim=-1, dtype=torch.float32) for z in logits]  # (chunk, V)
+            loss, derivatives = formula(log_p, gold[part, None])
+            total += loss
             if not training:
                 continue
-            # ∂loss/∂z = p - (1 - ε) · onehot(y) - ε/V
-            gradient = log_p.exp_().sub_(smoothing / vocabulary)
-            gradient = gradient.scatter_add_(1, y, gradient.new_full(y.shape, smoothing - 1)).to(precision)
-            torch.mm(gradient, matrix, out=features_gradient[first : first + chunk])
-            weight_gradient += gradient.t() @ x
-        ctx.save_for_backward(features_gradient, weight_gradient)
+            for x, gradient, derivative in zip(inputs, gradients, derivatives, strict=True):
+                by_logits = derivative.to(precision)
+                torch.mm(by_logits, matrix, out=gradient[part])
+                weight_gradient += by_logits.t() @ x
+        ctx.save_for_backward(weight_gradient, *gradients)
         return total
 
     @staticmethod
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        features_gradient, weight_gradient = ctx.saved_tensors
-        return features_gradient * scale, weight_gradient * scale, None, None
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        weight_gradient, *gradients = ctx.saved_tensors
+        return None, weight_gradient * scale, None, *(gradient * scale for gradient in gradients)
+
+
+def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+    """log p (R, V), gold (R, 1) → the sum of the losses"""
+    return -((1 - smoothing) * log_p.gather(1, gold).sum() + smoothing * log_p.mean(dim=-1).sum())
+
+
+def _less_target(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+    """p in place → ∂cross-entropy/∂logits = p - (1 - ε) · onehot(y) - ε/V"""
+    return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))
 
 
 def smoothed_cross_entropy(features: Tensor, weight: Tensor, gold: Tensor, smoothing: float) -> Tensor:
     """The summed loss of predicting pieces ``gold`` (R,) from features (R, D) through the output matrix (V, D)."""
-    return _SmoothedCrossEntropy.apply(features, weight, gold, smoothing)
+
+    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, list[Tensor]]:
+        (a,) = log_p
+        return _cross_entropy(a, gold, smoothing), [_less_target(a.exp_(), gold, smoothing)]
+
+    return _ProjectedLoss.apply(formula, weight, gold, features)
 
 
-class CrossEntropyObjective(nn.Module):
+def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float) -> Tensor:
+    """Cross-entropy of the plain prediction + α · KL(plain ‖ cut) (Gao et al. 2022, equation 4; gradients flow through
+    both): features (R, D), weight (V, D), gold (R,) → the sum."""
+
+    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, list[Tensor]]:
+        a, b = log_p
+        loss = _cross_entropy(a, gold, smoothing)
+        difference, p, q = a - b, a.exp(), b.exp()
+        divergence = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
+        # ∂KL/∂logits: p · (log p - log q - KL) on the one side, q - p on the other
+        by_plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
+        by_cut = q.sub_(p).mul_(alpha)
+        return loss + alpha * divergence.sum(), [_less_target(by_plain, gold, smoothing), by_cut]
+
+    return _ProjectedLoss.apply(formula, weight, gold, plain, cut)
+
+
+def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float) -> Tensor:
+    """The mean cross-entropy of both predictions + α/4 · (KL(one ‖ other) + KL(other ‖ one)): half of equation 4 of
+    Liang et al. 2021, so that a piece counts once. Features (R, D), weight (V, D), gold (R,) → the sum."""
+
+    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, list[Tensor]]:
+        a, b = log_p
+        loss = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
+        difference, p, q = a - b, a.exp(), b.exp()
+        derivatives = []
+        for own, theirs, sign in ((p, q, 1), (q, p, -1)):
+            divergence = (own * difference).sum(dim=-1, keepdim=True).mul_(sign)  # (R, 1)
+            loss = loss + alpha / 4 * divergence.sum()
+            by_divergences = (sign * difference - divergence).mul_(own).add_(own).sub_(theirs)
+            derivatives.append(by_divergences.mul_(alpha / 4))
+        for derivative, own in zip(derivatives, (p, q), strict=True):
+            derivative.add_(_less_target(own, gold, smoothing), alpha=0.5)
+        return loss, derivatives
+
+    return _ProjectedLoss.apply(formula, weight, gold, one, other)
+
+
+class Objective(nn.Module):
     """A model with the loss to train it by: one ``forward`` a batch, for data-parallel wrappers hook nothing else."""
 
-    def __init__(self, model: Seq2Seq, label_smoothing: float) -> None:
+    def __init__(self, model: Seq2Seq, settings: TrainingConfig) -> None:
         super().__init__()
         self.model = model
-        self.label_smoothing = label_smoothing
+        self.settings = settings
 
     def forward(self, batch: Batch) -> Tensor:
-        """The loss summed over the batch's real target pieces (``batch.target_tokens`` many)."""
-        features = self.model.decode(self.model.encode(batch.source), batch.target_input)  # (B, T, D)
+        """The loss summed over the batch's real target pieces (``batch.target_tokens`` many).
+
+        In evaluation mode it is the cross-entropy alone, without smoothing.
+        """
+        settings = self.settings
         real = (batch.target_output != PAD).flatten().nonzero().squeeze(1)  # (R,)
-        return smoothed_cross_entropy(
-            features.flatten(0, 1).index_select(0, real),
-            self.model.output_weight,
-            batch.target_output.flatten().index_select(0, real),
-            self.label_smoothing if self.training else 0.0,
-        )
+        gold = batch.target_output.flatten().index_select(0, real)
+        weight = self.model.output_weight
+        features = self._features(batch, real)
+        if not self.training:
+            return smoothed_cross_entropy(features, weight, gold, 0.0)
+        if settings.objective == "cross_entropy":
+            return smoothed_cross_entropy(features, weight, gold, settings.label_smoothing)
+        if settings.objective == "r_drop":
+            other = self._features(batch, real)
+            return r_drop(features, other, weight, gold, settings.label_smoothing, settings.consistency)
+        with cut_embeddings(self.model, settings.cutoff):
+            cut = self._features(batch, real)
+        return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency)
+
+    def _features(self, batch: Batch, real: Tensor) -> Tensor:
+        """(R, D), from which the real target pieces are predicted"""
+        features = self.model.decode(self.model.encode(batch.source), batch.target_input)  # (B, T, D)
+        return features.flatten(0, 1).index_select(0, real)

@@ -33,7 +33,7 @@ from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, rem
 from mt.training.distributed import Workers, put_together
 from mt.training.feed import UpdateBatches, feed
 from mt.training.monitor import Monitor, NoMonitor
-from mt.training.objective import CrossEntropyObjective
+from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData, provenance
 from mt.training.signals import StopRequest
@@ -61,7 +61,7 @@ class Trainer:
         if brought := checkpoint.folder if checkpoint else settings.init_from:
             load_weights(self.model, Path(brought) / WEIGHTS)
         self.model.to(device)
-        self.objective = CrossEntropyObjective(self.model, settings.label_smoothing)
+        self.objective = Objective(self.model, settings)
         if settings.shard:
             self.replica = workers.shard(self.objective, self.model.blocks)
         else:

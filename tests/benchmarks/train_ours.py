@@ -5,13 +5,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from mt.config import OptimizerConfig, ScheduleConfig, TransformerConfig
+from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, TransformerConfig
 from mt.data.batching import Batch
 from mt.data.tokenizer import PAD
 from mt.device import keep_freed_memory
 from mt.model.seq2seq import Seq2Seq
 from mt.model.transformer import Transformer
-from mt.training.objective import CrossEntropyObjective
+from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from tests.benchmarks import task
 
@@ -33,7 +33,7 @@ def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
 def step_of(model: Seq2Seq, precision: str) -> Callable[[Tensor, Tensor], None]:
     """A training step of any model."""
     keep_freed_memory()
-    objective = CrossEntropyObjective(model, task.LABEL_SMOOTHING).train()
+    objective = Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train()
     optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000)
 
     def step(source: Tensor, target: Tensor) -> None:

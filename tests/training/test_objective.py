@@ -1,38 +1,135 @@
-"""The chunked loss against PyTorch's own, value and gradients."""
+"""The chunked losses against PyTorch's own formulas, values and gradients."""
+
+from functools import partial
 
 import pytest
 import torch
 from torch.nn import functional
 
-from mt.training.objective import smoothed_cross_entropy
+from mt.config import RNNAttentionConfig, TrainingConfig, TransformerConfig
+from mt.data.batching import collate
+from mt.model.embedding import cut_embeddings
+from mt.model.rnn import RNNAttention
+from mt.model.transformer import Transformer
+from mt.training.objective import Objective, r_drop, simcut, smoothed_cross_entropy
+from tests import toy
+
+ALPHA = 3.0
+
+
+def _tensors(rows, predictions, vocabulary=40):
+    torch.manual_seed(0)
+    features = [torch.randn(rows, 8, requires_grad=True) for _ in range(predictions)]
+    return features, torch.randn(vocabulary, 8, requires_grad=True), torch.randint(vocabulary, (rows,))
+
+
+def _plain_cross_entropy(features, weight, gold, smoothing):
+    return functional.cross_entropy(features @ weight.T, gold, label_smoothing=smoothing, reduction="sum")
+
+
+def _divergence(one, other, weight):
+    """KL(one ‖ other), summed"""
+    log_p, log_q = ((features @ weight.T).log_softmax(dim=-1) for features in (one, other))
+    return functional.kl_div(log_q, log_p, log_target=True, reduction="sum")
+
+
+def _plain_simcut(plain, cut, weight, gold, smoothing):
+    return _plain_cross_entropy(plain, weight, gold, smoothing) + ALPHA * _divergence(plain, cut, weight)
+
+
+def _plain_r_drop(one, other, weight, gold, smoothing):
+    likelihoods = sum(_plain_cross_entropy(features, weight, gold, smoothing) for features in (one, other))
+    divergences = (_divergence(one, other, weight) + _divergence(other, one, weight)) / 2
+    return (likelihoods + ALPHA * divergences) / 2
+
+
+LOSSES = {
+    "cross_entropy": (smoothed_cross_entropy, _plain_cross_entropy, 1),
+    "simcut": (partial(simcut, alpha=ALPHA), _plain_simcut, 2),
+    "r_drop": (partial(r_drop, alpha=ALPHA), _plain_r_drop, 2),
+}
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [1, 511, 512, 1300])
-def test_loss_and_gradients_equal_pytorchs(rows, smoothing):
-    torch.manual_seed(0)
-    features = torch.randn(rows, 8, requires_grad=True)
-    weight = torch.randn(40, 8, requires_grad=True)
-    gold = torch.randint(40, (rows,))
-    loss = smoothed_cross_entropy(features, weight, gold, smoothing) / rows
-    actual = torch.autograd.grad(loss, (features, weight))
-    expected_loss = functional.cross_entropy(features @ weight.T, gold, label_smoothing=smoothing)
-    expected = torch.autograd.grad(expected_loss, (features, weight))
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing):
+    ours, plain, predictions = LOSSES[name]
+    features, weight, gold = _tensors(rows, predictions)
+    loss = ours(*features, weight, gold, smoothing) / rows
+    expected_loss = plain(*features, weight, gold, smoothing) / rows
     assert torch.allclose(loss, expected_loss, rtol=1e-5)
-    for ours, theirs in zip(actual, expected, strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-6)
+    actual, expected = (torch.autograd.grad(value, (*features, weight)) for value in (loss, expected_loss))
+    for our_gradient, theirs in zip(actual, expected, strict=True):
+        assert torch.allclose(our_gradient, theirs, atol=1e-6)
 
 
-def test_under_bf16_autocast_it_stays_close_to_the_formula():
-    torch.manual_seed(0)
-    features, weight = torch.randn(600, 16, requires_grad=True), torch.randn(50, 16, requires_grad=True)
-    gold = torch.randint(50, (600,))
+@pytest.mark.parametrize("name", LOSSES)
+def test_under_bf16_autocast_it_stays_close_to_the_formula(name):
+    ours, plain, predictions = LOSSES[name]
+    features, weight, gold = _tensors(600, predictions, vocabulary=50)
     with torch.autocast("cpu", torch.bfloat16):
-        loss = smoothed_cross_entropy(features, weight, gold, 0.1)
-    loss.backward()
-    exact = functional.cross_entropy(features @ weight.T, gold, label_smoothing=0.1, reduction="sum")
-    expected = torch.autograd.grad(exact, (features, weight))
-    assert torch.isclose(loss, exact, rtol=2e-3)
-    assert features.grad.dtype == weight.grad.dtype == torch.float32
-    for ours, theirs in zip((features.grad, weight.grad), expected, strict=True):
-        assert (ours - theirs).norm() < 0.02 * theirs.norm()
+        loss = ours(*features, weight, gold, 0.1)
+    exact = plain(*features, weight, gold, 0.1)
+    assert torch.isclose(loss, exact, rtol=4e-3)
+    actual, expected = (torch.autograd.grad(value, (*features, weight)) for value in (loss, exact))
+    for our_gradient, theirs in zip(actual, expected, strict=True):
+        assert our_gradient.dtype == torch.float32
+        assert (our_gradient - theirs).norm() < 0.02 * theirs.norm()
+
+
+def _model(architecture, dropout):
+    torch.manual_seed(0)
+    values = toy.MODELS[architecture] | {"dropout": dropout}
+    if architecture == "transformer":
+        return Transformer(TransformerConfig(**values), 300, 300, True)
+    return RNNAttention(RNNAttentionConfig(**values), 300, 300, True)
+
+
+@pytest.mark.parametrize("architecture", toy.MODELS)
+class TestObjective:
+    BATCH = collate(range(3), [[5, 6, 7], [8], [9, 10]], [[11, 12], [13, 14, 15], [16]])
+
+    def _loss(self, architecture, dropout=0.0, training=True, **settings):
+        objective = Objective(_model(architecture, dropout), TrainingConfig(**settings)).train(training)
+        return objective(self.BATCH)
+
+    def test_without_noise_two_predictions_are_one(self, architecture):
+        expected = self._loss(architecture)
+        for settings in ({"objective": "r_drop"}, {"objective": "simcut", "cutoff": 0.0}):
+            assert torch.isclose(self._loss(architecture, **settings), expected)
+
+    def test_noise_is_what_is_punished(self, architecture):
+        plain, little, much = (
+            self._loss(architecture, objective="simcut", cutoff=cutoff, consistency=100.0) for cutoff in (0.0, 0.2, 0.6)
+        )
+        assert plain < little < much
+        weak, strong = (
+            self._loss(architecture, dropout=0.2, objective="r_drop", consistency=alpha) for alpha in (1.0, 100.0)
+        )
+        assert weak < strong
+
+    def test_validation_is_the_cross_entropy_alone(self, architecture):
+        losses = [
+            self._loss(architecture, dropout=0.3, training=False, objective=objective)
+            for objective in ("cross_entropy", "simcut", "r_drop")
+        ]
+        assert torch.equal(losses[0], losses[1]) and torch.equal(losses[0], losses[2])
+
+    def test_cutting_ends_with_its_context(self, architecture):
+        model = _model(architecture, 0.0)
+        features = [model.decode(model.encode(self.BATCH.source), self.BATCH.target_input)]
+        with cut_embeddings(model, 0.5):
+            features.append(model.decode(model.encode(self.BATCH.source), self.BATCH.target_input))
+        features.append(model.decode(model.encode(self.BATCH.source), self.BATCH.target_input))
+        assert torch.equal(features[0], features[2]) and not torch.allclose(features[0], features[1])
+
+
+def test_whole_vectors_are_cut_as_often_as_asked():
+    torch.manual_seed(0)
+    embedding = _model("transformer", 0.0).encoder.embedding.tokens
+    pieces = torch.randint(4, 300, (100, 50))
+    with cut_embeddings(embedding, 0.25):
+        zero = embedding(pieces) == 0
+    assert torch.equal(zero.any(dim=-1), zero.all(dim=-1))
+    assert zero.all(dim=-1).float().mean().item() == pytest.approx(0.25, abs=0.02)

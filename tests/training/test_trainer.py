@@ -19,7 +19,7 @@ from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import _only_process, train
 from mt.training.distributed import Workers
 from mt.training.feed import UpdateBatches, feed
-from mt.training.objective import CrossEntropyObjective
+from mt.training.objective import Objective
 from mt.training.preparation import prepare, provenance
 from mt.translation.translator import Translator
 from tests import toy
@@ -112,7 +112,9 @@ def _stop_after(monkeypatch, updates):
 def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings, monkeypatch):
     """With dropout, subword sampling and accumulation on, stopped in the middle of an epoch and of a log interval, and
     where a validation is due."""
-    changes = EVERYTHING_RANDOM | {"training": {"accumulate": 2, "max_updates": 33} | settings}
+    objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
+    training = {"accumulate": 2, "max_updates": 33, "objective": objective}
+    changes = EVERYTHING_RANDOM | {"training": training | settings}
     whole, broken = (toy.config(folder, name, architecture, **changes) for name in ("whole", "broken"))
     train(whole)
     updates = [7, 10, 13, 26]
@@ -274,7 +276,7 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
     rows = data.train[:40]
     batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in ((0, 9), (9, 40))]
     most_pairs, failed = 40, 0
-    real_forward = CrossEntropyObjective.forward
+    real_forward = Objective.forward
 
     def forward(self, batch):
         nonlocal failed
@@ -285,7 +287,7 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
             raise [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("can't allocate memory")][failed % 2]
         return loss
 
-    monkeypatch.setattr(CrossEntropyObjective, "forward", forward)
+    monkeypatch.setattr(Objective, "forward", forward)
 
     def moments_of_two_updates():
         training = trainer_module.Trainer(config, data, ALONE, None)
@@ -308,7 +310,7 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
 
 def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypatch):
     config = toy.config(folder, training={"max_bad_steps": 3, "max_updates": 20, "save_every": 1})
-    real_forward = CrossEntropyObjective.forward
+    real_forward = Objective.forward
     calls = 0
 
     def forward(self, batch):
@@ -317,7 +319,7 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypat
         loss = real_forward(self, batch)
         return loss * float("nan") if self.training and (calls in (3, 4) or calls >= 8) else loss
 
-    monkeypatch.setattr(CrossEntropyObjective, "forward", forward)
+    monkeypatch.setattr(Objective, "forward", forward)
     with pytest.raises(RunError, match="3 updates in a row"):
         train(config)
     checkpoint = newest_checkpoint(config.folder)
@@ -336,14 +338,14 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monke
     training._update(next(updates))
     before = [parameter.detach().clone() for parameter in training.model.parameters()]
 
-    real_forward = CrossEntropyObjective.forward
-    monkeypatch.setattr(CrossEntropyObjective, "forward", lambda self, batch: real_forward(self, batch) * float("inf"))
+    real_forward = Objective.forward
+    monkeypatch.setattr(Objective, "forward", lambda self, batch: real_forward(self, batch) * float("inf"))
     training._update(next(updates))
     assert training.scaler.get_scale() == 2.0**15
     assert training.progress.bad_updates == 0
     assert all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
 
-    monkeypatch.setattr(CrossEntropyObjective, "forward", real_forward)
+    monkeypatch.setattr(Objective, "forward", real_forward)
     training._update(next(updates))
     assert not all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
     updates.close()
