@@ -1,0 +1,53 @@
+"""A model far too large for its corpus is told, with the name of a better one."""
+
+import logging
+
+import pytest
+import torch
+
+from mt.composition import compose_jobs
+from mt.config import TrainConfig
+from mt.training.advice import advice_on_size
+from mt.training.command import train
+from mt.training.distributed import Workers
+from mt.training.preparation import prepare
+from tests import toy
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """3,000 pairs, 19,000 target pieces, a vocabulary of 320"""
+    folder = tmp_path_factory.mktemp("corpus")
+    toy.write_corpus(folder, "reverse")
+    return prepare(toy.config(folder), False, Workers(torch.device("cpu")))
+
+
+@pytest.mark.parametrize(
+    ("model", "better"),
+    [
+        ("transformer_big", "transformer_tiny"),
+        ("transformer_base", "transformer_tiny"),
+        ("rnn_attention_base", "rnn_attention_tiny"),
+        ("transformer_tiny", None),  # none is smaller
+    ],
+)
+def test_the_better_preset_of_the_same_architecture_is_named(data, model, better):
+    (job,) = compose_jobs("train", TrainConfig, [f"model={model}"], multirun=False)
+    advice = advice_on_size(job.config, data)
+    assert advice is None if better is None else f"model={better} " in advice
+
+
+def test_the_largest_of_those_that_fit_is_named(data, monkeypatch):
+    monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", 200)  # 3.8 M
+    (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
+    assert "model=transformer_small " in advice_on_size(job.config, data)
+
+
+def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(tmp_path, caplog):
+    toy.write_corpus(tmp_path, "reverse")
+    training = {"max_updates": 1, "schedule": {"warmup": 0}}
+    for model, warned in (({}, False), ({"width": 256, "feed_forward": 3000}, True)):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            train(toy.config(tmp_path, f"warned-{warned}", model=model, training=training))
+        assert ("target pieces: model=transformer_tiny " in caplog.text) == warned
