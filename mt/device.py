@@ -1,6 +1,7 @@
 """Where the arithmetic runs and in which number format."""
 
 import ctypes
+import os
 import platform
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -65,6 +66,15 @@ def keep_freed_memory() -> None:
         trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h
         libc.mallopt(mmap_max, 0)
         libc.mallopt(trim_threshold, 2**31 - 1)
+
+
+def keep_few_kernels() -> None:
+    """Let oneDNN keep the kernels of the last 128 shapes, which is more than a training step needs.
+
+    By itself it keeps 1,024, half a megabyte each, and batches have ever new shapes. Without effect after the first
+    operation of the process.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 
 def return_freed_memory() -> None:

@@ -13,7 +13,7 @@ import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.config import TrainConfig
-from mt.device import choose_device, choose_precision, cpu_threads, keep_freed_memory
+from mt.device import choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
 from mt.errors import InputError, RunError
 from mt.files import recover_folders
 from mt.mistakes import shown
@@ -56,6 +56,7 @@ def train(config: TrainConfig) -> None:
 
 def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
     keep_freed_memory()
+    keep_few_kernels()
     torch.set_num_threads(threads or cpu_threads())
     with working_together(choose_device(config.training.device), seat) as workers:
         if not workers.leads:
