@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from mt.config import ModelConfig
 from tests.benchmarks import machine, task
 
 WARM_UP = 3
@@ -24,7 +25,6 @@ WARM_UP = 3
 
 Step = Callable[[Tensor, Tensor], None]
 Translate = Callable[[list[str]], list[str]]
-Flops = Callable[[int, int], float]
 
 
 def memory(kind: str) -> float:
@@ -39,7 +39,7 @@ def memory(kind: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def time_training(step: Step, batches: list[tuple[Tensor, Tensor]], flops: Flops) -> dict[str, float]:
+def time_training(step: Step, batches: list[tuple[Tensor, Tensor]], model: ModelConfig) -> dict[str, float]:
     before = memory("VmRSS")
     for source, target in batches[:WARM_UP]:
         step(source, target)
@@ -50,7 +50,7 @@ def time_training(step: Step, batches: list[tuple[Tensor, Tensor]], flops: Flops
     source_tokens, target_tokens = task.real_tokens(batches[WARM_UP:])
     return {
         "target_tokens_per_second": target_tokens / seconds,
-        "gflops": flops(source_tokens, target_tokens) / seconds / 1e9,
+        "gflops": task.flops(model, task.VOCABULARY, source_tokens, target_tokens) / seconds / 1e9,
         "step_mib": memory("VmHWM") - before,
     }
 
@@ -70,8 +70,8 @@ def measure(name: str, folder: Path, setting: str) -> dict[str, float]:
     contestant = importlib.import_module(f"tests.benchmarks.{name}")
     if name.startswith("train"):
         batches = task.load_batches(folder / "batches.safetensors")
-        flops = task.rnn_flops if name.startswith("train_rnn") else task.transformer_flops
-        return time_training(contestant.make_step(setting), batches, flops)
+        model = task.RNN if name.startswith("train_rnn") else task.TRANSFORMER
+        return time_training(contestant.make_step(setting), batches, model)
     lines = (folder / "test.source").read_text(encoding="utf-8").split("\n")[:-1]
     translate = contestant.make_translate(folder / "run", int(setting))
     return time_decoding(translate, lines, folder / f"{name}.{setting}")

@@ -9,6 +9,28 @@ from tests.benchmarks import task
 SECONDS = 2.0
 
 
+def large_matmul_gflops(device: torch.device, precision: torch.dtype) -> float:
+    """Rate of square products large enough for any GPU (on a CPU: smaller ones)."""
+    size = 8192 if device.type == "cuda" else 1024
+    left, right = (torch.randn(size, size, device=device).to(precision) for _ in range(2))
+
+    def seconds(repetitions: int) -> float:
+        _wait_for(device)
+        start = time.perf_counter()
+        for _ in range(repetitions):
+            torch.mm(left, right)
+        _wait_for(device)
+        return time.perf_counter() - start
+
+    repetitions = max(1, int(10 * SECONDS / seconds(10)))
+    return repetitions * 2 * size**3 / seconds(repetitions) / 1e9
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def matmul_gflops(precision: str) -> float:
     """Rate of (4096, 256) · (256, 1024), in 10⁹ floating-point operations a second."""
     kind = torch.bfloat16 if precision == "bf16" else torch.float32

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.data.tokenizer import PAD
 
 VOCABULARY = 8000
@@ -18,6 +19,18 @@ RNN_HIDDEN = 464
 RNN_LAYERS = 2
 """Of the encoder; with one of the decoder the LSTM is as large as the Transformer (7.6 million parameters)."""
 DROPOUT = 0.1
+TRANSFORMER = TransformerConfig(
+    architecture="transformer",
+    width=WIDTH,
+    feed_forward=FEED_FORWARD,
+    heads=HEADS,
+    encoder_layers=LAYERS,
+    decoder_layers=LAYERS,
+    dropout=DROPOUT,
+)
+RNN = RNNAttentionConfig(
+    architecture="rnn_attention", width=WIDTH, hidden=RNN_HIDDEN, encoder_layers=RNN_LAYERS, dropout=DROPOUT
+)
 LABEL_SMOOTHING = 0.1
 LEARNING_RATE = 1e-3
 CLIP_NORM = 1.0
@@ -69,20 +82,24 @@ def real_tokens(batches: list[tuple[Tensor, Tensor]]) -> tuple[int, int]:
     return source_tokens, target_tokens
 
 
-def transformer_flops(source_tokens: int, target_tokens: int) -> float:
+def flops(model: ModelConfig, vocabulary: int, source_tokens: int, target_tokens: int) -> float:
     """Of the products with weights, forward and backward, that real tokens need; attention's own left out."""
-    square = WIDTH * WIDTH
-    feed_forward = 2 * WIDTH * FEED_FORWARD
-    per_source = LAYERS * (4 * square + feed_forward) + LAYERS * 2 * square
-    per_target = LAYERS * (6 * square + feed_forward) + WIDTH * VOCABULARY
-    return 6.0 * (source_tokens * per_source + target_tokens * per_target)
+    count = _transformer_weights if isinstance(model, TransformerConfig) else _rnn_weights
+    per_source, per_target = count(model)  # type: ignore[operator]
+    return 6.0 * (source_tokens * per_source + target_tokens * (per_target + model.width * vocabulary))
 
 
-def rnn_flops(source_tokens: int, target_tokens: int) -> float:
-    """Likewise of the LSTM, whose keys are projected once."""
-    hidden, each = RNN_HIDDEN, RNN_HIDDEN // 2
-    inputs = [WIDTH] + [hidden] * (RNN_LAYERS - 1)
-    per_source = sum(2 * 4 * each * (width + each) for width in inputs) + hidden * WIDTH
-    readout = (2 * hidden + WIDTH) * WIDTH
-    per_target = 4 * hidden * (WIDTH + 2 * hidden) + hidden * WIDTH + readout + WIDTH * VOCABULARY
-    return 6.0 * (source_tokens * per_source + target_tokens * per_target)
+def _transformer_weights(model: TransformerConfig) -> tuple[int, int]:
+    """Those that a source token and a target token are multiplied by, without the output layer's."""
+    square, feed_forward = model.width**2, 2 * model.width * model.feed_forward
+    per_source = model.encoder_layers * (4 * square + feed_forward) + model.decoder_layers * 2 * square
+    return per_source, model.decoder_layers * (6 * square + feed_forward)
+
+
+def _rnn_weights(model: RNNAttentionConfig) -> tuple[int, int]:
+    """Likewise, the keys projected once a sentence."""
+    width, hidden, each = model.width, model.hidden, model.hidden // 2
+    inputs = [width] + [hidden] * (model.encoder_layers - 1)
+    per_source = sum(2 * 4 * each * (size + each) for size in inputs) + hidden * width
+    gates = 4 * hidden * (width + 2 * hidden) + (model.decoder_layers - 1) * 4 * hidden * 2 * hidden
+    return per_source, gates + hidden * width + (2 * hidden + width) * width

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, TransformerConfig
+from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.data.batching import Batch
 from mt.data.tokenizer import PAD
 from mt.device import keep_freed_memory
@@ -18,16 +18,7 @@ from tests.benchmarks import task
 
 def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
     """A training step of the Transformer on source (B, S) and target (B, T+1) ids."""
-    config = TransformerConfig(
-        architecture="transformer",
-        width=task.WIDTH,
-        feed_forward=task.FEED_FORWARD,
-        heads=task.HEADS,
-        encoder_layers=task.LAYERS,
-        decoder_layers=task.LAYERS,
-        dropout=task.DROPOUT,
-    )
-    return step_of(Transformer(config, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True), precision)
+    return step_of(Transformer(task.TRANSFORMER, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True), precision)
 
 
 def step_of(model: Seq2Seq, precision: str) -> Callable[[Tensor, Tensor], None]:

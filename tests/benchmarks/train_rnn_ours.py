@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from mt.config import RNNAttentionConfig
 from mt.model.rnn import RNNAttention
 from tests.benchmarks import task
 from tests.benchmarks.train_ours import step_of
@@ -12,11 +11,4 @@ from tests.benchmarks.train_ours import step_of
 
 def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
     """A training step on source (B, S) and target (B, T+1) ids."""
-    config = RNNAttentionConfig(
-        architecture="rnn_attention",
-        width=task.WIDTH,
-        hidden=task.RNN_HIDDEN,
-        encoder_layers=task.RNN_LAYERS,
-        dropout=task.DROPOUT,
-    )
-    return step_of(RNNAttention(config, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True), precision)
+    return step_of(RNNAttention(task.RNN, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True), precision)
