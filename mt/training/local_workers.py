@@ -2,15 +2,17 @@
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch.distributed import TCPStore
+from torch.distributed import Store, TCPStore
 
 from mt.command_line import end_with
 from mt.config import TrainingConfig
 from mt.device import cpu_threads
+from mt.errors import RunError
 from mt.training.distributed import PATIENCE, Seat
 
 FEWEST_TOKENS = 1024
@@ -35,6 +37,7 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
     """Starts workers 1 to ``size`` - 1, which do ``work`` (it must be picklable); yields the seat of worker 0.
 
     They hear signals together, and end with this process however that ends: none writes files, so nothing is lost.
+    Raises RunError if one of them ends before it begins.
     """
     store = TCPStore(HOST, 0, is_master=True, timeout=PATIENCE, wait_for_workers=False)
     # Not forked: torch's threads would be missing.
@@ -46,6 +49,11 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
     for other in others:
         other.start()
     try:
+        for rank, other in enumerate(others, 1):
+            while not store.check([_arrival(rank)]):
+                if not other.is_alive():
+                    raise RunError(f"worker {rank} ended before it had begun (exit code {other.exitcode})")
+                time.sleep(0.02)
         yield Seat(0, size, 0, store)
         for other in others:
             other.join()
@@ -54,7 +62,12 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
             other.kill()
 
 
+def _arrival(rank: int) -> str:
+    return f"worker {rank} is there"
+
+
 def _sit_and_work(work: Callable[[Seat], None], rank: int, size: int, port: int) -> None:
     os.environ["LOCAL_RANK"] = str(rank)
-    store = TCPStore(HOST, port, is_master=False, timeout=PATIENCE)
+    store: Store = TCPStore(HOST, port, is_master=False, timeout=PATIENCE)
+    store.set(_arrival(rank), "")
     end_with(lambda: work(Seat(rank, size, rank, store)))

@@ -3,8 +3,9 @@
     python -m tests.benchmarks.gpu [device=cuda] [models=transformer_base,rnn_attention_base] [updates=300]
                                    [batch_tokens=12500] [pairs=60000] [output=gpu.json]
 
-Trains each model on made-up pairs of sentences of real lengths, in bf16 (fp16 where the card has no bf16); compares loss and
-gradients of one batch with those of the CPU in fp32; decodes with beam 5 and greedily. Some minutes on a fast card.
+Trains each model on made-up pairs of sentences of real lengths, in bf16 (fp16 where the card has no bf16); compares
+loss and gradients of one batch with those of the CPU in fp32; decodes with beam 5 and greedily. Some minutes on a fast
+card.
 """
 
 import contextlib

@@ -127,6 +127,14 @@ def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder)
     _assert_alike(one.folder, two.folder)
 
 
+def test_a_worker_that_dies_before_it_begins_is_not_waited_for(folder):
+    leader = start("train.py", toy.words(_config(folder, "died", workers=2)))
+    wait_for(lambda: local_workers_of(leader))
+    local_workers_of(leader)[0].kill()
+    status, said = finish(leader, 60)
+    assert status == 1 and "worker 1 ended before it had begun" in said and "Traceback" not in said, said
+
+
 @pytest.mark.parametrize(
     ("workers", "threads", "batch_tokens", "expected"),
     [("auto", 0, 2048, 2), ("auto", 0, 100_000, 16), ("auto", 4, 100_000, 4), ("auto", 0, 500, 1), (3, 0, 500, 3)],
