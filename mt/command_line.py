@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from mt.command_help import help_text
 from mt.composition import Job, compose_jobs
-from mt.config import CompareConfig, Section, TrainConfig, TranslateConfig
+from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 
 Config = TypeVar("Config", bound=Section)
@@ -97,6 +97,8 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 raise InputError("several jobs cannot share standard input: give input=FILE")
             case TranslateConfig(output=str(output)):
                 place, key, hint = os.path.abspath(output), "output", "'output=beam${decoding.beam_size}.txt'"
+            case ExportConfig(output=output):
+                place, key, hint = os.path.abspath(output), "output", "'output=demo-${quantization}'"
             case CompareConfig(output=None):
                 raise InputError("several comparisons need an output each: output=…")
             case CompareConfig(output=str(output)):

@@ -388,7 +388,15 @@ class TrainingConfig(Section):
 # Decoding ---------------------------------------------------------------------------------------------------
 
 
+StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
+"""CTranslate2's names of number formats below fp32."""
+
+
 class DecodingConfig(Section):
+    engine: Literal["torch", "ctranslate2"] = "torch"
+    """Who searches: the model itself, or CTranslate2 with an export of it."""
+    compute_type: StorageType | Literal["float32"] | None = None
+    """Of engine=ctranslate2: the number format of its products. null: float32, in which both engines find the same."""
     method: Literal["beam", "sample"] = "beam"
     beam_size: Annotated[int, Number, Field(ge=1, le=1000)] = 5
     """1 is greedy search; method=sample has no beam."""
@@ -421,6 +429,10 @@ class DecodingConfig(Section):
         ):
             if self.method == "beam" and value != everything:
                 yield f"{key}={value} is for sampling: it needs method=sample, not beam"
+        if self.engine == "ctranslate2" and self.method == "sample":
+            yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
+        if self.engine == "torch" and self.compute_type is not None:
+            yield f"compute_type={self.compute_type} is CTranslate2's: it needs engine=ctranslate2, not torch"
 
 
 # Commands ---------------------------------------------------------------------------------------------------
@@ -463,6 +475,8 @@ class TrainConfig(Section):
                 )
         if self.decoding.method == "sample" or self.decoding.n_best > 1:
             yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
+        if self.decoding.engine != "torch":
+            yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
 
 
 class TranslateConfig(Section):
@@ -488,8 +502,22 @@ class TranslateConfig(Section):
             yield "reference has one translation a line to score: leave decoding.n_best=1"
         if self.reference is not None and self.decoding.method == "sample":
             yield "reference is scored, not searched for: leave decoding.method=beam"
+        if self.reference is not None and self.decoding.engine != "torch":
+            yield "reference is scored by the model itself: leave decoding.engine=torch"
+        if self.precision != "fp32" and self.decoding.engine != "torch":
+            yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
+
+
+class ExportConfig(Section):
+    """``python -m mt.translation.ctranslate2``"""
+
+    run: Text
+    """A run or model folder."""
+    output: Text
+    quantization: StorageType | None = None
+    """How the weights are stored; null: as they are, in fp32."""
 
 
 class CompareConfig(Section):

@@ -21,7 +21,9 @@ from mt.language import writes_spaces
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
-from mt.translation.search import Hypothesis, forced_log_probabilities, search
+from mt.translation.ctranslate2.engine import check_machine, open_engine
+from mt.translation.engine import Engine, TorchEngine
+from mt.translation.search import Hypothesis, forced_log_probabilities
 
 Result = TypeVar("Result")
 
@@ -71,8 +73,11 @@ class Translator:
         target_language: str,
         config: DecodingConfig,
         precision: torch.dtype = torch.float32,
+        engine: Engine | None = None,
     ) -> None:
+        """``engine`` searches; without one the model does."""
         self.model = model
+        self.engine = engine or TorchEngine(model, config)
         self.tokenizers = tokenizers
         self.config = config
         self.precision = precision
@@ -87,15 +92,25 @@ class Translator:
         device: str = "auto",
         precision: str = "fp32",
     ) -> "Translator":
-        """From a run or model folder; raises InputError that names what is missing or damaged in it."""
-        trained = open_model(Path(folder))
+        """From a run or model folder, with the engine of ``config``.
+
+        Raises InputError that names what is missing or damaged in the folder, or what this machine cannot do.
+        """
         place = choose_device(device)
+        if config is not None and config.engine == "ctranslate2":
+            check_machine(config, place)
+        trained = open_model(Path(folder))
+        config = config or trained.config.decoding
+        engine: Engine = TorchEngine(trained.model.to(place), config)
+        if config.engine == "ctranslate2":
+            engine = open_engine(trained, Path(folder), config, instead=engine)
         return cls(
-            trained.model.to(place),
+            trained.model,
             trained.tokenizers,
             trained.config.data.target_language,
-            config or trained.config.decoding,
+            config,
             choose_precision(precision, place),
+            engine,
         )
 
     def translate(
@@ -129,9 +144,7 @@ class Translator:
         found: list[list[Hypothesis]] = [[] for _ in flat]
 
         def translate_batch(batch: list[int]) -> list[list[Hypothesis]]:
-            pieces = [flat[index][1] for index in batch]
-            source = collate(batch, pieces, [[]] * len(batch)).source.to(self.device)
-            return search(self.model, source, self.config, [flat[index][0] for index in batch])
+            return self.engine.search([flat[index][1] for index in batch], [flat[index][0] for index in batch])
 
         with self._evaluating():
             rows_each = self.config.n_best if self.config.method == "sample" else self.config.beam_size

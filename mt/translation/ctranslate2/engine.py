@@ -1,0 +1,156 @@
+"""Search by CTranslate2: the hypotheses that ``mt.translation.search`` defines, found by a C++ library.
+
+Where both do the same: scores are log P(hypothesis, end included) / lengthᵅ, ``return_end_token`` making the end count;
+a hypothesis that ends among the best ``beam_size`` of a step is finished, and a sentence when ``patience=1`` times
+that many have.
+
+Where they differ, the sentence is left to PyTorch:
+
+- At the longest length CTranslate2 breaks off, ours ends the hypothesis. Its limit holds for a batch, ours for a
+  sentence; so a sentence with a hypothesis of more than its limit, end included, was searched differently.
+- Ours never writes PAD, UNK or BOS. CTranslate2 can be told so, but then takes them out of the softmax's sum, where
+  ours leaves them, and all scores change. Instead they count as ends, too: a sentence that has one among its
+  hypotheses was searched differently. (One that came up and was then beaten by ``beam_size`` real hypotheses goes
+  unseen, and matters only if at the same step a real end was just not among the best ``beam_size``.)
+- Sources longer than the table of positions.
+- Scores that are not finite: PyTorch's search then raises its error.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mt.config import DecodingConfig, TransformerConfig
+from mt.data.batching import collate
+from mt.data.tokenizer import EOS
+from mt.errors import InputError
+from mt.run_folder import TrainedModel
+from mt.translation.ctranslate2.export import EXPORT, export_into, obstacles, positions_of
+from mt.translation.ctranslate2.library import library
+from mt.translation.engine import Engine
+from mt.translation.search import NEVER_WRITTEN, Hypothesis, longest_hypotheses
+
+logger = logging.getLogger(__name__)
+
+NO_PENALTY = 1e-9
+"""At 0 CTranslate2 stops as soon as the best hypothesis has ended; lengths to this power are 1 in fp32, too."""
+
+
+def check_machine(config: DecodingConfig, device: torch.device) -> None:
+    """Raises InputError if CTranslate2 is not installed, or cannot compute like that on this machine."""
+    if config.compute_type is not None and not _machine_obstacles(device):
+        supported = library().get_supported_compute_types(device.type, device.index or 0)
+        if config.compute_type not in supported:
+            raise InputError(
+                f"decoding.compute_type={config.compute_type} is not supported on this machine's {device.type}; "
+                f"supported are {', '.join(sorted(supported))}"
+            )
+
+
+def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig, instead: Engine) -> Engine:
+    """CTranslate2 with an export of the model, kept in the run folder; or, after a warning with every reason why that
+    cannot be, the engine given."""
+    device = trained.model.output_weight.device
+    reasons = [*obstacles(trained), *_machine_obstacles(device)]
+    vocabulary = trained.tokenizers.target.vocabulary_size
+    if 2 * config.beam_size > vocabulary:
+        reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
+    if reasons:
+        logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", "; ".join(reasons))
+        return instead
+    return CTranslate2Engine(export_into(run, trained), str(run / EXPORT), trained, config, instead)
+
+
+def _machine_obstacles(device: torch.device) -> list[str]:
+    if device.type not in ("cpu", "cuda"):
+        return [f"device={device}: it runs on CPUs and NVIDIA GPUs only"]
+    if device.type == "cuda" and library().get_cuda_device_count() == 0:
+        return [f"device={device}: the CTranslate2 that is installed finds no GPU"]
+    return []
+
+
+class CTranslate2Engine:
+    """On a CPU as many sentences' batches at a time as torch has threads, each on one core."""
+
+    def __init__(
+        self,
+        files: dict[str, bytes],
+        name: str,
+        trained: TrainedModel,
+        config: DecodingConfig,
+        instead: Engine,
+    ) -> None:
+        """``files`` as of ``export_into``; ``instead`` translates what the module's docstring leaves to it."""
+        assert isinstance(trained.config.model, TransformerConfig)
+        device = trained.model.output_weight.device
+        self.instead = instead
+        self.model = trained.model
+        self.config = config
+        self.positions = positions_of(trained.config.model)
+        source, target = trained.tokenizers.source, trained.tokenizers.target
+        self._source_names = source.pieces(range(source.vocabulary_size))
+        names = target.pieces(range(target.vocabulary_size))
+        self._target_numbers = {name: number for number, name in enumerate(names)}
+        self._end = names[EOS]
+        self._ends = {self._end, *(names[piece] for piece in NEVER_WRITTEN)}
+        self._translator = library().Translator(
+            name,
+            device.type,
+            device_index=device.index or 0,
+            compute_type=config.compute_type or "float32",
+            inter_threads=torch.get_num_threads() if device.type == "cpu" else 1,
+            intra_threads=1,
+            files=files,
+        )
+
+    def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
+        """See Engine. Raises RunError if the model's scores are not finite."""
+        batch = collate(range(len(sources)), sources, [[]] * len(sources)).source
+        limits = longest_hypotheses(self.model, batch, self.config).tolist()
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        fitting = [place for place, pieces in enumerate(sources) if len(pieces) < self.positions]
+        if fitting:
+            results = self._translate([sources[place] for place in fitting], max(limits[place] for place in fitting))
+            for place, result in zip(fitting, results, strict=True):
+                found[place] = self._hypotheses(result, limits[place])
+        left = [place for place, hypotheses in enumerate(found) if not hypotheses]
+        if left:
+            others = self.instead.search([sources[place] for place in left], [sampling_keys[place] for place in left])
+            for place, hypotheses in zip(left, others, strict=True):
+                found[place] = hypotheses
+        return found
+
+    def _translate(self, sources: Sequence[list[int]], longest: int) -> list[Any]:
+        return self._translator.translate_batch(
+            [[self._source_names[piece] for piece in pieces] for pieces in sources],
+            beam_size=self.config.beam_size,
+            num_hypotheses=self.config.beam_size,
+            length_penalty=self.config.length_penalty or NO_PENALTY,
+            end_token=[EOS, *NEVER_WRITTEN],
+            return_end_token=True,
+            return_scores=True,
+            min_decoding_length=0,
+            max_decoding_length=min(longest + 1, self.positions),
+            max_input_length=0,
+        )
+
+    def _hypotheses(self, result: Any, limit: int) -> list[Hypothesis]:
+        """The n_best of a sentence, best first; none if it was searched in another way than ours."""
+        hypotheses, scores = result.hypotheses, result.scores
+        if max(map(len, hypotheses)) > limit or not all(map(math.isfinite, scores)):
+            return []
+        for names in hypotheses:
+            if names[-1] != self._end or not self._ends.isdisjoint(names[:-1]):
+                return []
+        best = list(zip(hypotheses, scores, strict=True))[: self.config.n_best]
+        return [
+            Hypothesis(
+                [self._target_numbers[name] for name in names[:-1]],
+                score * len(names) ** self.config.length_penalty,
+            )
+            for names, score in best
+        ]

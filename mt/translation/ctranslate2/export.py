@@ -1,0 +1,181 @@
+"""A trained Transformer as a model of CTranslate2: https://opennmt.net/CTranslate2.
+
+The weights are the same numbers in another order: queries, keys and values stand in one matrix, positions in a table,
+for CTranslate2's own waves are others (it counts from 1 and does not interleave sines and cosines).
+"""
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from torch import Tensor, nn
+
+from mt.config import TransformerConfig
+from mt.data.tokenizer import BOS, EOS, UNK
+from mt.files import new_folder
+from mt.model.attention import MultiHeadAttention
+from mt.model.embedding import Embedding, LearnedPositions, sinusoidal_positions
+from mt.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
+from mt.run_folder import TrainedModel
+from mt.translation.ctranslate2.library import library
+
+logger = logging.getLogger(__name__)
+
+EXPORT = "ctranslate2"
+"""In a run folder: the export of its weights."""
+POSITIONS = 2048
+"""Sinusoidal positions in the table, EOS included."""
+
+
+def positions_of(config: TransformerConfig) -> int:
+    """Most pieces, EOS included, that the exported model can take or write."""
+    return config.max_positions if config.positions == "learned" else POSITIONS
+
+
+def obstacles(trained: TrainedModel) -> list[str]:
+    """Every reason why CTranslate2 cannot run a model."""
+    if isinstance(trained.model, Transformer):
+        return []
+    return [f"model.architecture={trained.config.model.architecture}: it runs Transformers only"]
+
+
+def write_model(trained: TrainedModel, folder: Path, quantization: str | None = None) -> None:
+    """Writes model.bin, config.json and the vocabularies, which name the pieces, into a folder that exists.
+
+    ``quantization`` is how the weights are stored, in CTranslate2's words; None keeps them as they are.
+    Raises InputError if CTranslate2 is not installed.
+    """
+    spec = _specification(trained)
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
+def export_into(run: Path, trained: TrainedModel) -> dict[str, bytes]:
+    """The export by file names, which then lies in the run folder, too.
+
+    What lay there before is compared and never loaded: run folders come from anywhere, and CTranslate2 believes what
+    a model.bin says of itself, sizes included, as only code may be believed. Making the export anew takes about as
+    long as checking the old one against a checksum would. So an export that is stale, damaged or forged is replaced,
+    and of two processes that export at once each has its own. A run folder that cannot be written to keeps what it
+    has, with a warning.
+
+    Raises InputError if CTranslate2 is not installed.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        write_model(trained, Path(place))
+        files = {path.name: path.read_bytes() for path in Path(place).iterdir()}
+    folder = run / EXPORT
+    try:
+        if not _holds(folder, files):
+            with new_folder(folder) as partial:
+                for name, content in files.items():
+                    (partial / name).write_bytes(content)
+            logger.info("%s: exported for CTranslate2", folder)
+    except OSError as error:
+        logger.warning("%s: the export cannot be kept there: %s", folder, error.strerror)
+    return files
+
+
+def _holds(folder: Path, files: dict[str, bytes]) -> bool:
+    """Whether a folder has exactly these files."""
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} != files.keys():
+        return False
+    # A size that is wrong need not be read.
+    return all(
+        (folder / name).is_file()
+        and (folder / name).stat().st_size == len(content)
+        and (folder / name).read_bytes() == content
+        for name, content in files.items()
+    )
+
+
+def _specification(trained: TrainedModel) -> Any:
+    """A TransformerSpec of CTranslate2 with the model's weights."""
+    model, config = trained.model, trained.config.model
+    assert isinstance(model, Transformer) and isinstance(config, TransformerConfig)
+    specs = library().specs
+    spec = specs.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation=specs.Activation.RELU if config.activation == "relu" else specs.Activation.GELU,
+    )
+    _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.encoder.embedding, config)
+    _set_embedding(spec.decoder, spec.decoder.embeddings, model.decoder.embedding, config)
+    spec.decoder.projection.weight = _array(model.output_weight)
+    for layer_spec, encoder_layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
+        _set_encoder_layer(layer_spec, cast(EncoderLayer, encoder_layer))
+    for layer_spec, decoder_layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
+        _set_decoder_layer(layer_spec, decoder_layer)
+    if config.norm == "pre":
+        _set_norm(spec.encoder.layer_norm, model.encoder.norm)
+        _set_norm(spec.decoder.layer_norm, model.decoder.norm)
+
+    for tokenizer, register in (
+        (trained.tokenizers.source, spec.register_source_vocabulary),
+        (trained.tokenizers.target, spec.register_target_vocabulary),
+    ):
+        register(tokenizer.pieces(range(tokenizer.vocabulary_size)))
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = trained.tokenizers.target.pieces(
+        [UNK, BOS, EOS]
+    )
+    spec.config.decoder_start_token = spec.config.bos_token
+    spec.config.add_source_eos = True
+    return spec
+
+
+def _set_encoder_layer(spec: Any, layer: EncoderLayer) -> None:
+    _set_self_attention(spec.self_attention, layer.self_attention, layer.around_attention)
+    _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
+
+
+def _set_decoder_layer(spec: Any, layer: DecoderLayer) -> None:
+    _set_self_attention(spec.self_attention, layer.self_attention, layer.around_self_attention)
+    cross = layer.cross_attention
+    _set_linear(spec.attention.linear[0], cross.query)
+    _set_linear(spec.attention.linear[1], cross.key, cross.value)
+    _set_linear(spec.attention.linear[2], cross.output)
+    _set_norm(spec.attention.layer_norm, layer.around_cross_attention.norm)
+    _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
+
+
+def _set_self_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
+    _set_linear(spec.linear[0], attention.query, attention.key, attention.value)
+    _set_linear(spec.linear[1], attention.output)
+    _set_norm(spec.layer_norm, around.norm)
+
+
+def _set_feed_forward(spec: Any, feed_forward: FeedForward, around: Residual) -> None:
+    _set_linear(spec.linear_0, feed_forward.inner)
+    _set_linear(spec.linear_1, feed_forward.outer)
+    _set_norm(spec.layer_norm, around.norm)
+
+
+def _set_embedding(side: Any, tokens: Any, embedding: Embedding, config: TransformerConfig) -> None:
+    tokens.weight = _array(embedding.tokens.weight)
+    side.scale_embeddings = True  # by √width
+    if isinstance(embedding.positions, LearnedPositions):
+        table = _array(embedding.positions.weight)
+        # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing looks at the rows added here.
+        side.position_encodings.encodings = np.pad(table, ((0, -len(table) % 8), (0, 0)))
+    else:
+        side.position_encodings.encodings = sinusoidal_positions(POSITIONS, config.width).numpy()
+
+
+def _set_linear(spec: Any, *layers: nn.Linear) -> None:
+    """One below the other, where CTranslate2 computes several in one product."""
+    spec.weight = np.concatenate([_array(layer.weight) for layer in layers])
+    spec.bias = np.concatenate([_array(layer.bias) for layer in layers])
+
+
+def _set_norm(spec: Any, norm: nn.Module) -> None:
+    assert isinstance(norm, nn.LayerNorm)
+    spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _array(weight: Tensor) -> np.ndarray:
+    # A copy: CTranslate2 quantises in place.
+    return weight.detach().cpu().numpy().copy()
