@@ -10,11 +10,11 @@ from mt.translation.search import Hypothesis, search
 
 
 class Engine(Protocol):
-    """One search, several machineries: all find the hypotheses that ``mt.translation.search`` defines."""
+    """One search, several machineries: each finds the hypotheses that ``mt.translation.search`` defines, or none."""
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
         """The translations of a batch of B sources (pieces without BOS and EOS), best first: n_best of each, or as many
-        as there are. Called from several threads at once.
+        as there are; none for a source that is left to another engine. Called from several threads at once.
 
         ``sampling_keys`` (B): the same key draws the same numbers in any batch.
         """

@@ -73,11 +73,11 @@ class Translator:
         target_language: str,
         config: DecodingConfig,
         precision: torch.dtype = torch.float32,
-        engine: Engine | None = None,
+        faster: Engine | None = None,
     ) -> None:
-        """``engine`` searches; without one the model does."""
+        """``faster`` searches first; what it leaves, or everything, the model does."""
         self.model = model
-        self.engine = engine or TorchEngine(model, config)
+        self.engines: list[Engine] = [*([faster] if faster else []), TorchEngine(model, config)]
         self.tokenizers = tokenizers
         self.config = config
         self.precision = precision
@@ -101,16 +101,14 @@ class Translator:
             check_machine(config, place)
         trained = open_model(Path(folder))
         config = config or trained.config.decoding
-        engine: Engine = TorchEngine(trained.model.to(place), config)
-        if config.engine == "ctranslate2":
-            engine = open_engine(trained, Path(folder), config, instead=engine)
+        model = trained.model.to(place)
         return cls(
-            trained.model,
+            model,
             trained.tokenizers,
             trained.config.data.target_language,
             config,
             choose_precision(precision, place),
-            engine,
+            open_engine(trained, Path(folder), config) if config.engine == "ctranslate2" else None,
         )
 
     def translate(
@@ -142,18 +140,14 @@ class Translator:
             for part, pieces in enumerate(pieces_of_line)
         ]
         found: list[list[Hypothesis]] = [[] for _ in flat]
-
-        def translate_batch(batch: list[int]) -> list[list[Hypothesis]]:
-            return self.engine.search([flat[index][1] for index in batch], [flat[index][0] for index in batch])
-
         with self._evaluating():
-            rows_each = self.config.n_best if self.config.method == "sample" else self.config.beam_size
-            batches = self._batches([len(pieces) + 1 for _, pieces in flat], rows_each)
-            for batch, translations in self._each_on_a_core(translate_batch, batches):
-                for index, hypotheses in zip(batch, translations, strict=True):
-                    found[index] = hypotheses
-                if after_batch:
-                    after_batch()
+            for engine in self.engines:
+                left = [index for index, hypotheses in enumerate(found) if not hypotheses]
+                for batch, translations in self._search(engine, [flat[index] for index in left]):
+                    for place, hypotheses in zip(batch, translations, strict=True):
+                        found[left[place]] = hypotheses
+                    if after_batch:
+                        after_batch()
         following = iter(found)
         return [self._join(list(islice(following, len(pieces_of_line)))) for pieces_of_line in parts]
 
@@ -201,6 +195,17 @@ class Translator:
             [*self.tokenizers.target.pieces(target), end],
             {name: seen[0] for name, seen in maps.items()},
         )
+
+    def _search(
+        self, engine: Engine, parts: Sequence[tuple[tuple[int, int], list[int]]]
+    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+        """Batches of parts, each a sampling key and its pieces: the parts' places, and what the engine finds."""
+
+        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
+            return engine.search([parts[place][1] for place in batch], [parts[place][0] for place in batch])
+
+        rows_each = self.config.n_best if self.config.method == "sample" else self.config.beam_size
+        return self._each_on_a_core(search_batch, self._batches([len(pieces) + 1 for _, pieces in parts], rows_each))
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:

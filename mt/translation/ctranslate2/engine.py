@@ -4,7 +4,7 @@ Where both do the same: scores are log P(hypothesis, end included) / lengthᵅ, 
 a hypothesis that ends among the best ``beam_size`` of a step is finished, and a sentence when ``patience=1`` times
 that many have.
 
-Where they differ, the sentence is left to PyTorch:
+Where they differ, the sentence is left to the model itself:
 
 - At the longest length CTranslate2 breaks off, ours ends the hypothesis. Its limit holds for a batch, ours for a
   sentence; so a sentence with a hypothesis of more than its limit, end included, was searched differently.
@@ -31,7 +31,6 @@ from mt.errors import InputError
 from mt.run_folder import TrainedModel
 from mt.translation.ctranslate2.export import EXPORT, export_into, obstacles, positions_of
 from mt.translation.ctranslate2.library import library
-from mt.translation.engine import Engine
 from mt.translation.search import NEVER_WRITTEN, Hypothesis, longest_hypotheses
 
 logger = logging.getLogger(__name__)
@@ -51,9 +50,9 @@ def check_machine(config: DecodingConfig, device: torch.device) -> None:
             )
 
 
-def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig, instead: Engine) -> Engine:
+def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CTranslate2Engine | None":
     """CTranslate2 with an export of the model, kept in the run folder; or, after a warning with every reason why that
-    cannot be, the engine given."""
+    cannot be, None."""
     device = trained.model.output_weight.device
     reasons = [*obstacles(trained), *_machine_obstacles(device)]
     vocabulary = trained.tokenizers.target.vocabulary_size
@@ -61,8 +60,8 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig, instea
         reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
     if reasons:
         logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", "; ".join(reasons))
-        return instead
-    return CTranslate2Engine(export_into(run, trained), str(run / EXPORT), trained, config, instead)
+        return None
+    return CTranslate2Engine(export_into(run, trained), str(run / EXPORT), trained, config)
 
 
 def _machine_obstacles(device: torch.device) -> list[str]:
@@ -82,12 +81,10 @@ class CTranslate2Engine:
         name: str,
         trained: TrainedModel,
         config: DecodingConfig,
-        instead: Engine,
     ) -> None:
-        """``files`` as of ``export_into``; ``instead`` translates what the module's docstring leaves to it."""
+        """``files`` as of ``export_into``."""
         assert isinstance(trained.config.model, TransformerConfig)
         device = trained.model.output_weight.device
-        self.instead = instead
         self.model = trained.model
         self.config = config
         self.positions = positions_of(trained.config.model)
@@ -97,18 +94,21 @@ class CTranslate2Engine:
         self._target_numbers = {name: number for number, name in enumerate(names)}
         self._end = names[EOS]
         self._ends = {self._end, *(names[piece] for piece in NEVER_WRITTEN)}
+        threads = torch.get_num_threads()
         self._translator = library().Translator(
             name,
             device.type,
             device_index=device.index or 0,
             compute_type=config.compute_type or "float32",
-            inter_threads=torch.get_num_threads() if device.type == "cpu" else 1,
+            inter_threads=threads if device.type == "cpu" else 1,
             intra_threads=1,
             files=files,
         )
+        # Both share one OpenMP library, in which CTranslate2 has just set its own number for this thread.
+        torch.set_num_threads(threads)
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
-        """See Engine. Raises RunError if the model's scores are not finite."""
+        """See Engine; none for a sentence that the module's docstring leaves to the model."""
         batch = collate(range(len(sources)), sources, [[]] * len(sources)).source
         limits = longest_hypotheses(self.model, batch, self.config).tolist()
         found: list[list[Hypothesis]] = [[] for _ in sources]
@@ -117,11 +117,6 @@ class CTranslate2Engine:
             results = self._translate([sources[place] for place in fitting], max(limits[place] for place in fitting))
             for place, result in zip(fitting, results, strict=True):
                 found[place] = self._hypotheses(result, limits[place])
-        left = [place for place, hypotheses in enumerate(found) if not hypotheses]
-        if left:
-            others = self.instead.search([sources[place] for place in left], [sampling_keys[place] for place in left])
-            for place, hypotheses in zip(left, others, strict=True):
-                found[place] = hypotheses
         return found
 
     def _translate(self, sources: Sequence[list[int]], longest: int) -> list[Any]:
