@@ -1,0 +1,333 @@
+"""CTranslate2 finds what the model finds; its export follows the weights and is never believed."""
+
+import json
+import threading
+from pathlib import Path
+
+import ctranslate2
+import pytest
+import torch
+
+from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
+from mt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.errors import InputError
+from mt.model.build import build_model
+from mt.run_folder import open_model, weights_of, write_config, write_tensors
+from mt.translation.ctranslate2.command import export
+from mt.translation.ctranslate2.export import export_into, obstacles
+from mt.translation.translator import Translator
+from tests import toy
+
+CROSS, ENDS = 3.0, 0.3
+TIE = 1e-4
+"""Of hypotheses whose scores are this near each other, either engine may find either."""
+LINES = toy.sentences(30, 4) + ["漢字 ba", "x" * 40, "", "ba " * 60]
+"""Also of pieces that are single bytes, blank, and longer than goes through the model at once."""
+SIZES = {"width": 16, "feed_forward": 32, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    """Joint and separate vocabularies, of different sizes."""
+    one, other = (
+        Tokenizer.train(toy.sentences(300, seed), ("xx",), TokenizerConfig(vocabulary_size=size))
+        for seed, size in ((1, 315), (2, 320))
+    )
+    return {True: TokenizerPair(one, one), False: TokenizerPair(one, other)}
+
+
+def _run(folder, tokenizers, architecture="transformer", specials=-1.0, seed=3, **model):
+    """A run of random weights that write varied sentences of a few pieces; ``specials`` makes PAD, UNK and BOS
+    as unlikely as training does (-1), or likely (1)."""
+    folder.mkdir(exist_ok=True)
+    sizes = toy.MODELS[architecture] | (SIZES if architecture == "transformer" else {}) | model
+    config = toy.config(folder, architecture=architecture, model=sizes)
+    torch.manual_seed(seed)
+    built = build_model(config.model, tokenizers)
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.mul_(2)
+        if architecture == "transformer":
+            for layer in built.decoder.layers:
+                layer.cross_attention.output.weight.mul_(CROSS)
+                layer.self_attention.output.weight.mul_(CROSS)
+            last = layer.around_feed_forward.norm if config.model.norm == "post" else built.decoder.norm
+            direction = torch.randn(len(last.bias))
+            last.bias.copy_(direction)
+            built.output_weight[[PAD, UNK, BOS]] = specials * direction
+            built.output_weight[EOS] += ENDS * direction
+    write_config(folder, config)
+    tokenizers.save(folder)
+    write_tensors(folder / "model.safetensors", weights_of(built))
+    return folder
+
+
+def _translators(run, **decoding):
+    values = {"max_source_length": 30, "max_length_extra": 20, "batch_tokens": 400} | decoding
+    return (
+        Translator.load(run, DecodingConfig(**values, engine=engine), device="cpu")
+        for engine in ("torch", "ctranslate2")
+    )
+
+
+def _assert_equal(found, expected):
+    assert len(found) == len(expected)
+    for several, before in zip(found, expected, strict=True):
+        assert len(several) == len(before)
+        scores = [([one.score or 0.0 for one in some]) for some in (several, before)]
+        assert scores[0] == pytest.approx(scores[1], abs=TIE)
+        for one, two, score in zip(several, before, scores[1], strict=True):
+            if one.text != two.text:
+                near = [other for other in before if abs((other.score or 0.0) - score) < 2 * TIE]
+                assert len(near) > 1, (several, before)
+
+
+def _left(translator, lines=LINES):
+    """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
+    parts = [part for number, line in enumerate(lines) for part in translator._parts(line, number)]
+    found = translator.engines[0].search(parts, [(0,)] * len(parts))
+    return found.count([]), len(parts)
+
+
+MODELS = [
+    {},
+    {"norm": "post"},
+    {"activation": "gelu", "positions": "learned", "max_positions": 90},
+    {"norm": "post", "activation": "gelu", "tie_embeddings": False},
+    {"joint": False},
+    {"joint": False, "tie_embeddings": False, "norm": "post", "positions": "learned", "max_positions": 90},
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {"beam_size": 1},
+        {"beam_size": 5, "n_best": 5},
+        {"beam_size": 4, "n_best": 2, "length_penalty": 0.0},
+        {"beam_size": 3, "length_penalty": 0.6},
+    ],
+    ids=str,
+)
+def test_both_engines_find_the_same(tmp_path, tokenizers, model, decoding):
+    joint = model.get("joint", True)
+    run = _run(tmp_path / "run", tokenizers[joint], **{key: value for key, value in model.items() if key != "joint"})
+    torch_, ctranslate2_ = _translators(run, **decoding)
+    expected = torch_.hypotheses(LINES)
+    assert len({several[0].text for several in expected}) > len(LINES) / 2, "a test of one translation"
+    _assert_equal(ctranslate2_.hypotheses(LINES), expected)
+    left, all_ = _left(ctranslate2_)
+    assert left < all_ / 2, "a test of the model against itself"
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_at_the_length_limit_hypotheses_end_as_those_of_the_model(tmp_path, tokenizers, beam_size):
+    run = _run(tmp_path / "run", tokenizers[True])
+    for extra in (0, 3, 6):
+        torch_, ctranslate2_ = _translators(
+            run, beam_size=beam_size, n_best=beam_size, max_length_ratio=0.2, max_length_extra=extra
+        )
+        _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
+        assert _left(ctranslate2_)[0] > 0
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_pieces_that_are_never_written_are_not_written(tmp_path, tokenizers, beam_size):
+    run = _run(tmp_path / "run", tokenizers[True], specials=1.0)
+    torch_, ctranslate2_ = _translators(run, beam_size=beam_size, n_best=beam_size)
+    _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
+    assert _left(ctranslate2_)[0] > 0
+
+
+def test_sources_beyond_the_table_of_positions_are_translated(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    long = ["ba " * 2100, "ba de fi"]
+    settings = {"max_source_length": 3000, "max_length_ratio": 0.001, "beam_size": 1}
+    torch_, ctranslate2_ = _translators(run, **settings)
+    _assert_equal(ctranslate2_.hypotheses(long), torch_.hypotheses(long))
+
+
+def test_cores_share_the_batches_and_torch_keeps_its_threads(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    torch_, ctranslate2_ = _translators(run, beam_size=2, batch_tokens=60)
+    assert torch.get_num_threads() == 3
+    found = ctranslate2_.hypotheses(LINES)
+    torch.set_num_threads(threads)
+    _assert_equal(found, torch_.hypotheses(LINES))
+
+
+def test_what_is_called_after_a_batch_may_stop(tmp_path, tokenizers):
+    _, translator = _translators(_run(tmp_path / "run", tokenizers[True]), batch_tokens=30)
+    calls = []
+
+    def stop_at_the_third():
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        translator.translate(LINES, after_batch=stop_at_the_third)
+    assert len(calls) == 3
+
+
+def test_other_compute_types_translate(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    config = DecodingConfig(engine="ctranslate2", compute_type="int8_float32", max_source_length=30)
+    translator = Translator.load(run, config, device="cpu")
+    assert translator.engines[0]._translator.compute_type == "int8_float32"
+    assert [bool(text) for text in translator.translate(["ba de fi", "", "go ku"])] == [True, False, True]
+
+
+def test_what_the_machine_cannot_compute_is_refused_first():
+    supported = ctranslate2.get_supported_compute_types("cpu")
+    missing = {"float16", "int8_float16"} - supported
+    if not missing:
+        pytest.skip("this processor computes everything")
+    config = DecodingConfig(engine="ctranslate2", compute_type=min(missing))
+    with pytest.raises(InputError, match=f"compute_type={min(missing)} .* supported are .*float32"):
+        Translator.load("nowhere", config, device="cpu")
+
+
+def test_without_the_package_one_message_says_what_to_install(tmp_path, tokenizers, monkeypatch):
+    run = _run(tmp_path / "run", tokenizers[True])
+    monkeypatch.setitem(__import__("sys").modules, "ctranslate2", None)
+    with pytest.raises(InputError, match="pip install"):
+        Translator.load(run, DecodingConfig(engine="ctranslate2"), device="cpu")
+    with pytest.raises(InputError, match="pip install"):
+        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
+    assert Translator.load(run, DecodingConfig(), device="cpu").translate(["ba"])
+
+
+def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_path, tokenizers, caplog):
+    run = _run(tmp_path / "run", tokenizers[True], architecture="rnn")
+    settings = {"beam_size": 200, "max_length_extra": 3, "max_length_ratio": 0.1}
+    torch_, ctranslate2_ = _translators(run, **settings)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "model.architecture=rnn_attention" in warning and "decoding.beam_size=200" in warning
+    assert ctranslate2_.hypotheses(LINES[:2]) == torch_.hypotheses(LINES[:2])
+    assert not (run / "ctranslate2").exists()
+    with pytest.raises(InputError, match="model.architecture=rnn_attention"):
+        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
+    assert not (tmp_path / "out").exists() and len(obstacles(open_model(run))) == 1
+
+
+def _state(folder: Path) -> dict[str, tuple[int, int]]:
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def test_the_export_follows_the_weights(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    _, first = _translators(run)
+    before = _state(run / "ctranslate2")
+    assert {"model.bin", "config.json", "shared_vocabulary.json"} == before.keys()
+    _translators(run)
+    for _ in _translators(run):
+        pass
+    assert _state(run / "ctranslate2") == before, "written again though nothing changed"
+    _run(run, tokenizers[True], seed=8)
+    torch_, second = _translators(run)
+    assert _state(run / "ctranslate2") != before
+    _assert_equal(second.hypotheses(LINES), torch_.hypotheses(LINES))
+    assert second.translate(LINES) != first.translate(LINES)
+
+
+def test_a_damaged_or_forged_export_is_replaced_unread(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    _, translator = _translators(run)
+    expected, folder = translator.hypotheses(LINES), run / "ctranslate2"
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def flip(path):
+        path.write_bytes(path.read_bytes()[:-50] + b"\1" + path.read_bytes()[-49:])
+
+    def be_a_file():
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+        folder.write_bytes(b"")
+
+    for harm in (
+        lambda: flip(folder / "model.bin"),
+        lambda: (folder / "model.bin").write_bytes(whole["model.bin"][:100]),
+        lambda: (folder / "model.bin").unlink(),
+        lambda: (folder / "shared_vocabulary.json").write_text(json.dumps(["<unk>"] * 315)),
+        lambda: (folder / "vmap.txt").write_text("another file that CTranslate2 would read"),
+        be_a_file,
+    ):
+        harm()
+        _, translator = _translators(run)
+        assert translator.hypotheses(LINES) == expected
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+
+
+def test_a_run_folder_that_cannot_be_written_to_does_not_matter(tmp_path, tokenizers, monkeypatch, caplog):
+    run = _run(tmp_path / "run", tokenizers[True])
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("mt.translation.ctranslate2.export.new_folder", refuse)
+    torch_, ctranslate2_ = _translators(run)
+    assert "cannot be kept there: Permission denied" in caplog.text
+    _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
+
+
+def test_exports_at_once_do_not_harm_each_other(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    trained, found = open_model(run), []
+    threads = [threading.Thread(target=lambda: found.append(export_into(run, trained))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6 and all(files == found[0] for files in found)
+    assert {path.name: path.read_bytes() for path in (run / "ctranslate2").iterdir()} == found[0]
+    assert {path.name for path in run.iterdir() if path.name.startswith(".")} == set()
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_ctranslate2_alone_loads_the_plain_export(tmp_path, tokenizers, joint):
+    run = _run(tmp_path / "run", tokenizers[joint])
+    output = tmp_path / "new" / "export"
+    export(ExportConfig(run=str(run), output=str(output)))
+    torch_, _ = _translators(run, beam_size=3)
+    source, target = tokenizers[joint].source, tokenizers[joint].target
+    lines = [line for line in LINES[:20] if line]
+    pieces = [source.pieces(ids) for ids in source.encode(lines)]
+    results = ctranslate2.Translator(str(output)).translate_batch(pieces, beam_size=3, max_decoding_length=60)
+    numbers = {name: number for number, name in enumerate(target.pieces(range(target.vocabulary_size)))}
+    texts = target.decode([[numbers[name] for name in result.hypotheses[0]] for result in results])
+    same = [text == expected for text, expected in zip(texts, torch_.translate(lines), strict=True)]
+    assert sum(same) >= 0.8 * len(lines)  # its limits are other ones
+    assert TokenizerPair.load(output).source.model == source.model
+
+
+def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    before = (run / "model.safetensors").read_bytes()
+    sizes = {}
+    for quantization in (None, "int8", "float16"):
+        output = tmp_path / f"as {quantization}"
+        export(ExportConfig(run=str(run), output=str(output), quantization=quantization))
+        sizes[quantization] = (output / "model.bin").stat().st_size
+        assert ctranslate2.Translator(str(output)).translate_batch([["▁ba"]])[0].hypotheses
+    assert sizes["int8"] < sizes["float16"] < sizes[None]
+    assert (run / "model.safetensors").read_bytes() == before and {path.name for path in run.iterdir()} == {
+        "config.yaml", "tokenizer.model", "model.safetensors",
+    }  # fmt: skip
+
+
+def test_an_export_overwrites_nothing(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "precious").write_text("mine")
+    for output in (tmp_path / "taken", run / "config.yaml"):
+        with pytest.raises(InputError, match="exists"):
+            export(ExportConfig(run=str(run), output=str(output)))
+    assert (tmp_path / "taken" / "precious").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    export(ExportConfig(run=str(run), output=str(tmp_path / "empty")))
+    assert (tmp_path / "empty" / "model.bin").exists()
