@@ -390,12 +390,15 @@ class TrainingConfig(Section):
 
 StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 """CTranslate2's names of number formats below fp32."""
+ComputeType = Literal[
+    "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
+]
 
 
 class DecodingConfig(Section):
     engine: Literal["torch", "ctranslate2"] = "torch"
     """Who searches: the model itself, or CTranslate2 with an export of it."""
-    compute_type: StorageType | Literal["float32"] | None = None
+    compute_type: ComputeType | None = None
     """Of engine=ctranslate2: the number format of its products. null: float32, in which both engines find the same."""
     method: Literal["beam", "sample"] = "beam"
     beam_size: Annotated[int, Number, Field(ge=1, le=1000)] = 5

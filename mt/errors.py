@@ -1,5 +1,6 @@
 """The ways a command ends early on purpose. Anything else that escapes is a bug of ours."""
 
+import re
 import sys
 
 
@@ -24,4 +25,4 @@ def is_out_of_memory(error: BaseException) -> bool:
     torch = sys.modules.get("torch")
     if isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError)):
         return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    return isinstance(error, RuntimeError) and bool(re.search("can't allocate memory|CUDA.* out of memory", str(error)))

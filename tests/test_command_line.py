@@ -8,8 +8,8 @@ import pytest
 
 from mt.command_help import help_text
 from mt.command_line import main
-from mt.composition import group_options
-from mt.config import TrainConfig, TranslateConfig
+from mt.composition import group_defaults, group_options
+from mt.config import ExportConfig, TrainConfig, TranslateConfig
 from mt.mistakes import schema_keys
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,12 +43,12 @@ def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedPr
     return call(write_command(body, folder), *words, folder=folder)
 
 
-@pytest.mark.parametrize(("command", "schema"), [("train", TrainConfig), ("translate", TranslateConfig)])
+@pytest.mark.parametrize(("command", "schema"), [("train", TrainConfig), ("translate", TranslateConfig), ("export", ExportConfig)])
 def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:
     text = help_text(command)
     for key, _ in schema_keys(schema):
         assert f"  {key}=" in text
-    for group in ("data", "model", "training", "experiment") if command == "train" else ("decoding",):
+    for group in group_defaults(command):
         for option in group_options(group):
             assert f" {option} " in text
     assert len(text.splitlines()) <= 150

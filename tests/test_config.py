@@ -16,6 +16,7 @@ from mt.config import (
     CompareConfig,
     DataConfig,
     DecodingConfig,
+    ExportConfig,
     FilesConfig,
     HubConfig,
     MixtureConfig,
@@ -55,7 +56,7 @@ def test_there_are_no_stray_config_files() -> None:
     found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
     groups = ("data", "model", "training", "decoding", "experiment")
     options = {f"{group}/{option}.yaml" for group in groups for option in group_options(group)}
-    assert found == options | {"train.yaml", "translate.yaml", "compare.yaml"}
+    assert found == options | {"train.yaml", "translate.yaml", "compare.yaml", "export.yaml"}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,12 @@ def test_config_files_hold_every_key_of_their_section(file: str, schema: type[Se
 
 @pytest.mark.parametrize(
     ("file", "schema"),
-    [("train.yaml", TrainConfig), ("translate.yaml", TranslateConfig), ("compare.yaml", CompareConfig)],
+    [
+        ("train.yaml", TrainConfig),
+        ("translate.yaml", TranslateConfig),
+        ("compare.yaml", CompareConfig),
+        ("export.yaml", ExportConfig),
+    ],
 )
 def test_main_config_files_hold_every_key_outside_the_groups(file: str, schema: type[Section]) -> None:
     groups = ("data.", "model.", "training.", "decoding.")
@@ -185,8 +191,12 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (TrainingConfig, {"max_updates": 9, "schedule": {"kind": "linear", "warmup": 9}}, "warmup"),
         (DecodingConfig, {"beam_size": 2, "n_best": 3}, "beam_size"),
         (DecodingConfig, {"top_k": 5}, "method"),
+        (DecodingConfig, {"engine": "ctranslate2", "method": "sample"}, "method=sample"),
+        (DecodingConfig, {"compute_type": "int8"}, "engine=ctranslate2"),
         (TranslateConfig, {"run": "r", "input": "a", "output": "a"}, "output"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"n_best": 2}}, "n_best"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"engine": "ctranslate2"}}, "engine=torch"),
+        (TranslateConfig, {"run": "r", "precision": "bf16", "decoding": {"engine": "ctranslate2"}}, "compute_type"),
     ],
 )
 def test_contradictions_are_refused_and_name_their_keys(
@@ -204,6 +214,7 @@ def test_contradictions_between_sections() -> None:
         ["training.init_from=a", "tokenizer.reuse=b"],
         ["model.positions=learned", "model.max_positions=128"],
         ["decoding.method=sample"],
+        ["decoding.engine=ctranslate2"],
     ):
         with pytest.raises(Exception, match="one mistake") as caught:
             compose_jobs("train", TrainConfig, words, multirun=False)
@@ -211,6 +222,7 @@ def test_contradictions_between_sections() -> None:
     assert "tokenizer.reuse" in found[0]
     assert "model.max_positions=128" in found[1] and "data.max_length=128" in found[1]
     assert "decoding.method" in found[2]
+    assert "decoding.engine=torch" in found[3]
 
 
 def test_a_mixture_hands_its_languages_and_lengths_down() -> None:

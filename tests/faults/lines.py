@@ -23,7 +23,9 @@ SEARCHES = {
     "beam": {"beam_size": 4},
     "n-best": {"beam_size": 4, "n_best": 3},
     "sampling": {"method": "sample", "n_best": 2},
+    "n-best by CTranslate2": {"beam_size": 4, "n_best": 3, "engine": "ctranslate2"},
 }
+"""By CTranslate2 only Transformers are translated: for others it says so, and the model does it."""
 BUDGETS = (1, 300, 3000)
 """Tokens a batch: one sentence, a few, many."""
 TIE = 1e-4

@@ -12,7 +12,7 @@ from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
 from mt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError
 from mt.model.build import build_model
-from mt.run_folder import open_model, weights_of, write_config, write_tensors
+from mt.run_folder import config_differences, open_model, read_config, weights_of, write_config, write_tensors
 from mt.translation.ctranslate2.command import export
 from mt.translation.ctranslate2.export import export_into, obstacles
 from mt.translation.translator import Translator
@@ -212,6 +212,14 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
         export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
     assert not (tmp_path / "out").exists() and len(obstacles(open_model(run))) == 1
+
+
+def test_runs_from_before_there_were_engines_are_the_same_runs(tmp_path, tokenizers):
+    run = _run(tmp_path / "run", tokenizers[True])
+    config, text = read_config(run), (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(text.replace("  engine: torch\n", "").replace("  compute_type: null\n", ""))
+    assert "engine" not in (run / "config.yaml").read_text()
+    assert config_differences(read_config(run), config) == {}
 
 
 def _state(folder: Path) -> dict[str, tuple[int, int]]:

@@ -1,6 +1,8 @@
 """N lines in, N lines out, in order, whatever the lines hold; equal at every batch size."""
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
@@ -11,7 +13,9 @@ from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, Trans
 from mt.data.batching import collate
 from mt.data.tokenizer import Tokenizer, TokenizerPair
 from mt.model.build import build_model
+from mt.run_folder import TrainedModel
 from mt.translation.command import _as_json, _text
+from mt.translation.ctranslate2.engine import open_engine
 from mt.translation.search import forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 from tests import toy
@@ -44,13 +48,20 @@ def _translator(tokenizers, config=TRANSFORMER, **decoding):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2)
-    values = {"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding
-    return Translator(model, tokenizers, "yy", DecodingConfig(**values))
+    values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
+    if values.engine == "torch":
+        return Translator(model, tokenizers, "yy", values)
+    with TemporaryDirectory() as folder:
+        architecture = "transformer" if config.architecture == "transformer" else "rnn"
+        run = toy.config(Path(folder), architecture=architecture, model=config.model_dump())
+        faster = open_engine(TrainedModel(run, tokenizers, model), Path(folder), values)
+    return Translator(model, tokenizers, "yy", values, faster=faster)
 
 
 SEARCHES = [
     {"beam_size": 1},
     {"beam_size": 3, "n_best": 3},
+    {"beam_size": 3, "n_best": 3, "engine": "ctranslate2"},
     {"method": "sample", "n_best": 2},
 ]
 
@@ -86,10 +97,16 @@ def test_threads_share_the_batches_and_change_nothing(tokenizers):
     assert found[1] == found[3]
 
 
+@pytest.fixture(scope="module")
+def greedy(tokenizers):
+    return {engine: _translator(tokenizers, beam_size=1, engine=engine) for engine in ("torch", "ctranslate2")}
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
 @given(lines=st.lists(st.text(max_size=60), max_size=12))
 @settings(max_examples=25, deadline=None)
-def test_any_lines_give_as_many(tokenizers, lines):
-    translator = _translator(tokenizers, beam_size=1)
+def test_any_lines_give_as_many(greedy, engine, lines):
+    translator = greedy[engine]
     found = translator.translate(lines)
     assert len(found) == len(lines)
     assert not any(LINE_BREAKS.search(text) for text in found)

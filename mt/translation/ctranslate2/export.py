@@ -4,6 +4,7 @@ The weights are the same numbers in another order: queries, keys and values stan
 for CTranslate2's own waves are others (it counts from 1 and does not interleave sines and cosines).
 """
 
+import errno
 import logging
 import tempfile
 from pathlib import Path
@@ -75,6 +76,8 @@ def export_into(run: Path, trained: TrainedModel) -> dict[str, bytes]:
                     (partial / name).write_bytes(content)
             logger.info("%s: exported for CTranslate2", folder)
     except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return files  # another process has just put its own there
         logger.warning("%s: the export cannot be kept there: %s", folder, error.strerror)
     return files
 
