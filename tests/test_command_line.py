@@ -43,7 +43,9 @@ def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedPr
     return call(write_command(body, folder), *words, folder=folder)
 
 
-@pytest.mark.parametrize(("command", "schema"), [("train", TrainConfig), ("translate", TranslateConfig), ("export", ExportConfig)])
+@pytest.mark.parametrize(
+    ("command", "schema"), [("train", TrainConfig), ("translate", TranslateConfig), ("export", ExportConfig)]
+)
 def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:
     text = help_text(command)
     for key, _ in schema_keys(schema):

@@ -125,7 +125,9 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
     assert other.returncode == 0, other.stderr
     assert b"exported for CTranslate2" in other.stderr and (folder / "runs/toy/ctranslate2/model.bin").is_file()
     assert other.stdout.count(b"\n") == lines.count(b"\n") + 1
-    for line, expected in zip(map(json.loads, other.stdout.splitlines()), map(json.loads, own.stdout.splitlines()), strict=True):
+    for line, expected in zip(
+        map(json.loads, other.stdout.splitlines()), map(json.loads, own.stdout.splitlines()), strict=True
+    ):
         assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
         for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
             assert one["score"] == pytest.approx(two["score"], abs=1e-4)
