@@ -17,7 +17,7 @@ from mt.data.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError
 from mt.model.build import build_model
 from mt.run_folder import config_differences, open_model, read_config, weights_of, write_config, write_tensors
-from mt.training.objective import CrossEntropyObjective
+from mt.training.objective import Objective
 from mt.translation.ctranslate2.command import export
 from mt.translation.ctranslate2.export import export_into, obstacles
 from mt.translation.translator import Translator
@@ -46,7 +46,7 @@ def _train(folder, tokenizers, architecture="transformer", updates=60, **model):
     config = toy.config(folder, architecture=architecture, model=sizes)
     torch.manual_seed(3)
     built = build_model(config.model, tokenizers)
-    objective, optimizer = CrossEntropyObjective(built, 0.1), torch.optim.AdamW(built.parameters(), lr=5e-3)
+    objective, optimizer = Objective(built, config.training), torch.optim.AdamW(built.parameters(), lr=5e-3)
     lines = toy.sentences(updates * 24, 6)
     for update in range(updates):
         sources = lines[update * 24 : update * 24 + 24]
