@@ -342,10 +342,10 @@ class TrainingConfig(Section):
     threads: NonNegativeInt = 0
     """CPU threads; 0 leaves the choice to torch."""
     workers: PositiveInt | Literal["auto"] = 1
-    """Processes that train together on this machine; auto: one a GPU, or one a CPU core as far as a batch goes round.
-    torchrun starts its own."""
+    """Processes that train together on this machine; auto: one a GPU, or one a CPU core as long as each has 1,024 of
+    the batch's tokens. torchrun starts its own."""
     shard: bool = False
-    """Spread weights, gradients and optimizer state over torchrun's workers; each must be able to hold the weights."""
+    """Spread weights, gradients and optimizer state over the workers; each must be able to hold the weights."""
 
     validate_every: PositiveInt = 240
     """Updates between validations; each also saves a checkpoint."""

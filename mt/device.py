@@ -53,7 +53,8 @@ def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMan
 
 @lru_cache
 def cpu_threads() -> int:
-    """As many as torch takes by itself, one a core; asked for once, before anyone sets another number."""
+    """As many as torch takes by itself, one a core: the first call, which settles it, must come before anyone sets
+    another number."""
     return torch.get_num_threads()
 
 

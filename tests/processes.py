@@ -64,6 +64,25 @@ def workers_of(torchrun: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return found
 
 
+def lead_one(work: str) -> subprocess.Popen[bytes]:
+    """A leader that waits, deaf to everything, for a worker that does ``work`` of this file."""
+    script = (
+        "import time; from mt.training import local_workers as here; from tests import processes; here.GRACE = 0.5\n"
+        f"with here.local_workers(2, processes.{work}) as seat: time.sleep(120)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=PROJECT, env=ENVIRONMENT, stderr=subprocess.PIPE)
+    _started.append(process)
+    return process
+
+
+def die(seat: object) -> None:
+    os._exit(7)
+
+
+def sleep(seat: object) -> None:
+    time.sleep(120)
+
+
 def local_workers_of(leader: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """Those that ``training.workers`` has started."""
     children = psutil.Process(leader.pid).children()

@@ -4,6 +4,7 @@ Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T targe
 states, A of the space in which attention compares.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import cast
 
@@ -42,8 +43,11 @@ class BidirectionalLSTM(nn.Module):
 
     def forward(self, x: Tensor, turned: Tensor) -> Tensor:
         """x (B, S, ·), ``turned`` (B, S) of ``reversed_positions`` → (B, S, H)"""
-        forth, _ = self.forward_lstm(x)
-        back, _ = self.backward_lstm(_take(x, turned))
+        # On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told.
+        with torch.autocast("cuda", enabled=False) if x.is_cuda else nullcontext():
+            x = x.float() if x.is_cuda else x
+            forth, _ = self.forward_lstm(x)
+            back, _ = self.backward_lstm(_take(x, turned))
         return torch.cat([forth, _take(back, turned)], dim=-1)
 
 

@@ -36,6 +36,7 @@ def train(config: TrainConfig) -> None:
 
     Raises InputError (config or data), RunError (diverged, another process at work), Interrupted (state saved).
     """
+    cpu_threads()
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)
     if under_torchrun():
@@ -104,7 +105,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     if config.training.shard and workers.size == 1:
         raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
     data = prepare(config, checkpoint is not None, workers)
-    if checkpoint is None and (advice := advice_on_size(config, data)):
+    if checkpoint is None and not config.training.init_from and (advice := advice_on_size(config, data)):
         logger.warning("%s", advice)
     trainer = Trainer(config, data, workers, checkpoint)
     if workers.leads:

@@ -38,7 +38,8 @@ class Seat:
     rank: int
     size: int
     local_rank: int
-    """Among those on the same machine."""
+    """Among the ``local_size`` on the same machine."""
+    local_size: int
     store: Store
 
 
@@ -48,7 +49,7 @@ def seat_from_torchrun() -> Seat | None:
         return None
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
-    return Seat(rank, size, int(os.environ["LOCAL_RANK"]), store)
+    return Seat(rank, size, int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), store)
 
 
 def under_torchrun() -> bool:
@@ -68,8 +69,8 @@ class Workers:
             raise InputError(f"training.device={device} is one device: with several workers take cuda or cpu")
         if device.type == "cuda":
             there = torch.cuda.device_count()
-            if seat.local_rank >= there:
-                raise InputError(f"more workers than the {there} GPUs of this machine")
+            if seat.local_size > there:
+                raise InputError(f"{seat.local_size} workers, but {there} GPUs on this machine")
             self.device = torch.device("cuda", seat.local_rank)
             torch.cuda.set_device(self.device)
         backend = "nccl" if device.type == "cuda" else "gloo"
@@ -222,7 +223,7 @@ def _meet(store: Store, rank: int, size: int) -> Store:
 
 @contextmanager
 def working_together(device: torch.device, seat: Seat | None) -> Iterator[Workers]:
-    """Raises RunError when another worker has died: torchrun then ends them all, and may start them anew."""
+    """Raises RunError when another worker has died. torchrun then ends them all, and may start them anew."""
     try:
         yield Workers(device, seat)
     except RuntimeError as error:

@@ -1,10 +1,15 @@
 """Workers on this machine without torchrun (``training.workers``): this process leads, and starts the others."""
 
+import logging
 import multiprocessing
+import multiprocessing.connection
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 
 import torch
 from torch.distributed import Store, TCPStore
@@ -12,22 +17,32 @@ from torch.distributed import Store, TCPStore
 from mt.command_line import end_with
 from mt.config import TrainingConfig
 from mt.device import cpu_threads
-from mt.errors import RunError
+from mt.errors import InputError, RunError
 from mt.training.distributed import PATIENCE, Seat
 
 FEWEST_TOKENS = 1024
 """Of a batch, for each CPU worker: with fewer, exchanging gradients costs more than a further core gains."""
 HOST = "127.0.0.1"
+TOLD_BY_ALL = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit codes of a worker that ends as the others do."""
+GRACE = 20.0
+"""Seconds in which the leader itself may notice that a worker has died, and say more about it."""
+
+logger = logging.getLogger(__name__)
 
 
 def number_of_workers(settings: TrainingConfig, device: torch.device) -> int:
-    """What ``training.workers`` comes to on this machine."""
+    """What ``training.workers`` comes to on this machine. Raises InputError for more than it has devices."""
+    if device.type != "cpu":
+        there = torch.cuda.device_count() if device.type == "cuda" and device.index is None else 1
+        if settings.workers != "auto" and settings.workers > there:
+            raise InputError(
+                f"training.workers={settings.workers}, but device={device} is {there} {device.type.upper()} "
+                f"device{'s' * (there != 1)}: take training.workers=auto"
+            )
+        return there if settings.workers == "auto" else settings.workers
     if settings.workers != "auto":
         return settings.workers
-    if device.type == "cuda":
-        return torch.cuda.device_count() if device.index is None else 1
-    if device.type == "mps":
-        return 1
     cores = cpu_threads() // max(1, settings.threads)
     return max(1, min(cores, settings.batch_tokens // FEWEST_TOKENS))
 
@@ -46,20 +61,43 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
         processes.Process(target=_sit_and_work, args=(work, rank, size, store.port), name=f"worker {rank}", daemon=True)
         for rank in range(1, size)
     ]
-    for other in others:
-        other.start()
+    done = threading.Event()
     try:
+        # Ctrl-C reaches all of them: the others unblock it when they can end quietly.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for other in others:
+                other.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for rank, other in enumerate(others, 1):
             while not store.check([_arrival(rank)]):
                 if not other.is_alive():
                     raise RunError(f"worker {rank} ended before it had begun (exit code {other.exitcode})")
                 time.sleep(0.02)
-        yield Seat(0, size, 0, store)
+        threading.Thread(target=_watch, args=(others, done), daemon=True).start()
+        yield Seat(0, size, 0, size, store)
         for other in others:
             other.join()
     finally:
+        done.set()
         for other in others:
-            other.kill()
+            if other.pid:
+                other.kill()
+
+
+def _watch(others: list[BaseProcess], done: threading.Event) -> None:
+    """Ends this process when another has died and this one, waiting for it in torch, cannot notice."""
+    running = {other.sentinel: other for other in others}
+    while running:
+        ready = multiprocessing.connection.wait(list(running))
+        for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ready]:
+            other.join()
+            if other.exitcode not in TOLD_BY_ALL and not done.wait(GRACE):
+                logger.error("%s has died (exit code %s)", other.name, other.exitcode)
+                for one in others:
+                    one.kill()
+                os._exit(1)
 
 
 def _arrival(rank: int) -> str:
@@ -68,6 +106,19 @@ def _arrival(rank: int) -> str:
 
 def _sit_and_work(work: Callable[[Seat], None], rank: int, size: int, port: int) -> None:
     os.environ["LOCAL_RANK"] = str(rank)
-    store: Store = TCPStore(HOST, port, is_master=False, timeout=PATIENCE)
-    store.set(_arrival(rank), "")
-    end_with(lambda: work(Seat(rank, size, rank, store)))
+    threading.Thread(target=_end_with_leader, daemon=True).start()
+
+    def sit_and_work() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        store: Store = TCPStore(HOST, port, is_master=False, timeout=PATIENCE)
+        store.set(_arrival(rank), "")
+        work(Seat(rank, size, rank, size, store))
+
+    end_with(sit_and_work)
+
+
+def _end_with_leader() -> None:
+    leader = multiprocessing.parent_process()
+    assert leader is not None
+    leader.join()
+    os._exit(1)

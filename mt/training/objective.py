@@ -18,9 +18,9 @@ from mt.data.tokenizer import PAD
 from mt.model.embedding import cut_embeddings
 from mt.model.seq2seq import Seq2Seq
 
-Formula = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Sequence[Tensor]]]
-"""log p (R, V) of each prediction and the gold pieces (R, 1) → the summed loss and its derivative by each prediction's
-logits (R, V). It may overwrite what it is given."""
+Formula = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Callable[[], Sequence[Tensor]]]]
+"""log p (R, V) of each prediction and the gold pieces (R, 1) → the summed loss, and what gives its derivative by each
+prediction's logits (R, V). The latter may overwrite log p."""
 
 
 class _ProjectedLoss(torch.autograd.Function):
@@ -39,11 +39,12 @@ class _ProjectedLoss(torch.autograd.Function):
         training = any(features.requires_grad for features in predictions)
         matrix = weight.to(precision)
         predictions = tuple(features.to(precision) for features in predictions)
-        chunk = max(1, min(512 if device == "cpu" else 8192, rows))
+        # Of two predictions a formula holds about eight times the logits.
+        chunk = max(1, min(512 if device == "cpu" else 8192 if len(predictions) == 1 else 2048, rows))
         buffers = [features.new_empty(chunk, vocabulary) for features in predictions]
         total = torch.zeros((), device=weight.device)
-        gradients = [torch.empty_like(features) for features in predictions]
-        weight_gradient = torch.zeros_like(weight)
+        gradients = [torch.empty_like(features) for features in predictions] if training else []
+        weight_gradient = torch.zeros_like(weight) if training else weight.new_empty(0)
         for first in range(0, rows, chunk):
             part = slice(first, first + chunk)
             inputs = [features[part] for features in predictions]
@@ -53,7 +54,7 @@ class _ProjectedLoss(torch.autograd.Function):
             total += loss
             if not training:
                 continue
-            for x, gradient, derivative in zip(inputs, gradients, derivatives, strict=True):
+            for x, gradient, derivative in zip(inputs, gradients, derivatives(), strict=True):
                 by_logits = derivative.to(precision)
                 torch.mm(by_logits, matrix, out=gradient[part])
                 weight_gradient += by_logits.t() @ x
@@ -79,9 +80,9 @@ def _less_target(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
 def smoothed_cross_entropy(features: Tensor, weight: Tensor, gold: Tensor, smoothing: float) -> Tensor:
     """The summed loss of predicting pieces ``gold`` (R,) from features (R, D) through the output matrix (V, D)."""
 
-    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         (a,) = log_p
-        return _cross_entropy(a, gold, smoothing), [_less_target(a.exp_(), gold, smoothing)]
+        return _cross_entropy(a, gold, smoothing), lambda: [_less_target(a.exp_(), gold, smoothing)]
 
     return _ProjectedLoss.apply(formula, weight, gold, features)
 
@@ -90,15 +91,17 @@ def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: 
     """Cross-entropy of the plain prediction + α · KL(plain ‖ cut) (Gao et al. 2022, equation 4; gradients flow through
     both): features (R, D), weight (V, D), gold (R,) → the sum."""
 
-    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         a, b = log_p
-        loss = _cross_entropy(a, gold, smoothing)
         difference, p, q = a - b, a.exp(), b.exp()
         divergence = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
-        # ∂KL/∂logits: p · (log p - log q - KL) on the one side, q - p on the other
-        by_plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
-        by_cut = q.sub_(p).mul_(alpha)
-        return loss + alpha * divergence.sum(), [_less_target(by_plain, gold, smoothing), by_cut]
+
+        def derivatives() -> list[Tensor]:
+            # ∂KL/∂logits: p · (log p - log q - KL) on the one side, q - p on the other
+            by_plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
+            return [_less_target(by_plain, gold, smoothing), q.sub_(p).mul_(alpha)]
+
+        return _cross_entropy(a, gold, smoothing) + alpha * divergence.sum(), derivatives
 
     return _ProjectedLoss.apply(formula, weight, gold, plain, cut)
 
@@ -107,19 +110,21 @@ def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: 
     """The mean cross-entropy of both predictions + α/4 · (KL(one ‖ other) + KL(other ‖ one)): half of equation 4 of
     Liang et al. 2021, so that a piece counts once. Features (R, D), weight (V, D), gold (R,) → the sum."""
 
-    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         a, b = log_p
-        loss = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
         difference, p, q = a - b, a.exp(), b.exp()
-        derivatives = []
-        for own, theirs, sign in ((p, q, 1), (q, p, -1)):
-            divergence = (own * difference).sum(dim=-1, keepdim=True).mul_(sign)  # (R, 1)
-            loss = loss + alpha / 4 * divergence.sum()
-            by_divergences = (sign * difference - divergence).mul_(own).add_(own).sub_(theirs)
-            derivatives.append(by_divergences.mul_(alpha / 4))
-        for derivative, own in zip(derivatives, (p, q), strict=True):
-            derivative.add_(_less_target(own, gold, smoothing), alpha=0.5)
-        return loss, derivatives
+        of_one = (p * difference).sum(dim=-1, keepdim=True)  # KL(one ‖ other), (R, 1)
+        of_other = -(q * difference).sum(dim=-1, keepdim=True)
+
+        def derivatives() -> list[Tensor]:
+            by_one = (difference - of_one).mul_(p).add_(p).sub_(q).mul_(alpha / 4)
+            by_other = difference.neg_().sub_(of_other).mul_(q).add_(q).sub_(p).mul_(alpha / 4)
+            by_one.add_(_less_target(p, gold, smoothing), alpha=0.5)
+            by_other.add_(_less_target(q, gold, smoothing), alpha=0.5)
+            return [by_one, by_other]
+
+        likelihoods = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
+        return likelihoods + alpha / 4 * (of_one.sum() + of_other.sum()), derivatives
 
     return _ProjectedLoss.apply(formula, weight, gold, one, other)
 

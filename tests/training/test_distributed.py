@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 import psutil
 import pytest
@@ -10,12 +11,13 @@ from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
 from mt.data.batching import no_pairs
+from mt.errors import InputError
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.distributed import Workers, interleaved
 from mt.training.local_workers import number_of_workers
 from mt.training.objective import smoothed_cross_entropy
 from tests import toy
-from tests.processes import finish, local_workers_of, start, wait_for, workers_of
+from tests.processes import finish, lead_one, local_workers_of, start, wait_for, workers_of
 
 NOT_THE_SAME = {"split", "seconds", "target_tokens_per_second", "padding_share", "bleu", "chrf", "ter"}
 """Of metrics.jsonl: what is timed, what padding a share needs, and scores, where a rounding may turn a word."""
@@ -69,7 +71,8 @@ def _wait_for_checkpoint(config, update):
     ("architecture", "settings"),
     [
         ("transformer", {"accumulate": 2}),
-        ("rnn", {"batch_tokens": 10}),  # often one pair alone, so that the second worker has none
+        # Often one pair alone, so that the second worker has none; and two passes a batch.
+        ("rnn", {"batch_tokens": 10, "objective": "r_drop"}),
     ],
 )
 def test_two_workers_learn_what_one_learns(folder, architecture, settings):
@@ -133,6 +136,31 @@ def test_a_worker_that_dies_before_it_begins_is_not_waited_for(folder):
     local_workers_of(leader)[0].kill()
     status, said = finish(leader, 60)
     assert status == 1 and "worker 1 ended before it had begun" in said and "Traceback" not in said, said
+
+
+def test_a_leader_that_hears_nothing_ends_when_a_worker_has_died():
+    status, said = finish(lead_one("die"), 60)
+    assert status == 1 and "worker 1 has died (exit code 7)" in said, said
+
+
+@pytest.mark.parametrize("seconds", [0, 8])  # while it starts, and at work
+def test_a_worker_ends_when_its_leader_is_killed(seconds):
+    leader = lead_one("sleep")
+    wait_for(lambda: local_workers_of(leader))
+    (worker,) = local_workers_of(leader)
+    time.sleep(seconds)
+    leader.kill()
+    leader.wait()
+    wait_for(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE, 60)
+
+
+def test_more_workers_than_devices_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert number_of_workers(TrainingConfig(workers="auto"), torch.device("cuda")) == 2
+    assert number_of_workers(TrainingConfig(workers="auto"), torch.device("cuda:1")) == 1
+    for device in ("cuda", "cuda:1", "mps"):
+        with pytest.raises(InputError, match="take training.workers=auto"):
+            number_of_workers(TrainingConfig(workers=3), torch.device(device))
 
 
 @pytest.mark.parametrize(

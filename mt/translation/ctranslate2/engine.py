@@ -26,7 +26,7 @@ import torch
 
 from mt.config import DecodingConfig, TransformerConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import EOS
+from mt.data.tokenizer import EOS, UNK
 from mt.errors import InputError
 from mt.run_folder import TrainedModel
 from mt.translation.ctranslate2.export import EXPORT, export_into, obstacles, positions_of
@@ -40,7 +40,7 @@ NO_PENALTY = 1e-9
 
 
 def check_machine(config: DecodingConfig, device: torch.device) -> None:
-    """Raises InputError if CTranslate2 is not installed, or cannot compute like that on this machine."""
+    """Raises InputError if CTranslate2 cannot compute in this type on this machine."""
     if config.compute_type is not None and not _machine_obstacles(device):
         supported = library().get_supported_compute_types(device.type, device.index or 0)
         if config.compute_type not in supported:
@@ -61,7 +61,14 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
     if reasons:
         logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", "; ".join(reasons))
         return None
-    return CTranslate2Engine(export_into(run, trained), str(run / EXPORT), trained, config)
+    engine = CTranslate2Engine(export_into(run, trained), str(run / EXPORT), trained, config)
+    if device.type == "cuda":
+        try:
+            engine.search([[UNK]], [(0,)])
+        except RuntimeError as error:  # the CUDA libraries that it looks for are not torch's
+            logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", error)
+            return None
+    return engine
 
 
 def _machine_obstacles(device: torch.device) -> list[str]:
