@@ -316,8 +316,9 @@ def test_exports_at_once_do_not_harm_each_other(run):
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_ctranslate2_alone_loads_the_plain_export(trained_once, tmp_path, tokenizers, joint):
-    run = trained_once if joint else _train(tmp_path, tokenizers[False])
+def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joint):
+    if not joint:
+        run = _train(tmp_path, tokenizers[False])
     output = tmp_path / "new" / "export"
     export(ExportConfig(run=str(run), output=str(output)))
     torch_, _ = _translators(run, beam_size=3)
