@@ -21,7 +21,8 @@ from mt.errors import InputError, RunError
 from mt.training.distributed import PATIENCE, Seat
 
 FEWEST_TOKENS = 1024
-"""Of a batch, for each CPU worker: with fewer, exchanging gradients costs more than a further core gains."""
+"""Of a batch, for each CPU worker. An estimate: the smaller the share, the more of its time goes into exchanging
+gradients."""
 HOST = "127.0.0.1"
 TOLD_BY_ALL = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 """Exit codes of a worker that ends as the others do."""
