@@ -133,6 +133,15 @@ class Workers:
             distributed.all_reduce(tensor)
         return tensor
 
+    def hand_round(self, shares: Sequence[Sequence[Tensor]]) -> None:
+        """Tensors of the training's device, each worker's share written by it, to all the others in place."""
+        for rank, share in enumerate(shares):
+            if share and self.size > 1:
+                together = torch.cat([tensor.flatten() for tensor in share])
+                distributed.broadcast(together, src=rank)
+                for tensor, part in zip(share, together.split([tensor.numel() for tensor in share]), strict=True):
+                    tensor.copy_(part.view_as(tensor))
+
     def count(self, numbers: Sequence[int]) -> list[int]:
         """Numbers added up over the workers; for the thread that prepares batches."""
         if self.size == 1:

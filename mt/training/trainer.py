@@ -66,7 +66,7 @@ class Trainer:
             self.replica = workers.shard(self.objective, self.model.blocks)
         else:
             self.replica = workers.replicate(self.objective)
-        self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates)
+        self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates, workers)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         self.progress = Progress()
         self.interval_loss = torch.zeros((), device=device)

@@ -11,6 +11,7 @@ from mt.data.tokenizer import PAD
 from mt.device import keep_freed_memory
 from mt.model.seq2seq import Seq2Seq
 from mt.model.transformer import Transformer
+from mt.training.distributed import Workers
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from tests.benchmarks import task
@@ -25,7 +26,8 @@ def step_of(model: Seq2Seq, precision: str) -> Callable[[Tensor, Tensor], None]:
     """A training step of any model."""
     keep_freed_memory()
     objective = Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train()
-    optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000)
+    alone = Workers(torch.device("cpu"))
+    optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=alone)
 
     def step(source: Tensor, target: Tensor) -> None:
         batch = Batch(

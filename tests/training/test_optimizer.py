@@ -5,7 +5,11 @@ import torch
 
 from mt.config import OptimizerConfig, ScheduleConfig, TransformerConfig
 from mt.model.transformer import Transformer
-from mt.training.optimizer import Optimizer, schedule_factor
+from mt.training.distributed import Seat, Workers, working_together
+from mt.training.local_workers import local_workers
+from mt.training.optimizer import Optimizer, evenly, schedule_factor
+
+ALONE = Workers(torch.device("cpu"))
 
 
 def test_inverse_sqrt_rises_to_its_peak_and_falls_with_the_root():
@@ -34,38 +38,78 @@ def _model():
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_every_weight_is_moved_by_exactly_one_optimizer(kind):
     model = _model()
-    optimizer = Optimizer(model, OptimizerConfig(kind=kind), ScheduleConfig(), 100)
+    optimizer = Optimizer(model, OptimizerConfig(kind=kind), ScheduleConfig(), 100, ALONE)
     moved = [id(p) for part in optimizer.parts for group in part.param_groups for p in group["params"]]
     assert sorted(moved) == sorted(id(p) for p in model.parameters())
 
 
 def test_muon_moves_the_matrices_inside_the_layers_only():
     model = _model()
-    optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(), 100)
+    optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(), 100, ALONE)
     names = {id(p): name for name, p in model.named_parameters()}
     by_muon = {names[id(p)] for group in optimizer.parts[0].param_groups for p in group["params"]}
     assert by_muon == {name for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2}
 
 
+def _give_gradients(model, seed):
+    torch.manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+
+
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_restored_state_takes_the_same_next_step(kind):
-    def gradients(model, seed):
-        torch.manual_seed(seed)
-        for parameter in model.parameters():
-            parameter.grad = torch.randn_like(parameter)
-
     first, second = _model(), _model()
-    ours = Optimizer(first, OptimizerConfig(kind=kind, weight_decay=0.01), ScheduleConfig(warmup=2), 100)
+    ours = Optimizer(first, OptimizerConfig(kind=kind, weight_decay=0.01), ScheduleConfig(warmup=2), 100, ALONE)
     for update in (1, 2, 3):
-        gradients(first, update)
+        _give_gradients(first, update)
         ours.set_learning_rate(update)
         ours.step()
-    restored = Optimizer(second, OptimizerConfig(kind=kind, weight_decay=0.01), ScheduleConfig(warmup=2), 100)
+    restored = Optimizer(second, OptimizerConfig(kind=kind, weight_decay=0.01), ScheduleConfig(warmup=2), 100, ALONE)
     second.load_state_dict(first.state_dict())
     restored.load_state_tensors({name: tensor.clone() for name, tensor in ours.state_tensors().items()})
     for model, optimizer in ((first, ours), (second, restored)):
-        gradients(model, 4)
+        _give_gradients(model, 4)
         optimizer.set_learning_rate(4)
         optimizer.step()
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def _three_steps(workers):
+    """Weights and state after three steps with the same gradients on every worker."""
+    model = _model()
+    optimizer = Optimizer(model, OptimizerConfig(kind="muon", weight_decay=0.01), ScheduleConfig(), 100, workers)
+    for update in (1, 2, 3):
+        _give_gradients(model, update)
+        optimizer.set_learning_rate(update)
+        optimizer.step()
+    return model, optimizer
+
+
+def _as_worker(seat: Seat):
+    torch.set_num_threads(1)  # as in conftest.py
+    with working_together(torch.device("cpu"), seat) as workers:
+        _three_steps(workers)[1].state_tensors()
+
+
+def test_workers_who_share_the_matrices_take_the_steps_of_one_alone():
+    one, its_optimizer = _three_steps(ALONE)
+    with local_workers(2, _as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:
+        two, their_optimizer = _three_steps(workers)
+        of_others = their_optimizer.parts[0].of_others
+        assert 0 < len(of_others) < sum(p.ndim == 2 for p in two.parameters())
+        theirs, ours = their_optimizer.state_tensors(), its_optimizer.state_tensors()
+    for (name, first), second in zip(one.named_parameters(), two.parameters(), strict=True):
+        assert torch.equal(first, second), name
+    assert theirs.keys() == ours.keys()
+    for name in ours:
+        assert torch.equal(ours[name], theirs[name]), name
+
+
+def test_shares_cost_the_same():
+    model = _model()
+    matrices = [p for p in model.parameters() if p.ndim == 2]
+    costs = [sum(min(m.shape) * m.numel() for m in share) for share in evenly(matrices, 3)]
+    assert max(costs) - min(costs) <= max(min(m.shape) * m.numel() for m in matrices)
+    assert sorted(id(m) for share in evenly(matrices, 3) for m in share) == sorted(map(id, matrices))
