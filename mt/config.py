@@ -300,11 +300,13 @@ ModelConfig = Annotated[TransformerConfig | RNNAttentionConfig, Field(discrimina
 
 class OptimizerConfig(Section):
     kind: Literal["adamw", "muon"] = "muon"
-    """muon (Jordan et al. 2024) moves the hidden matrices, AdamW everything else."""
-    learning_rate: PositiveFloat = 2e-3
-    """The schedule's peak, for AdamW."""
-    muon_learning_rate: PositiveFloat = 4e-3
-    """The schedule's peak for the matrices that Muon moves."""
+    """muon (Jordan et al. 2024) moves a Transformer's hidden matrices, AdamW everything else: all of an LSTM."""
+    learning_rate: PositiveFloat = 4e-3
+    """The schedule's peak."""
+    embedding_factor: PositiveFloat = 2.5
+    """How many times the learning rate is that of embeddings and output layer."""
+    muon_iterations: Annotated[int, Number, Field(ge=1, le=20)] = 3
+    """Newton-Schulz iterations, which bring the singular values of a step towards 1."""
     betas: tuple[Probability, Probability] = (0.9, 0.98)
     epsilon: PositiveFloat = 1e-9
     weight_decay: NonNegativeFloat = 0.0

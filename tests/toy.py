@@ -64,7 +64,7 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
             "log_every": 5,
             "precision": "fp32",
             "schedule": {"kind": "linear", "warmup": 5},
-            "optimizer": {"kind": "adamw", "learning_rate": 5e-3},
+            "optimizer": {"kind": "adamw", "learning_rate": 5e-3, "embedding_factor": 1.0},
         },
         "decoding": {"beam_size": 2},
     }

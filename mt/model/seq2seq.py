@@ -69,6 +69,11 @@ class Seq2Seq(ABC, nn.Module):
         """Most positions (EOS included) that a source or target may have; None: any number."""
 
     @property
+    def hidden_matrices(self) -> list[nn.Parameter]:
+        """What Muon may move: matrices through which features flow from layer to layer."""
+        return []
+
+    @property
     def blocks(self) -> list[nn.Module]:
         """Parts whose weights are needed together and, inside their ``forward``, alone: what a model that is spread
         over several GPUs is put together from. Inner ones first."""

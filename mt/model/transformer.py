@@ -202,6 +202,11 @@ class Transformer(Seq2Seq):
         return positions.num_embeddings if isinstance(positions, LearnedPositions) else None
 
     @property
+    def hidden_matrices(self) -> list[nn.Parameter]:
+        layers = [*self.encoder.layers, *self.decoder.layers]
+        return [parameter for layer in layers for parameter in layer.parameters() if parameter.ndim == 2]
+
+    @property
     def blocks(self) -> list[nn.Module]:
         attentions = [layer.cross_attention for layer in self.decoder.layers]
         # The memory is projected for all layers before the first of them runs.

@@ -27,13 +27,17 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> fl
 class SharedMuon(torch.optim.Muon):
     """Muon whose matrices are shared among the workers: each orthogonalises some, and hands them to the others.
 
-    Orthogonalising takes a third of a CPU's step, however few of a batch's tokens a worker has.
+    Orthogonalising takes a CPU a third of a step, however few of the batch's tokens a worker has.
     """
 
-    def __init__(
-        self, matrices: Sequence[nn.Parameter], learning_rate: float, weight_decay: float, workers: Workers
-    ) -> None:
-        super().__init__(matrices, lr=learning_rate, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+    def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
+        super().__init__(
+            [{"params": matrices, "pace": 1.0}],
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+            ns_steps=config.muon_iterations,
+            adjust_lr_fn="match_rms_adamw",
+        )
         self.workers = workers
         # A matrix that is spread over the workers (FSDP2) has to be put together by all of them.
         spread = any(isinstance(matrix, DTensor) for matrix in matrices)
@@ -75,8 +79,8 @@ def evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parame
 class Optimizer:
     """One or two of torch's optimizers, moved together by one schedule.
 
-    Muon takes the matrices inside the layers, AdamW the embeddings, output layer, biases and norms (and with
-    kind=adamw everything); weight decay touches matrices alone.
+    Muon takes the model's hidden matrices, AdamW everything else; embeddings and output layer learn faster than the
+    rest by a factor. Weight decay touches matrices alone.
     """
 
     def __init__(
@@ -87,40 +91,42 @@ class Optimizer:
         max_updates: int,
         workers: Workers,
     ) -> None:
+        self.peak = config.learning_rate
         self.schedule = schedule
         self.max_updates = max_updates
-        parameters = list(model.parameters())
+        by_muon = model.hidden_matrices if config.kind == "muon" else []
+        taken = {id(parameter) for parameter in by_muon}
+        others = [parameter for parameter in model.parameters() if id(parameter) not in taken]
         looked_up = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
         looked_up.add(id(model.output_weight))
-        hidden = [p for p in parameters if p.ndim == 2 and id(p) not in looked_up]
-        other_matrices = [p for p in parameters if p.ndim == 2 and id(p) in looked_up]
-        vectors = [p for p in parameters if p.ndim != 2]
-        fused = parameters[0].device.type in ("cuda", "cpu")
 
-        def adamw(matrices: list[nn.Parameter]) -> torch.optim.Optimizer:
-            groups = [
-                {"params": matrices, "weight_decay": config.weight_decay},
-                {"params": vectors, "weight_decay": 0.0},
-            ]
-            return torch.optim.AdamW(
-                groups, lr=config.learning_rate, betas=config.betas, eps=config.epsilon, fused=fused
-            )
+        def group(parameters: list[nn.Parameter], weight_decay: float, pace: float) -> dict:
+            return {"params": parameters, "weight_decay": weight_decay, "pace": pace}
 
-        if config.kind == "adamw":
-            self.parts: list[torch.optim.Optimizer] = [adamw(hidden + other_matrices)]
-            self.peaks: list[float] = [config.learning_rate]
-        else:
-            muon = SharedMuon(hidden, config.muon_learning_rate, config.weight_decay, workers)
-            self.parts = [muon, adamw(other_matrices)]
-            self.peaks = [config.muon_learning_rate, config.learning_rate]
+        groups = [
+            group([p for p in others if id(p) in looked_up], config.weight_decay, config.embedding_factor),
+            group([p for p in others if p.ndim == 2 and id(p) not in looked_up], config.weight_decay, 1.0),
+            group([p for p in others if p.ndim != 2], 0.0, 1.0),
+        ]
+        fused = others[0].device.type in ("cuda", "cpu")
+        adamw = torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=self.peak,
+            betas=config.betas,
+            eps=config.epsilon,
+            fused=fused,
+        )
+        self.parts: list[torch.optim.Optimizer] = [adamw]
+        if by_muon:
+            self.parts.append(SharedMuon(by_muon, config, workers))
 
     def set_learning_rate(self, update: int) -> float:
-        """Sets the rates for ``update`` (from 1); returns AdamW's."""
-        factor = schedule_factor(self.schedule, update, self.max_updates)
-        for part, peak in zip(self.parts, self.peaks, strict=True):
+        """Sets the rates for ``update`` (from 1); returns the hidden layers'."""
+        rate = self.peak * schedule_factor(self.schedule, update, self.max_updates)
+        for part in self.parts:
             for group in part.param_groups:
-                group["lr"] = peak * factor
-        return self.peaks[-1] * factor
+                group["lr"] = rate * group["pace"]
+        return rate
 
     def step(self) -> None:
         for part in self.parts:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from mt.config import OptimizerConfig, ScheduleConfig, TransformerConfig
+from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, TransformerConfig
+from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 from mt.training.distributed import Seat, Workers, working_together
 from mt.training.local_workers import local_workers
@@ -35,9 +36,15 @@ def _model():
     return Transformer(config, 20, 20, joint_vocabulary=True)
 
 
+def _lstm():
+    config = RNNAttentionConfig(architecture="rnn_attention", width=8, hidden=8)
+    return RNNAttention(config, 20, 20, joint_vocabulary=True)
+
+
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_every_weight_is_moved_by_exactly_one_optimizer(kind):
-    model = _model()
+@pytest.mark.parametrize("make_model", [_model, _lstm])
+def test_every_weight_is_moved_by_exactly_one_optimizer(make_model, kind):
+    model = make_model()
     optimizer = Optimizer(model, OptimizerConfig(kind=kind), ScheduleConfig(), 100, ALONE)
     moved = [id(p) for part in optimizer.parts for group in part.param_groups for p in group["params"]]
     assert sorted(moved) == sorted(id(p) for p in model.parameters())
@@ -47,8 +54,25 @@ def test_muon_moves_the_matrices_inside_the_layers_only():
     model = _model()
     optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(), 100, ALONE)
     names = {id(p): name for name, p in model.named_parameters()}
-    by_muon = {names[id(p)] for group in optimizer.parts[0].param_groups for p in group["params"]}
+    by_muon = {names[id(p)] for group in optimizer.parts[-1].param_groups for p in group["params"]}
     assert by_muon == {name for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2}
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_embeddings_learn_faster_than_the_rest(kind):
+    model = _model()
+    config = OptimizerConfig(kind=kind, learning_rate=2e-3, embedding_factor=3.0)
+    optimizer = Optimizer(model, config, ScheduleConfig(warmup=4), 100, ALONE)
+    assert optimizer.set_learning_rate(2) == pytest.approx(1e-3)
+    rates = {id(p): group["lr"] for part in optimizer.parts for group in part.param_groups for p in group["params"]}
+    for name, parameter in model.named_parameters():
+        looked_up = any(word in name for word in ("tokens", "positions", "output.weight")) and "layers" not in name
+        assert rates[id(parameter)] == pytest.approx(3e-3 if looked_up else 1e-3), name
+
+
+def test_an_lstm_is_left_to_adamw():
+    (only,) = Optimizer(_lstm(), OptimizerConfig(kind="muon"), ScheduleConfig(), 100, ALONE).parts
+    assert isinstance(only, torch.optim.AdamW)
 
 
 def _give_gradients(model, seed):
@@ -97,7 +121,7 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone():
     one, its_optimizer = _three_steps(ALONE)
     with local_workers(2, _as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:
         two, their_optimizer = _three_steps(workers)
-        of_others = their_optimizer.parts[0].of_others
+        of_others = their_optimizer.parts[-1].of_others
         assert 0 < len(of_others) < sum(p.ndim == 2 for p in two.parameters())
         theirs, ours = their_optimizer.state_tensors(), its_optimizer.state_tensors()
     for (name, first), second in zip(one.named_parameters(), two.parameters(), strict=True):

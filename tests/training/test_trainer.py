@@ -62,7 +62,7 @@ def test_the_model_learns_to_copy_and_to_reverse(tmp_path, architecture, model, 
             "max_updates": 450,
             "batch_tokens": 1024,
             "validate_every": 450,
-            "optimizer": {"kind": "muon", "learning_rate": 5e-3, "muon_learning_rate": 1e-2},
+            "optimizer": {"kind": "muon", "learning_rate": 1e-2, "embedding_factor": 0.5},
             "schedule": {"kind": "linear", "warmup": 40},
         },
     )
