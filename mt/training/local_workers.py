@@ -5,6 +5,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -55,7 +56,10 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
     They hear signals together, and end with this process however that ends: none writes files, so nothing is lost.
     Raises RunError if one of them ends before it begins.
     """
-    store = TCPStore(HOST, 0, is_master=True, timeout=PATIENCE, wait_for_workers=False)
+    store = _store_of_this_machine()
+    for _, interface in socket.if_nameindex():
+        if interface in ("lo", "lo0"):  # gloo would listen where the machine's name leads to
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     # Not forked: torch's threads would be missing.
     processes = multiprocessing.get_context("spawn")
     others = [
@@ -85,6 +89,15 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
         for other in others:
             if other.pid:
                 other.kill()
+
+
+def _store_of_this_machine() -> TCPStore:
+    """By itself a store can be reached from other machines, too."""
+    server = socket.create_server((HOST, 0))
+    port = server.getsockname()[1]
+    return TCPStore(
+        HOST, port, is_master=True, timeout=PATIENCE, wait_for_workers=False, master_listen_fd=server.detach()
+    )
 
 
 def _watch(others: list[BaseProcess], done: threading.Event) -> None:

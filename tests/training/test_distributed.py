@@ -120,6 +120,7 @@ def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder)
         leader = start("train.py", words)
         _wait_for_checkpoint(two, 10 * number)
         (other,) = local_workers_of(leader)
+        assert {*_heard_at(leader.pid), *_heard_at(other.pid)} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
         death(leader, other)
         status, said = finish(leader)
         assert status == expected and message in said and "Traceback" not in said, said
@@ -128,6 +129,11 @@ def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder)
     assert status == 0 and "on 2 workers" in said, said
     assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
     _assert_alike(one.folder, two.folder)
+
+
+def _heard_at(pid):
+    """The addresses where a process listens."""
+    return [one.laddr.ip for one in psutil.Process(pid).net_connections("inet") if one.status == psutil.CONN_LISTEN]
 
 
 def test_a_worker_that_dies_before_it_begins_is_not_waited_for(folder):
