@@ -321,7 +321,7 @@ class ScheduleConfig(Section):
 
 class TrainingConfig(Section):
     max_updates: PositiveInt = 960
-    batch_tokens: PositiveInt = 2048
+    batch_tokens: PositiveInt = 1536
     """Most target tokens (and most source tokens) in a batch, padding included."""
     accumulate: PositiveInt = 1
     """Batches whose gradients make one update."""
