@@ -311,6 +311,10 @@ class OptimizerConfig(Section):
     epsilon: PositiveFloat = 1e-9
     weight_decay: NonNegativeFloat = 0.0
 
+    def contradictions(self) -> Iterator[str]:
+        if self.kind == "adamw" and self.muon_iterations != 3:
+            yield f"muon_iterations={self.muon_iterations} is for kind=muon, not adamw"
+
 
 class ScheduleConfig(Section):
     kind: Literal["inverse_sqrt", "cosine", "linear"] = "linear"

@@ -14,7 +14,7 @@ from mt.errors import InputError
 from mt.files import new_folder
 from mt.run_folder import CHECKPOINTS, WEIGHTS, read_json, read_tensors, write_json, write_tensors
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever older checkpoints cannot be continued."""
 
 

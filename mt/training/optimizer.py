@@ -57,7 +57,8 @@ class SharedMuon(torch.optim.Muon):
         """Brings the other workers' momentum up to date; all have to ask for it."""
         for share in self.shares:
             for matrix in share:
-                self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix))
+                if "momentum_buffer" not in self.state[matrix]:
+                    self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
         self.workers.hand_round([[self.state[matrix]["momentum_buffer"] for matrix in share] for share in self.shares])
 
 
@@ -67,7 +68,8 @@ def evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parame
     parts: list[list[nn.Parameter]] = [[] for _ in range(shares)]
 
     def cost(matrix: nn.Parameter) -> int:
-        return min(matrix.shape) * matrix.numel()
+        m, n = sorted(matrix.shape)
+        return m * m * (2 * n + m)  # products of m × n, n × m and m × m matrices, an iteration
 
     for matrix in sorted(matrices, key=cost, reverse=True):
         cheapest = costs.index(min(costs))
