@@ -7,6 +7,7 @@ divided by the target tokens of all. So the data, and without dropout the gradie
 import os
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -102,6 +103,8 @@ class Workers:
     def shard(self, objective: nn.Module, blocks: Sequence[nn.Module]) -> nn.Module:
         """The same with its weights, gradients and the optimizer's state spread over the workers (FSDP2): each block
         is put together while it computes, what belongs to none of them during the whole pass."""
+        # A warning of what in-place operations on a block's output would do; there are none.
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
         mesh = init_device_mesh(self.device.type, (self.size,))
         for block in blocks:
             fully_shard(block, mesh=mesh)
