@@ -1,10 +1,10 @@
 """Lets all contestants take turns and prints a table; the same figures go to a JSON file.
 
-    python -m tests.benchmarks [corpus=FOLDER] [precision=fp32|bf16] [rounds=3] [output=bench.json]
+    python -m tests.benchmarks [corpus=FOLDER] [rounds=3] [output=bench.json]
 
 corpus: a folder with train.{en,de} and test_2016_flickr.{en,de}, plain or .gz, such as Multi30k; without it,
-the default corpus. precision: of the training steps; decoding is in fp32. What the first call trains stays in
-runs/. Ratios are within a round, so that both sides of them saw the same machine.
+the default corpus. What the first call trains stays in runs/. Ratios are within a round, so that both sides of
+them saw the same machine.
 """
 
 import importlib.metadata
@@ -14,28 +14,58 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import sacrebleu
+import torch
 
+from mt.device import choose_precision
 from tests.benchmarks import preparation, task
 
-STEPS = 15
+STEPS = 10
 """Training batches, of which the first contestant.WARM_UP are not timed."""
-TRAINING_SPEED, TRAINING_AIM, RNN_TRAINING_AIM = "target_tokens_per_second", 1.2, 3.0
-DECODING_SPEED, DECODING_AIM = "sentences_per_second", 2.0
-PADDING_AIM = 0.05
+SPEED = "target_tokens_per_second"
+SENTENCES = "sentences_per_second"
 
-Rounds = dict[str, list[dict[str, float]]]
-"""The measurements of each contestant, one a round."""
+
+@dataclass(frozen=True)
+class Contestant:
+    name: str
+    """Of a module beside this one, or the machine itself."""
+    setting: str
+    """fp32 or bf16; when decoding, the beam size."""
+    workers: int = 1
+
+    def __str__(self) -> str:
+        workers = f" {self.workers} workers" if self.workers > 1 else ""
+        return f"{self.name} {self.setting}{workers}"
+
+
+Round = dict[Contestant, dict[str, float]]
+"""What was measured of each."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What is to be reached, and what was: the median over the rounds."""
+
+    meaning: str
+    aim: float
+    value: float
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        reached = self.value <= self.aim if self.at_most else self.value >= self.aim
+        bound = "at most" if self.at_most else "at least"
+        return f"{self.value:6.2f}  {self.meaning} ({bound} {self.aim}: {'reached' if reached else 'MISSED'})"
 
 
 @dataclass(frozen=True)
 class Options:
     corpus: Path | None = None
-    precision: str = "fp32"
     rounds: int = 3
     output: Path = Path("bench.json")
 
@@ -46,76 +76,133 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    kinds = {"corpus": Path, "precision": str, "rounds": int, "output": Path}
+    kinds = {"corpus": Path, "rounds": int, "output": Path}
     values = dict(argument.partition("=")[::2] for argument in arguments)
-    if values.keys() - kinds or values.get("precision", "fp32") not in ("fp32", "bf16"):
+    if values.keys() - kinds:
         sys.exit(__doc__)
     return Options(**{name: kinds[name](value) for name, value in values.items()})
 
 
-def take_turns(names: list[str], folder: Path, setting: str, rounds: int) -> Rounds:
-    results: Rounds = {name: [] for name in names}
+def take_turns(contestants: Sequence[Contestant], options: Options) -> list[Round]:
     environment = os.environ | {
         "OMP_NUM_THREADS": str(task.THREADS),
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",
     }
-    for number in range(rounds):
-        for name in names:
-            print(f"round {number + 1} of {rounds}: {name} {setting}", file=sys.stderr)
-            command = [sys.executable, "-m", "tests.benchmarks.contestant", name, str(folder), setting]
-            printed = subprocess.check_output(command, env=environment, cwd=preparation.PROJECT)
-            results[name].append(json.loads(printed.splitlines()[-1]))
-    return results
+    rounds: list[Round] = []
+    for number in range(options.rounds):
+        rounds.append({})
+        for one in contestants:
+            print(f"round {number + 1} of {options.rounds}: {one}", file=sys.stderr)
+            words = [one.name, str(options.folder), one.setting, str(one.workers)]
+            printed = subprocess.check_output(
+                [sys.executable, "-m", "tests.benchmarks.contestant", *words],
+                env=environment,
+                cwd=preparation.PROJECT,
+            )
+            rounds[-1][one] = json.loads(printed.splitlines()[-1])
+    return rounds
 
 
-def middle(results: Rounds, name: str, measure: str) -> float:
-    return median(result[measure] for result in results[name])
+def middle(rounds: list[Round], figure: Callable[[Round], float]) -> float:
+    return median(figure(one) for one in rounds)
 
 
-def advantage(results: Rounds, measure: str) -> float:
-    """How many times the fastest peer's speed ours is: the median over rounds."""
-    (ours,) = [name for name in results if name.endswith("_ours")]
-    peers = [name for name in results if name.startswith(ours.removesuffix("ours")) and name != ours]
-    turns = zip(results[ours], *(results[peer] for peer in peers), strict=True)
-    return median(own[measure] / max(peer[measure] for peer in others) for own, *others in turns)
+def best(one: Round, measure: str, among: Sequence[Contestant]) -> float:
+    return max(one[contestant][measure] for contestant in among)
 
 
-def verdict(value: float, aim: float) -> str:
-    return f"{value:.2f} times the fastest peer (to reach: {aim}; {'reached' if value >= aim else 'MISSED'})"
+def compare_training(options: Options, with_marian: bool) -> tuple[list[Round], list[Ratio]]:
+    fast = "bf16" if choose_precision("auto", torch.device("cpu")) == torch.bfloat16 else "fp32"
+    precisions = list(dict.fromkeys(["fp32", fast]))
+    machine = {precision: Contestant("machine", precision) for precision in precisions}
+    plain, plain_rnn = Contestant("train_plain", "fp32"), Contestant("train_rnn_plain", "fp32")
+    marian = [Contestant("train_marian", precision) for precision in precisions] if with_marian else []
+    ours, ours_rnn = (
+        [*(Contestant(name, precision) for precision in precisions), Contestant(name, fast, task.THREADS)]
+        for name in ("train_ours", "train_rnn_ours")
+    )
+    rounds = take_turns([*machine.values(), plain, *marian, *ours, plain_rnn, *ours_rnn], options)
+
+    copied = middle(rounds, lambda one: one[machine["fp32"]]["copy_gigabytes"])
+    rates = {p: middle(rounds, lambda one, p=p: one[machine[p]]["gflops"]) for p in precisions}  # type: ignore[misc]
+    products = ", ".join(f"{rate:.0f} GFLOP/s in {precision}" for precision, rate in rates.items())
+    print(f"\nThe machine, {task.THREADS} threads: matrix products reach {products}; copies {copied:.1f} GB/s")
+    print(f"Training steps on {task.BATCH_TOKENS} tokens; memory is that of one process\n")
+    print(f"{'':32}{'target tokens/s':>16}{'of the products':>17}{'MiB for a step':>16}")
+    for contestant in rounds[0]:
+        if contestant.name != "machine":
+            speed, flops, memory = (
+                middle(rounds, lambda one, c=contestant, m=measure: one[c][m])  # type: ignore[misc]
+                for measure in (SPEED, "gflops", "step_mib")
+            )
+            print(f"{contestant!s:32}{speed:16,.0f}{flops / rates[contestant.setting]:17.0%}{memory:16,.0f}")
+
+    peers = [plain, *marian[:1]]
+    ratios = [
+        Ratio(
+            "times the fastest peer, fp32, one process",
+            1.35,
+            middle(rounds, lambda one: one[ours[0]][SPEED] / best(one, SPEED, peers)),
+        ),
+        Ratio(
+            "of the rate of matrix products in fp32",
+            0.65,
+            middle(rounds, lambda one: one[ours[0]]["gflops"] / one[machine["fp32"]]["gflops"]),
+        ),
+        Ratio(
+            "of the plain loop's memory for a step",
+            0.7,
+            middle(rounds, lambda one: one[ours[0]]["step_mib"] / one[plain]["step_mib"]),
+            at_most=True,
+        ),
+        Ratio(
+            "times the fastest peer in fp32, in our best mode",
+            2.2,
+            middle(rounds, lambda one: best(one, SPEED, ours) / best(one, SPEED, peers)),
+        ),
+        Ratio(
+            f"of the rate of matrix products in {fast}, in our best mode",
+            0.6,
+            middle(rounds, lambda one: best(one, "gflops", ours) / one[machine[fast]]["gflops"]),
+        ),
+        Ratio(
+            "times the plain loop, LSTM, in our best mode",
+            3.0,
+            middle(rounds, lambda one: best(one, SPEED, ours_rnn) / one[plain_rnn][SPEED]),
+        ),
+    ]
+    if marian:
+        ratios.append(
+            Ratio(
+                f"times Marian in {fast}, in our best mode",
+                1.7,
+                middle(rounds, lambda one: best(one, SPEED, ours) / one[marian[-1]][SPEED]),
+            )
+        )
+    return rounds, ratios
 
 
-def compare_training(options: Options, title: str, names: list[str], aim: float) -> dict:
-    """``names``: the contestants, ours the last."""
-    names = ["machine", *names]
-    results = take_turns(names, options.folder, options.precision, options.rounds)
-    limit = middle(results, "machine", "gflops")
-    print(f"\n{title}, {options.precision}, {task.THREADS} threads, {task.BATCH_TOKENS} tokens a batch")
-    print(f"matrix products alone reach {limit:.0f} GFLOP/s")
-    print(f"{'':16}{'target tokens/s':>16}{'of the limit':>14}{'MiB for a step':>16}")
-    for name in names[1:]:
-        speed, step = middle(results, name, TRAINING_SPEED), middle(results, name, "step_mib")
-        print(f"{name:16}{speed:16,.0f}{middle(results, name, 'gflops') / limit:14.0%}{step:16,.0f}")
-    ratio = advantage(results, TRAINING_SPEED)
-    print("ours:", verdict(ratio, aim))
-    return {"ratio": ratio, "aim": aim, "rounds": results}
-
-
-def compare_decoding(options: Options, beam_size: int) -> dict:
-    names = ["decode_marian", "decode_ours"]
-    results = take_turns(names, options.folder, str(beam_size), options.rounds)
-    translations = {name: lines(options.folder / f"{name}.{beam_size}") for name in names}
+def compare_decoding(options: Options, beam_size: int) -> tuple[list[Round], list[Ratio]]:
+    marian, ours = (Contestant(name, str(beam_size)) for name in ("decode_marian", "decode_ours"))
+    rounds = take_turns([marian, ours], options)
     reference = lines(options.folder / "test.target")
-    bleu = {name: sacrebleu.corpus_bleu(translations[name], [reference]).score for name in names}
+    print(f"\nDecoding, beam {beam_size}, fp32, {task.THREADS} threads, {len(reference):,} sentences\n")
+    print(f"{'':32}{'sentences/s':>16}{'BLEU':>17}")
+    translations = {one: lines(options.folder / f"{one.name}.{beam_size}") for one in (marian, ours)}
+    for contestant, translation in translations.items():
+        speed = middle(rounds, lambda one, c=contestant: one[c][SENTENCES])  # type: ignore[misc]
+        bleu = sacrebleu.corpus_bleu(translation, [reference]).score
+        print(f"{contestant!s:32}{speed:16,.1f}{bleu:17.2f}")
     equal = sum(a == b for a, b in zip(*translations.values(), strict=True))
-    print(f"\nDecoding, beam {beam_size}, fp32, {task.THREADS} threads, {len(reference):,} sentences")
-    print(f"{'':16}{'sentences/s':>16}{'BLEU':>14}")
-    for name in names:
-        print(f"{name:16}{middle(results, name, DECODING_SPEED):16,.1f}{bleu[name]:14.2f}")
-    ratio = advantage(results, DECODING_SPEED)
     print(f"{equal:,} translations are the same in both")
-    print("ours:", verdict(ratio, DECODING_AIM))
-    return {"ratio": ratio, "aim": DECODING_AIM, "rounds": results, "bleu": bleu, "equal": equal}
+    return rounds, [
+        Ratio(
+            f"times generate, beam {beam_size}",
+            2.5,
+            middle(rounds, lambda one: one[ours][SENTENCES] / one[marian][SENTENCES]),
+        )
+    ]
 
 
 def lines(path: Path) -> list[str]:
@@ -124,32 +211,32 @@ def lines(path: Path) -> list[str]:
 
 def main() -> None:
     options = parse(sys.argv[1:])
-    marian = ["train_marian"] if importlib.util.find_spec("transformers") else []
-    libraries = ["torch", "transformers"] if marian else ["torch"]
+    with_marian = importlib.util.find_spec("transformers") is not None
     preparation.train_run(options.folder, options.corpus)
     padding = preparation.write_inputs(options.folder, STEPS)
+    comparisons = [compare_training(options, with_marian)]
+    if with_marian:
+        comparisons += [compare_decoding(options, size) for size in (5, 1)]
+    else:
+        print("\nMarian left out: it needs the extra 'bench' (pip install -e '.[bench]')")
+    ratios = [ratio for _, found in comparisons for ratio in found]
+    ratios.append(Ratio("padding, of an epoch's target tokens", 0.05, padding, at_most=True))
+    print("\nWe are", *ratios, sep="\n")
 
-    figures: dict = {
+    libraries = ["torch", "transformers"] if with_marian else ["torch"]
+    figures = {
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
         "versions": {name: importlib.metadata.version(name) for name in libraries},
         "corpus": options.folder.name,
-        "precision": options.precision,
-        "padding": {"share": padding, "aim": PADDING_AIM},
-        "training": compare_training(
-            options, "Training step of the Transformer", ["train_plain", *marian, "train_ours"], TRAINING_AIM
-        ),
-        "rnn training": compare_training(
-            options, "Training step of the LSTM", ["train_rnn_plain", "train_rnn_ours"], RNN_TRAINING_AIM
-        ),
+        "ratios": [vars(ratio) for ratio in ratios],
+        "rounds": [
+            {str(contestant): figures for contestant, figures in one.items()}
+            for rounds, _ in comparisons
+            for one in rounds
+        ],
     }
-    if marian:
-        figures["decoding"] = {f"beam {size}": compare_decoding(options, size) for size in (5, 1)}
-    else:
-        print("\nMarian left out: it needs the extra 'bench' (pip install -e '.[bench]')")
-    state = "reached" if padding <= PADDING_AIM else "MISSED"
-    print(f"\nPadding: {padding:.1%} of an epoch's target tokens (to reach: {PADDING_AIM:.0%}; {state})")
     options.output.write_text(json.dumps(figures, indent=2) + "\n")
-    print(f"All figures: {options.output}")
+    print(f"\nAll figures: {options.output}")
 
 
 if __name__ == "__main__":

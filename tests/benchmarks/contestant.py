@@ -1,8 +1,8 @@
 """One contestant, one measurement, one JSON line on stdout.
 
-    python -m tests.benchmarks.contestant machine       FOLDER  fp32|bf16
-    python -m tests.benchmarks.contestant train_plain   FOLDER  fp32|bf16
-    python -m tests.benchmarks.contestant decode_marian FOLDER  BEAM_SIZE
+    python -m tests.benchmarks.contestant machine       FOLDER  fp32|bf16  1
+    python -m tests.benchmarks.contestant train_ours    FOLDER  fp32|bf16  WORKERS
+    python -m tests.benchmarks.contestant decode_marian FOLDER  BEAM_SIZE  1
 
 The folder is the runner's: batches.safetensors, test.source, and the trained run.
 """
@@ -12,12 +12,15 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from mt.config import ModelConfig
+from mt.training.distributed import Seat, working_together
+from mt.training.local_workers import local_workers
 from tests.benchmarks import machine, task
 
 WARM_UP = 3
@@ -64,20 +67,32 @@ def time_decoding(translate: Translate, lines: list[str], output: Path) -> dict[
     return {"sentences_per_second": len(lines) / seconds}
 
 
-def measure(name: str, folder: Path, setting: str) -> dict[str, float]:
+def train(name: str, folder: Path, precision: str, seat: Seat | None) -> dict[str, float]:
+    """By one process with all threads, or as one of several with one thread each."""
+    torch.manual_seed(1)
+    make_step = importlib.import_module(f"tests.benchmarks.{name}").make_step
+    batches = task.load_batches(folder / "batches.safetensors")
+    model = task.RNN if name.startswith("train_rnn") else task.TRANSFORMER
+    if seat is None:
+        return time_training(make_step(precision), batches, model)
+    torch.set_num_threads(1)
+    with working_together(torch.device("cpu"), seat) as workers:
+        return time_training(make_step(precision, workers), batches, model)
+
+
+def measure(name: str, folder: Path, setting: str, workers: int) -> dict[str, float]:
     if name == "machine":
-        return {"gflops": machine.matmul_gflops(setting)}
-    contestant = importlib.import_module(f"tests.benchmarks.{name}")
+        return {"gflops": machine.matmul_gflops(setting), "copy_gigabytes": machine.copy_gigabytes()}
     if name.startswith("train"):
-        batches = task.load_batches(folder / "batches.safetensors")
-        model = task.RNN if name.startswith("train_rnn") else task.TRANSFORMER
-        return time_training(contestant.make_step(setting), batches, model)
+        if workers == 1:
+            return train(name, folder, setting, None)
+        with local_workers(workers, partial(train, name, folder, setting)) as seat:
+            return train(name, folder, setting, seat)
     lines = (folder / "test.source").read_text(encoding="utf-8").split("\n")[:-1]
-    translate = contestant.make_translate(folder / "run", int(setting))
+    translate = importlib.import_module(f"tests.benchmarks.{name}").make_translate(folder / "run", int(setting))
     return time_decoding(translate, lines, folder / f"{name}.{setting}")
 
 
 if __name__ == "__main__":
     torch.set_num_threads(task.THREADS)
-    torch.manual_seed(1)
-    print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3])))
+    print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))))

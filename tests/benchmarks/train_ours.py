@@ -16,29 +16,33 @@ from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from tests.benchmarks import task
 
-
-def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
-    """A training step of the Transformer on source (B, S) and target (B, T+1) ids."""
-    return step_of(Transformer(task.TRANSFORMER, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True), precision)
+ALONE = Workers(torch.device("cpu"))
 
 
-def step_of(model: Seq2Seq, precision: str) -> Callable[[Tensor, Tensor], None]:
+def make_step(precision: str, workers: Workers = ALONE) -> Callable[[Tensor, Tensor], None]:
+    """A training step of the Transformer on source (B, S) and target (B, T+1) ids, of which each worker takes a
+    share."""
+    model = Transformer(task.TRANSFORMER, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
+    return step_of(model, precision, workers)
+
+
+def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tensor, Tensor], None]:
     """A training step of any model."""
     keep_freed_memory()
-    objective = Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train()
-    alone = Workers(torch.device("cpu"))
-    optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=alone)
+    replica = workers.replicate(Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train())
+    optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=workers)
+    own = slice(workers.rank, None, workers.size)
 
     def step(source: Tensor, target: Tensor) -> None:
         batch = Batch(
-            ids=torch.arange(len(source)),
-            source=source,
-            target=target,
-            source_tokens=int((source != PAD).sum()),
-            target_tokens=int((target[:, 1:] != PAD).sum()),
+            ids=torch.arange(len(source))[own],
+            source=source[own],
+            target=target[own],
+            source_tokens=int((source[own] != PAD).sum()),
+            target_tokens=int((target[own, 1:] != PAD).sum()),
         )
         with task.autocast(precision):
-            loss = objective(batch) / batch.target_tokens
+            loss = replica(batch) * (workers.size / int((target[:, 1:] != PAD).sum()))
         optimizer.set_learning_rate(1)
         optimizer.zero_grad()
         loss.backward()

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from torch import Tensor
 
 from mt.model.rnn import RNNAttention
+from mt.training.distributed import Workers
 from tests.benchmarks import task
-from tests.benchmarks.train_ours import step_of
+from tests.benchmarks.train_ours import ALONE, step_of
 
 
-def make_step(precision: str) -> Callable[[Tensor, Tensor], None]:
-    """A training step on source (B, S) and target (B, T+1) ids."""
-    return step_of(RNNAttention(task.RNN, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True), precision)
+def make_step(precision: str, workers: Workers = ALONE) -> Callable[[Tensor, Tensor], None]:
+    """A training step on source (B, S) and target (B, T+1) ids, of which each worker takes a share."""
+    model = RNNAttention(task.RNN, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
+    return step_of(model, precision, workers)
