@@ -10,7 +10,7 @@ SENTENCES := "I am learning to speak French." "Where is the train station?" \
 
 help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
-	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (half an hour)"
+	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (a quarter of an hour)"
 	@echo "make test    run the test suite"
 	@echo "make faults  put hundreds of faults into the way of training and translating"
 	@echo "make lint    check style and types"

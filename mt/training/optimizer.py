@@ -27,7 +27,8 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> fl
 class SharedMuon(torch.optim.Muon):
     """Muon whose matrices are shared among the workers: each orthogonalises some, and hands them to the others.
 
-    Orthogonalising takes a CPU a third of a step, however few of the batch's tokens a worker has.
+    Orthogonalising costs the same however few of the batch's tokens a worker has: with five iterations a third of a
+    CPU's step on 1,536 tokens.
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
