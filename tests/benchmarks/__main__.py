@@ -1,6 +1,6 @@
 """Lets all contestants take turns and prints a table; the same figures go to a JSON file.
 
-    python -m tests.benchmarks [corpus=FOLDER] [rounds=3] [output=bench.json]
+    python -m tests.benchmarks [corpus=FOLDER] [rounds=2] [output=bench.json]
 
 corpus: a folder with train.{en,de} and test_2016_flickr.{en,de}, plain or .gz, such as Multi30k; without it,
 the default corpus. What the first call trains stays in runs/. Ratios are within a round, so that both sides of
@@ -66,7 +66,7 @@ class Ratio:
 @dataclass(frozen=True)
 class Options:
     corpus: Path | None = None
-    rounds: int = 3
+    rounds: int = 2
     output: Path = Path("bench.json")
 
     @property
