@@ -78,6 +78,29 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
         assert rates[id(parameter)] == pytest.approx(3e-3 if looked_up else 1e-3), name
 
 
+@pytest.mark.parametrize("iterations", [2, 5])
+def test_a_matrix_moves_as_by_torchs_muon(iterations):
+    model = _model()
+    config = OptimizerConfig(kind="muon", learning_rate=1e-2, muon_iterations=iterations)
+    optimizer = Optimizer(model, config, ScheduleConfig(warmup=0), 100, ALONE)
+    ours = model.hidden_matrices[0]
+    theirs = torch.nn.Parameter(ours.detach().clone())
+    reference = torch.optim.Muon(
+        [theirs], lr=1e-2, weight_decay=0.0, ns_steps=iterations, adjust_lr_fn="match_rms_adamw"
+    )
+    _give_gradients(model, 1)
+    theirs.grad = ours.grad.clone()
+    reference.param_groups[0]["lr"] = optimizer.set_learning_rate(1)
+    optimizer.step()
+    reference.step()
+    assert torch.equal(ours, theirs)
+
+
+def test_iterations_without_muon_are_a_contradiction():
+    with pytest.raises(ValueError, match="muon_iterations=5 is for kind=muon"):
+        OptimizerConfig(kind="adamw", muon_iterations=5)
+
+
 def test_an_lstm_is_left_to_adamw():
     (only,) = Optimizer(_lstm(), OptimizerConfig(kind="muon"), ScheduleConfig(), 100, ALONE).parts
     assert isinstance(only, torch.optim.AdamW)
