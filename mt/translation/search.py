@@ -18,6 +18,8 @@ from mt.model.seq2seq import Seq2Seq
 from mt.randomness import generator
 
 NEVER_WRITTEN = [PAD, UNK, BOS]
+BLOCK = 64
+"""Elements of which the largest is found at once."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +79,37 @@ def forced_log_probabilities(model: Seq2Seq, source: Tensor, target_input: Tenso
     return (log_probabilities * (target_output != PAD)).sum(dim=1)
 
 
-def _next_logits(model: Seq2Seq, features: Tensor) -> tuple[Tensor, Tensor]:
-    """Features (N, D) → logits (N, V), those never written at -∞, and the log of the softmax's sum (N, 1)."""
-    logits = model.project(features).float()
-    normaliser = logits.logsumexp(dim=-1, keepdim=True)
-    logits[:, NEVER_WRITTEN] = -torch.inf
-    return logits, normaliser
+def _next_log_p(model: Seq2Seq, features: Tensor, at_limit: Tensor) -> Tensor:
+    """Features (N, D) → log-probabilities (N, V) of the next pieces, those never written at -∞.
+
+    A row at its length limit (N,) can only end: its hypothesis is then as complete as any other.
+    """
+    log_p = model.project(features).log_softmax(dim=-1, dtype=torch.float32)
+    log_p[:, NEVER_WRITTEN] = -torch.inf
+    if at_limit.any():
+        end = log_p[at_limit, EOS].clone()
+        log_p[at_limit] = -torch.inf
+        log_p[at_limit, EOS] = end
+    return log_p
 
 
-def _only_end(logits: Tensor, rows: Tensor) -> None:
-    """At its length limit a row (N,) can only end: its hypothesis is then as complete as any other."""
-    if rows.any():
-        end = logits[rows, EOS].clone()
-        logits[rows] = -torch.inf
-        logits[rows, EOS] = end
+def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The ``count`` largest elements of each row of x (N, V), in order, and their places: both (N, count).
+
+    They lie in the blocks with the largest maxima. On a CPU those maxima come a vector at a time, where topk looks at
+    one element after the other: of 8,000 elements it takes the better part of a decoding step.
+    """
+    rows, elements = x.shape
+    blocks = elements // BLOCK
+    if blocks <= count:
+        return x.topk(count)
+    in_blocks = blocks * BLOCK
+    chosen = x[:, :in_blocks].unflatten(1, (blocks, BLOCK)).amax(dim=-1).topk(count).indices  # (N, count)
+    candidates = (chosen[:, :, None] * BLOCK + torch.arange(BLOCK, device=x.device)).flatten(1)
+    others = torch.arange(in_blocks, elements, device=x.device).expand(rows, -1)
+    candidates = torch.cat([candidates, others], dim=1)
+    values, places = x.gather(1, candidates).topk(count)
+    return values, candidates.gather(1, places)
 
 
 def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
@@ -102,10 +121,9 @@ def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothe
     lengths = torch.zeros_like(sentences)
     for step in range(history.shape[1]):
         features, state = model.advance(last, state)
-        logits, normaliser = _next_logits(model, features)
-        _only_end(logits, limits[sentences] == step)
-        best, last = logits.max(dim=-1)
-        totals[sentences] += best - normaliser.squeeze(1)
+        best, choice = largest(_next_log_p(model, features, limits[sentences] == step), 1)  # (N, 1)
+        last = choice.squeeze(1)
+        totals[sentences] += best.squeeze(1)
         history[sentences, step] = last
         alive = last != EOS
         if not alive.all():
@@ -135,13 +153,12 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
     step = 0
     while len(sentences):
         features, state = model.advance(pieces[:, :, -1].flatten(), state)
-        logits, normaliser = _next_logits(model, features)
         beams = alive.shape[1]
-        _only_end(logits, (limits[sentences] == step).repeat_interleave(beams))
+        log_p = _next_log_p(model, features, (limits[sentences] == step).repeat_interleave(beams))
         # The best 2K of all continuations hold K that go on, even if K of them end.
-        width = min(2 * beam_size, logits.shape[1])
-        best, choice = logits.topk(width, dim=-1)  # (N, 2K)
-        scores = (best - normaliser + alive.view(-1, 1)).view(len(sentences), -1)  # (B, K·2K)
+        width = min(2 * beam_size, log_p.shape[1])
+        best, choice = largest(log_p, width)  # (N, 2K)
+        scores = (best + alive.view(-1, 1)).view(len(sentences), -1)  # (B, K·2K)
         scores, index = scores.topk(min(2 * beam_size, scores.shape[1]), dim=-1)  # (B, 2K)
         choice = choice.view(len(sentences), -1).gather(1, index)
         origin = index // width  # which beam it continues
@@ -191,10 +208,9 @@ def _draw(
     for step in range(longest):
         number = (sentences[:, None] * draws + torch.arange(draws, device=source.device)).flatten()  # (N,) of the draw
         features, state = model.advance(last, state)
-        logits, normaliser = _next_logits(model, features)
-        _only_end(logits, limits[number // draws] == step)
-        last = _inverse_cumulative(logits / config.temperature, uniform[number, step], config.top_k, config.top_p)
-        totals[number] += (logits.gather(1, last[:, None]) - normaliser).squeeze(1) * alive
+        log_p = _next_log_p(model, features, limits[number // draws] == step)
+        last = _inverse_cumulative(log_p / config.temperature, uniform[number, step], config.top_k, config.top_p)
+        totals[number] += log_p.gather(1, last[:, None]).squeeze(1) * alive
         alive = alive & (last != EOS)
         for row in alive.nonzero().flatten().tolist():
             written[int(number[row])].append(int(last[row]))

@@ -4,13 +4,15 @@ import itertools
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import BOS, EOS, PAD
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
-from mt.translation.search import _inverse_cumulative, forced_log_probabilities, search
+from mt.translation.search import BLOCK, _inverse_cumulative, forced_log_probabilities, largest, search
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words
 WORDS = (4, 5, 6)
@@ -181,3 +183,15 @@ def test_rounding_never_draws_what_is_impossible():
     for uniform in (0.0, 1.0):
         for top_k, top_p in ((0, 1.0), (2, 1.0), (0, 0.99)):
             assert _inverse_cumulative(logits, torch.tensor([uniform]), top_k, top_p).item() in (1, 2)
+
+
+@given(st.integers(1, 12 * BLOCK), st.integers(1, 10), st.integers(0, 10**6), st.booleans())
+def test_the_largest_are_found_block_by_block_as_one_by_one(elements, count, seed, with_ties):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(3, elements, generator=generator)
+    x = x.round() if with_ties else x
+    x[:, 0] = -torch.inf
+    values, places = largest(x, min(count, elements))
+    assert torch.equal(values, x.topk(min(count, elements)).values)
+    assert torch.equal(x.gather(1, places), values)
+    assert all(len(set(row)) == len(row) for row in places.tolist())
