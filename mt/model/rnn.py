@@ -179,7 +179,8 @@ class Decoder(nn.Module):
     def forward(self, target: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
         """Pieces (N, T) that follow the state → features (N, T, D) and the state after them."""
         embedded = self.dropout(self.tokens(target))  # (N, T, E)
-        from_embedding = self.from_embedding(embedded)  # (N, T, 4H)
+        # Unbound at once: T selections would each leave a gradient (N, T, 4H) of zeros but for one step.
+        from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
         masks = self._masks_between_layers(embedded)
         layers = state.layers
         outputs: list[Tensor] = []
@@ -189,7 +190,7 @@ class Decoder(nn.Module):
             query = layers[-1].hidden.view(len(state.keys), -1, layers[-1].hidden.shape[-1])  # (B, K, H)
             context, *weights_and_scores = self.cross_attention(query, state.keys, state.values, state.bias)
             context = context.flatten(0, 1)  # (N, H)
-            output, layers = self._step(context, layers, from_embedding[:, step], [mask[:, step] for mask in masks])
+            output, layers = self._step(context, layers, from_embedding[step], [mask[:, step] for mask in masks])
             outputs.append(output)
             contexts.append(context)
             seen.append(weights_and_scores)
