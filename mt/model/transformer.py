@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from mt.config import TransformerConfig
 from mt.model.attention import KeyValue, MultiHeadAttention, padding_mask
@@ -22,16 +23,19 @@ class FeedForward(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.inner = nn.Linear(config.width, config.feed_forward)
-        self.activation = nn.ReLU() if config.activation == "relu" else nn.GELU()
         self.dropout = Dropout(config.dropout)
         self.outer = nn.Linear(config.feed_forward, config.width)
+        self.relu = config.activation == "relu"
         for layer in (self.inner, self.outer):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)"""
-        return self.outer(self.dropout(self.activation(self.inner(x))))
+        inner = self.inner(x)  # (B, T, F)
+        # A mask that is not negative may go before a ReLU: the backward pass then needs one tensor (B, T, F) less.
+        active = self.dropout(inner).relu_() if self.relu else self.dropout(functional.gelu(inner))
+        return self.outer(active)
 
 
 class Residual(nn.Module):
