@@ -64,6 +64,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial(path)
+    replaced = partial.with_suffix(".replaced")
     partial.mkdir()
     try:
         yield partial
@@ -71,15 +72,15 @@ def new_folder(path: Path) -> Iterator[Path]:
             for name in names:
                 _fsync(Path(folder, name))
             _fsync(Path(folder))
-        replaced = partial.with_suffix(".replaced")
         # A folder cannot be renamed onto one that holds files.
         with contextlib.suppress(FileNotFoundError):
             path.rename(replaced)
         partial.rename(path)
         _fsync(path.parent)
-        shutil.rmtree(replaced, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        if replaced.exists():
+            _put_back(replaced, path)
 
 
 def recover_folders(parent: Path) -> None:
@@ -89,13 +90,18 @@ def recover_folders(parent: Path) -> None:
     while another process writes there.
     """
     for replaced in parent.glob(".*.replaced"):
-        original = parent / replaced.name.removeprefix(".").rsplit(".", 2)[0]
-        if original.exists():
-            shutil.rmtree(replaced)
-        else:
-            replaced.rename(original)
+        _put_back(replaced, parent / replaced.name.removeprefix(".").rsplit(".", 2)[0])
     for partial in parent.glob(".*.partial"):
         shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+
+
+def _put_back(replaced: Path, original: Path) -> None:
+    """Gives an older folder its name back, or removes it if a newer one has the name."""
+    with contextlib.suppress(OSError):  # another process puts its folder there at this very moment
+        if not original.exists():
+            replaced.rename(original)
+            return
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _open(path: Path) -> BinaryIO:

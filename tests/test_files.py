@@ -101,6 +101,30 @@ def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["folder"]
 
 
+@pytest.mark.parametrize("another_is_quicker", [True, False])
+def test_a_folder_that_cannot_get_its_name_leaves_the_one_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, another_is_quicker: bool
+) -> None:
+    path = tmp_path / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if self.suffix == ".partial":
+            if not another_is_quicker:
+                raise PermissionError
+            path.mkdir()
+            (path / "file").write_text("another's")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError), new_folder(path) as partial:
+        (partial / "file").write_text("new")
+    assert (path / "file").read_text() == ("another's" if another_is_quicker else "old")
+    assert os.listdir(tmp_path) == ["folder"]
+
+
 def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
