@@ -133,7 +133,7 @@ class Translator:
         """
         _refuse_bare_string(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        parts = [self._parts(line, number) for number, line in zip(numbers, lines, strict=True)]
+        parts = self._parts(lines, numbers)
         flat = [
             ((number, part), pieces)
             for number, pieces_of_line in zip(numbers, parts, strict=True)
@@ -149,7 +149,7 @@ class Translator:
                     if after_batch:
                         after_batch()
         following = iter(found)
-        return [self._join(list(islice(following, len(pieces_of_line)))) for pieces_of_line in parts]
+        return self._texts([list(islice(following, len(pieces_of_line))) for pieces_of_line in parts])
 
     def score(self, lines: Sequence[str], references: Sequence[str]) -> list[ScoredText]:
         """Each reference with its score as a translation of its line (forced decoding).
@@ -255,9 +255,13 @@ class Translator:
         longest = self.config.max_source_length
         return longest if self.model.max_length is None else min(longest, self.model.max_length - 1)
 
-    def _parts(self, line: str, number: int) -> list[list[int]]:
-        """The pieces of a line, cut where it is too long; nothing for a blank line."""
-        pieces = self.tokenizers.source.encode([line])[0] if line.strip() else []
+    def _parts(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[list[int]]]:
+        """The pieces of each line, cut where there are too many; none of a blank line."""
+        # At once: SentencePiece starts its threads anew at every call.
+        encoded = self.tokenizers.source.encode([line if line.strip() else "" for line in lines])
+        return [self._cut(pieces, number) for pieces, number in zip(encoded, numbers, strict=True)]
+
+    def _cut(self, pieces: list[int], number: int) -> list[list[int]]:
         longest = self._longest_part()
         if len(pieces) <= longest:
             return [pieces] if pieces else []
@@ -280,19 +284,21 @@ class Translator:
         )
         return parts
 
-    def _join(self, parts: list[list[Hypothesis]]) -> list[ScoredText]:
-        """The i-th best of a line is the i-th best of each of its parts."""
-        if not parts:
-            return [ScoredText("", None)]
-        joined = []
-        for rank in range(max(len(hypotheses) for hypotheses in parts)):
-            chosen = [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts]
-            texts = self.tokenizers.target.decode([hypothesis.pieces for hypothesis in chosen])
-            text = LINE_BREAKS.sub(" ", self._between_parts.join(texts))
-            length = sum(hypothesis.length for hypothesis in chosen)
-            total = sum(hypothesis.log_probability for hypothesis in chosen)
-            joined.append(ScoredText(text, total / length**self.config.length_penalty))
-        return joined
+    def _texts(self, lines: Sequence[list[list[Hypothesis]]]) -> list[list[ScoredText]]:
+        """From the hypotheses of each line's parts: the i-th best of a line is the i-th best of each of its parts."""
+        ranked = [_by_rank(parts) for parts in lines]
+        pieces = [hypothesis.pieces for ranks in ranked for chosen in ranks for hypothesis in chosen]
+        texts = iter(self.tokenizers.target.decode(pieces))
+        return [
+            [self._join(chosen, list(islice(texts, len(chosen)))) for chosen in ranks] or [ScoredText("", None)]
+            for ranks in ranked
+        ]
+
+    def _join(self, parts: list[Hypothesis], texts: list[str]) -> ScoredText:
+        text = LINE_BREAKS.sub(" ", self._between_parts.join(texts))
+        length = sum(hypothesis.length for hypothesis in parts)
+        total = sum(hypothesis.log_probability for hypothesis in parts)
+        return ScoredText(text, total / length**self.config.length_penalty)
 
     def _batches(self, lengths: Sequence[int], rows_each: int) -> Iterator[list[int]]:
         """Indices of similar length together, longest first, within the budget of source tokens, beams included."""
@@ -302,6 +308,12 @@ class Translator:
             rows = max(1, self.config.batch_tokens // (lengths[order[start]] * rows_each))
             yield order[start : start + rows]
             start += rows
+
+
+def _by_rank(parts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+    """The best of each part, the second best of each …; of a part that has too few, its last again."""
+    ranks = max(map(len, parts), default=0)
+    return [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(ranks)]
 
 
 def _refuse_bare_string(lines: Sequence[str]) -> None:

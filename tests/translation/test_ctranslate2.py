@@ -101,7 +101,7 @@ def _assert_equal(found, expected):
 
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
-    parts = [part for number, line in enumerate(lines) for part in translator._parts(line, number)]
+    parts = sum(translator._parts(lines, range(len(lines))), [])
     found = translator.engines[0].search(parts, [(0,)] * len(parts))
     return found.count([]), len(parts)
 

@@ -137,7 +137,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, caplo
     translator = _translator(tokenizers, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
-    parts = translator._parts(" ".join(words), 0)
+    (parts,) = translator._parts([" ".join(words)], [0])
     assert len(parts) > 1 and all(len(part) <= 30 for part in parts)
     assert tokenizers.source.decode([sum(parts, [])]) == [" ".join(words)]
     texts = tokenizers.source.decode(parts)
