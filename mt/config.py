@@ -547,6 +547,8 @@ class CompareConfig(Section):
     """Test sentences over which attention is averaged; 0 leaves attention out."""
     timed_sentences: NonNegativeInt = 200
     """Test sentences translated to measure speed; 0 leaves it out."""
+    valid_bleu: Annotated[float, Number, Field(gt=0, le=100)] | None = None
+    """To which the time of training is told; null: the highest that all runs reached."""
     device: Device = "auto"
     threads: NonNegativeInt = 0
 

@@ -147,10 +147,11 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
 def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], language: str, samples: int) -> Interval:
     """BLEU of part of a corpus with its 95 % interval.
 
-    Of n-grams longer than every sentence of the part there is nothing to count, which must not make BLEU 0 (sacreBLEU's
-    effective order).
+    Of n-grams longer than every reference of the part there is nothing to count, which must not make BLEU 0. (With
+    sacreBLEU's effective order the hypotheses would decide it: too short ones would have it easier.)
     """
-    bleu = BLEU(tokenize=bleu_tokenizer(language), effective_order=True)
+    longest = max(map(len, words(references, language)), default=0)
+    bleu = BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=max(1, min(4, longest)))
     score = bleu.corpus_score(hypotheses, [references], n_bootstrap=samples)
     return Interval(score.score, float(score._mean), float(score._ci))
 

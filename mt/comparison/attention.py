@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mt.comparison.systems import System
-from mt.config import TransformerConfig
+from mt.config import ModelConfig, TransformerConfig
 from mt.translation.translator import Attention, Translator
 
 ALIGNED = 0.15
 """Least weight of a source piece that is shown in an alignment."""
 SAMPLE = 20_000
 """Scores at most that a histogram is drawn from."""
+RANKS = 8
+"""Weights of a query that are told, the largest first."""
 MASKED = -1e30
 """Scores below are of places that may not be seen."""
 
@@ -39,9 +41,9 @@ class Scaling:
     raw_deviation: float
     """Standard deviation of q·k."""
     scaled_deviation: float
-    raw_largest_weight: float
-    """Mean over queries of the largest weight that a softmax of q·k gives."""
-    scaled_largest_weight: float
+    raw_weights: list[float]
+    """Of a softmax of q·k, the largest weight, the second largest …, each the mean over queries."""
+    scaled_weights: list[float]
     raw_sample: list[float]
     scaled_sample: list[float]
 
@@ -56,7 +58,7 @@ class Study:
     """The model's own translation of each shown sentence, each piece with the source pieces it looked at."""
     spreads: list[Spread]
     scaling: Scaling | None
-    """None for models other than Transformers."""
+    """None for models whose attention divides nothing."""
 
 
 def study(system: System, shown: Sequence[int], studied: Sequence[int], device: str) -> Study:
@@ -68,13 +70,16 @@ def study(system: System, shown: Sequence[int], studied: Sequence[int], device: 
     maps = [translator.attention(run.sources[row], run.references[row]) for row in shown]
     own = [translator.attention(run.sources[row], run.hypotheses[row]) for row in shown]
     seen = [translator.attention(run.sources[row], run.references[row], with_scores=True) for row in studied]
-    model = run.config.model
-    return Study(
-        maps,
-        [alignment(one) for one in own],
-        _spreads(seen),
-        _scaling(seen, model.width // model.heads) if isinstance(model, TransformerConfig) else None,
-    )
+    key_width = _divided_by_root_of(run.config.model)
+    scaling = None if key_width is None else _scaling(seen, key_width)
+    return Study(maps, [alignment(one) for one in own], _spreads(seen), scaling)
+
+
+def _divided_by_root_of(model: ModelConfig) -> int | None:
+    """d, if the model's attention divides its products by √d."""
+    if isinstance(model, TransformerConfig):
+        return model.width // model.heads
+    return model.width if model.attention == "dot" else None
 
 
 def alignment(attention: Attention) -> str:
@@ -112,7 +117,9 @@ def _spreads(seen: Sequence[Attention]) -> list[Spread]:
 
 
 def _scaling(seen: Sequence[Attention], key_width: int) -> Scaling:
-    scaled, largest_raw, largest_scaled = [], [], []
+    scaled: list[Tensor] = []
+    raw_weights: list[Tensor] = []
+    scaled_weights: list[Tensor] = []
     root = math.sqrt(key_width)
     for one in seen:
         for attention_map in one.maps.values():
@@ -121,8 +128,8 @@ def _scaling(seen: Sequence[Attention], key_width: int) -> Scaling:
             visible = scores > MASKED
             raw = (scores * root).masked_fill(~visible, -math.inf)
             several = visible.sum(dim=-1) > 1
-            largest_raw.append(raw.softmax(dim=-1).amax(dim=-1)[several])
-            largest_scaled.append(attention_map.weights.amax(dim=-1)[several])
+            raw_weights.append(_ranked(raw.softmax(dim=-1)[several]))
+            scaled_weights.append(_ranked(attention_map.weights[several]))
             scaled.append(scores[visible])
     values = torch.cat(scaled)
     sample = values[:: math.ceil(len(values) / SAMPLE)]
@@ -130,8 +137,14 @@ def _scaling(seen: Sequence[Attention], key_width: int) -> Scaling:
         key_width,
         (values * root).std().item(),
         values.std().item(),
-        torch.cat(largest_raw).mean().item(),
-        torch.cat(largest_scaled).mean().item(),
+        torch.cat(raw_weights).mean(dim=0).tolist(),
+        torch.cat(scaled_weights).mean(dim=0).tolist(),
         (sample * root).tolist(),
         sample.tolist(),
     )
+
+
+def _ranked(weights: Tensor) -> Tensor:
+    """(N, S) → the RANKS largest of each row, in order: (N, RANKS)"""
+    largest = weights.float().topk(min(RANKS, weights.shape[-1]), dim=-1).values
+    return nn.functional.pad(largest, (0, RANKS - largest.shape[-1]))

@@ -25,19 +25,24 @@ class Cost:
     target_tokens_per_second: float
     peak_memory_bytes: float
     minutes_to_reach: float | None
-    """Training time up to the first validation with at least the BLEU that all reached; None if that cannot be said."""
+    """Training time up to the first validation with at least a given BLEU; None if that cannot be said, or a run never
+    reached it."""
     target_tokens_to_reach: float | None
     sentences_per_second_batched: float | None
     sentences_per_second_singly: float | None
 
 
 def common_bleu(systems: Sequence[System]) -> float | None:
-    """The highest validation BLEU that every run reached; None where BLEU stayed 0 or was not measured on the same
-    validation pairs."""
+    """The highest validation BLEU that every run reached; None where BLEU stayed 0."""
     runs = [run for system in systems for run in system.runs]
-    measured_on = {(str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs) for run in runs}
     best = min(max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
-    return best if best > 0 and len(measured_on) == 1 else None
+    return best or None
+
+
+def same_validation(systems: Sequence[System]) -> bool:
+    """Whether all runs measured their validation BLEU on the same pairs."""
+    runs = [run for system in systems for run in system.runs]
+    return len({(str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs) for run in runs}) == 1
 
 
 def measure_costs(
@@ -49,7 +54,9 @@ def measure_costs(
 
 def _cost(system: System, reached_bleu: float | None, batched: float | None, singly: float | None) -> Cost:
     results = [run.results for run in system.runs]
-    reached = [_first_reaching(run, reached_bleu) for run in system.runs] if reached_bleu else []
+    first = [_first_reaching(run, reached_bleu) for run in system.runs] if reached_bleu else []
+    reached = [line for line in first if line is not None]
+    all_reached = len(reached) == len(system.runs)
     return Cost(
         parameters=results[0]["parameters"],
         updates=mean(one["updates"] for one in results),
@@ -59,15 +66,15 @@ def _cost(system: System, reached_bleu: float | None, batched: float | None, sin
             one["target_tokens"] / max(60 * one["training_minutes"], 1e-9) for one in results
         ),
         peak_memory_bytes=mean(one["peak_memory_bytes"] for one in results),
-        minutes_to_reach=mean(line["seconds"] / 60 for line in reached) if reached else None,
-        target_tokens_to_reach=mean(line["target_tokens"] for line in reached) if reached else None,
+        minutes_to_reach=mean(line["seconds"] / 60 for line in reached) if all_reached else None,
+        target_tokens_to_reach=mean(line["target_tokens"] for line in reached) if all_reached else None,
         sentences_per_second_batched=batched,
         sentences_per_second_singly=singly,
     )
 
 
-def _first_reaching(run: Run, bleu: float) -> dict:
-    return next(line for line in run.validations() if (line["bleu"] or 0.0) >= bleu)
+def _first_reaching(run: Run, bleu: float) -> dict | None:
+    return next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None)
 
 
 def _decoding_speeds(systems: Sequence[System], sentences: int, device: str) -> list[tuple[float, float]]:

@@ -56,44 +56,71 @@ def bleu_by_length(systems: Sequence[System], source_language: str, target_langu
     groups = []
     for number in sorted(set(group_of.tolist())):
         rows = np.flatnonzero(group_of == number)
-        inside = lengths[rows]
-        label = f"{inside.min()}–{inside.max()}" if inside.min() < inside.max() else f"{inside.min()}"
-        references = [run.references[row] for row in rows]
-        intervals = [
-            [
-                bleu_interval([run.hypotheses[row] for row in rows], references, target_language, INTERVAL_SAMPLES)
-                for run in system.runs
-            ]
-            for system in systems
-        ]
-        one_seed = all(len(seeds) == 1 for seeds in intervals)
-        groups.append(
-            Group(
-                label,
-                len(rows),
-                [mean(interval.score for interval in seeds) for seeds in intervals],
-                [seeds[0].half_width for seeds in intervals] if one_seed and len(rows) >= FEWEST else [],
-            )
-        )
+        shortest, longest = lengths[rows].min(), lengths[rows].max()
+        label = f"{shortest}–{longest}" if shortest < longest else f"{shortest}"
+        groups.append(_bleu_of(rows.tolist(), label, systems, target_language))
     return groups
 
 
-def word_f1_by_frequency(
-    systems: Sequence[System], training_targets: Iterable[str], target_language: str
-) -> list[Group]:
+def bleu_by_rarity(systems: Sequence[System], frequency: Counter[str], target_language: str) -> list[Group]:
+    """BLEU of the sentences whose reference's rarest word stands about as often in the training data."""
+    references = words(systems[0].first.references, target_language)
+    group_of = [_frequency_group(min((frequency[word] for word in line), default=0)) for line in references]
+    return [
+        _bleu_of([row for row, other in enumerate(group_of) if other == number], label, systems, target_language)
+        for number, label in enumerate(_frequency_labels())
+        if number in group_of
+    ]
+
+
+def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], target_language: str) -> Group:
+    references = [systems[0].first.references[row] for row in rows]
+    intervals = [
+        [
+            bleu_interval([run.hypotheses[row] for row in rows], references, target_language, INTERVAL_SAMPLES)
+            for run in system.runs
+        ]
+        for system in systems
+    ]
+    one_seed = all(len(seeds) == 1 for seeds in intervals)
+    return Group(
+        label,
+        len(rows),
+        [mean(interval.score for interval in seeds) for seeds in intervals],
+        [seeds[0].half_width for seeds in intervals] if one_seed and len(rows) >= FEWEST else [],
+    )
+
+
+def count_words(sentences: Iterable[str], language: str) -> Counter[str]:
+    """How often each word stands in them, as BLEU counts words."""
+    return Counter(word for sentence in words(sentences, language) for word in sentence)
+
+
+def _frequency_group(count: int) -> int:
+    """Which of FREQUENCIES a word belongs to that stands so often in the training data."""
+    return bisect_right(FREQUENCIES, count) - 1
+
+
+def _frequency_labels() -> list[str]:
+    ends = [*FREQUENCIES[1:], None]
+    return [
+        f"{low} and more" if end is None else f"{low}" if end == low + 1 else f"{low}–{end - 1}"
+        for low, end in zip(FREQUENCIES, ends, strict=True)
+    ]
+
+
+def word_f1_by_frequency(systems: Sequence[System], frequency: Counter[str], target_language: str) -> list[Group]:
     """F1 of the reference's words, by how often they stand in the training data: how well rare words come out."""
-    frequency = Counter(word for sentence in words(training_targets, target_language) for word in sentence)
     references = list(words(systems[0].first.references, target_language))
     counted = [
         [_f1_counts(list(words(run.hypotheses, target_language)), references, frequency) for run in system.runs]
         for system in systems
     ]
     groups = []
-    for number, (low, high) in enumerate(zip(FREQUENCIES, [*FREQUENCIES[1:], None], strict=True)):
-        total = sum(bisect_right(FREQUENCIES, frequency[word]) - 1 == number for line in references for word in line)
+    for number, label in enumerate(_frequency_labels()):
+        total = sum(_frequency_group(frequency[word]) == number for line in references for word in line)
         if not total:
             continue
-        label = f"{low} and more" if high is None else f"{low}" if high == low + 1 else f"{low}–{high - 1}"
         scores = [mean(_f1(*(counts[number] for counts in seed)) for seed in seeds) for seeds in counted]
         groups.append(Group(label, total, scores, []))
     return groups
@@ -108,7 +135,7 @@ def _f1_counts(
         ours, theirs = Counter(hypothesis), Counter(reference)
         for counts, counter in ((matched, ours & theirs), (said, ours), (wanted, theirs)):
             for word, count in counter.items():
-                counts[bisect_right(FREQUENCIES, frequency[word]) - 1] += count
+                counts[_frequency_group(frequency[word])] += count
     return matched, said, wanted
 
 

@@ -1,24 +1,29 @@
 """Everything that a comparison finds out about its systems."""
 
 import logging
+from collections import Counter
 from dataclasses import dataclass
 
 from mt.comparison.attention import Study, study
-from mt.comparison.cost import Cost, common_bleu, measure_costs, spread
+from mt.comparison.cost import Cost, common_bleu, measure_costs, same_validation, spread
 from mt.comparison.differences import (
     Example,
     Group,
     bleu_by_length,
+    bleu_by_rarity,
     chrf_of_sentences,
     clearest_wins,
+    count_words,
     word_f1_by_frequency,
 )
 from mt.comparison.systems import Run, System
 from mt.comparison.verdict import SystemScore, Verdict, judge, score_system
 from mt.config import CompareConfig
 from mt.data.corpus import load_corpus
+from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
+from mt.training.preparation import fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +50,16 @@ class Findings:
     scores: list[SystemScore]
     contrasts: list[Contrast]
     reached_bleu: float | None
-    """The highest validation BLEU that every run reached, if it can be compared."""
+    """The validation BLEU to which time is measured: the given one, or the highest that every run reached; None if it
+    cannot be compared."""
     costs: list[Cost]
     by_length: list[Group]
+    by_rarity: list[Group]
+    """Of sentences, by their rarest word; like ``by_frequency`` empty where the training data are gone or changed."""
     by_frequency: list[Group]
-    """Empty where the training data are gone."""
+    """Of words."""
+    same_pieces: bool
+    """Whether all target tokenizers are the same, so that numbers of target tokens mean the same."""
     shown: list[int]
     """The test sentences whose attention is shown, from 0."""
     studies: list[Study]
@@ -73,10 +83,12 @@ def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
         contrasts.append(Contrast(verdict, differences, *wins))
     logger.info("grouping by length and by how rare words are")
     by_length = bleu_by_length(systems, data.source_language, data.target_language)
-    by_frequency = _by_frequency(systems, data.target_language)
+    counts = _word_counts(baseline.first)
+    by_rarity = [] if counts is None else bleu_by_rarity(systems, counts, data.target_language)
+    by_frequency = [] if counts is None else word_f1_by_frequency(systems, counts, data.target_language)
     if config.timed_sentences:
         logger.info("timing translation")
-    reached = common_bleu(systems)
+    reached = (config.valid_bleu or common_bleu(systems)) if same_validation(systems) else None
     costs = measure_costs(systems, reached, config.timed_sentences, config.device)
     if config.studied_sentences:
         logger.info("looking into attention")
@@ -84,17 +96,25 @@ def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
     studied = spread(_not_blank(baseline.first), config.studied_sentences) if config.studied_sentences else []
     studies = [study(system, shown, studied, config.device) for system in systems]
     scores = [score_system(system, data.target_language) for system in systems]
-    return Findings(systems, scores, contrasts, reached, costs, by_length, by_frequency, shown, studies)
+    pieces = {TokenizerPair.load(run.folder).target.model for system in systems for run in system.runs}
+    return Findings(
+        systems, scores, contrasts, reached, costs, by_length, by_rarity, by_frequency, len(pieces) == 1, shown, studies
+    )
 
 
-def _by_frequency(systems: list[System], target_language: str) -> list[Group]:
-    """Nothing, and a warning, where the training data can no longer be read."""
+def _word_counts(run: Run) -> Counter[str] | None:
+    """How often each word stands in a run's training targets; None, and a warning, where they can no longer be read or
+    are no longer those that it was trained on."""
+    data = run.config.data
     try:
-        training = load_corpus(systems[0].first.config.data).train
+        tokenizers = TokenizerPair.load(run.folder)
+        pairs, _ = drop_long(encode_pairs(load_corpus(data).train, tokenizers), data.max_length)
+        if fingerprint(pairs) != run.provenance["data"]["train"]["sha256"]:
+            raise InputError(f"{run.folder} was trained on other pairs than are there now")
     except InputError as error:
-        logger.warning("no scores by word frequency, for the training data cannot be read: %s", error)
-        return []
-    return word_f1_by_frequency(systems, training["target"], target_language)
+        logger.warning("no scores by how rare words are: %s", error)
+        return None
+    return count_words(pairs["target"], data.target_language)
 
 
 def _not_blank(run: Run) -> list[int]:

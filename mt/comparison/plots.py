@@ -34,16 +34,18 @@ def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]
     intervals = [[pair[0].baseline for pair in verdicts[0].pairs]]
     intervals += [[pair[0].system for pair in verdict.pairs] for verdict in verdicts]
     rows = [
-        (place, f"{system.name}, {seed + 1}" if len(of_system) > 1 else system.name, interval)
+        (place, f"{system.name}, seed {run.config.seed}" if len(of_system) > 1 else system.name, interval)
         for place, (system, of_system) in enumerate(zip(systems, intervals, strict=True))
-        for seed, interval in enumerate(of_system)
+        for run, interval in zip(system.runs, of_system, strict=True)
     ]
     figure, axes = _figure(6.8, 1.1 + 0.4 * len(rows))
     for height, (place, _, interval) in enumerate(rows):
+        low, high = interval.mean - interval.half_width, interval.mean + interval.half_width
         axes.errorbar(
-            interval.mean,
+            interval.score,
             -height,
-            xerr=interval.half_width,
+            # The score of the whole test set need not lie in the middle of its samples' interval.
+            xerr=[[max(0.0, interval.score - low)], [max(0.0, high - interval.score)]],
             fmt=MARKS[place % len(MARKS)],
             capsize=5,
             color=COLOURS[place % len(COLOURS)],
@@ -118,19 +120,25 @@ def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
     return figure
 
 
-def attention_means(name: str, attention: Attention) -> Figure:
-    """Cross-attention of each layer, mean of its heads, pieces on both axes."""
-    layers = [layer.mean(dim=0) for layer in attention.cross()]
-    return _maps(
-        attention, [layers], [[f"{legible(name)}, layer {depth}, mean" for depth in range(len(layers))]], labelled=True
-    )
+def mean_attention(name: str, attention: Attention) -> Figure:
+    """Cross-attention, mean of all heads and layers, pieces on both axes."""
+    title = "" if len(attention.cross()) == 1 and len(attention.cross()[0]) == 1 else ", mean of all heads and layers"
+    return _maps(attention, [[_mean(attention.cross())]], [[legible(name) + title]], labelled=True)
 
 
-def attention_heads(attention: Attention) -> Figure:
-    """Cross-attention of every head (across) of every layer (down)."""
-    layers = [list(layer) for layer in attention.cross()]
-    titles = [[f"layer {depth}, head {head}" for head in range(len(heads))] for depth, heads in enumerate(layers)]
+def every_attention(attention: Attention) -> Figure:
+    """Cross-attention of every head (across), and the mean of them, of every layer (down)."""
+    layers = [[*heads, heads.mean(dim=0)] for heads in attention.cross()]
+    titles = [
+        [*(f"layer {depth}, head {head}" for head in range(len(maps) - 1)), f"layer {depth}, mean"]
+        for depth, maps in enumerate(layers)
+    ]
     return _maps(attention, layers, titles, labelled=False)
+
+
+def _mean(layers: Sequence[Tensor]) -> Tensor:
+    """(H, T, S) of each layer → (T, S)"""
+    return torch.stack([heads.mean(dim=0) for heads in layers]).mean(dim=0)
 
 
 def _maps(
@@ -170,15 +178,29 @@ def entropies(systems: Sequence[System], spreads: Sequence[Sequence[Spread]]) ->
 
 
 def scaling(found: Scaling) -> Figure:
-    """Distribution of q·k before and after the division by √d."""
-    figure, axes = _figure(6.8, 3.2)
-    raw = (found.raw_sample, f"q·k (deviation {found.raw_deviation:.1f})", COLOURS[1])
-    scaled = (found.scaled_sample, f"q·k / √{found.key_width} (deviation {found.scaled_deviation:.1f})", COLOURS[0])
-    for sample, label, colour in (raw, scaled):
-        axes.hist(sample, bins=120, density=True, alpha=0.6, label=label, color=colour)
-    axes.set_xlabel("score")
-    axes.set_ylabel("density")
-    axes.legend()
+    """Distribution of q·k before and after the division by √d, and how a softmax of each shares out the attention."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    scores, weights = figure.subplots(1, 2, width_ratios=(3, 2))
+    before, after = "q·k", f"q·k / √{found.key_width}"
+    for sample, label, colour in (
+        (found.raw_sample, f"{before} (deviation {found.raw_deviation:.1f})", COLOURS[1]),
+        (found.scaled_sample, f"{after} (deviation {found.scaled_deviation:.1f})", COLOURS[0]),
+    ):
+        scores.hist(sample, bins=120, density=True, alpha=0.6, label=label, color=colour)
+    scores.set_xlabel("score")
+    scores.set_ylabel("density")
+    ranks = range(1, len(found.raw_weights) + 1)
+    for shares, label, colour, shift in (
+        (found.raw_weights, f"softmax of {before}", COLOURS[1], -0.2),
+        (found.scaled_weights, f"softmax of {after}", COLOURS[0], 0.2),
+    ):
+        weights.bar([rank + shift for rank in ranks], shares, width=0.4, label=label, color=colour)
+    weights.set_xticks(ranks)
+    weights.set_xlabel("key, the likeliest first")
+    weights.set_ylabel("mean weight")
+    for axes in (scores, weights):
+        axes.legend()
+        _quiet(axes)
     return figure
 
 

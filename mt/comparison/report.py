@@ -10,7 +10,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from mt.comparison import plots
+from mt.comparison.attention import Study
+from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
+from mt.comparison.systems import System
 from mt.files import write_atomically
 from mt.mistakes import shown
 from mt.run_folder import flat_config
@@ -63,10 +66,12 @@ def as_json(findings: Findings) -> dict:
             {
                 "name": system.name,
                 "runs": [str(run.folder) for run in system.runs],
+                "validations": [run.validations() for run in system.runs],
                 "scores": dataclasses.asdict(scores),
                 "cost": dataclasses.asdict(cost),
                 "attention": [dataclasses.asdict(spread) for spread in study.spreads],
                 "scaling": None if study.scaling is None else _without_samples(dataclasses.asdict(study.scaling)),
+                "alignments": study.alignments,
             }
             for system, scores, cost, study in zip(
                 findings.systems, findings.scores, findings.costs, findings.studies, strict=True
@@ -77,7 +82,14 @@ def as_json(findings: Findings) -> dict:
                 "baseline": contrast.verdict.baseline,
                 "system": contrast.verdict.system,
                 "words": contrast.verdict.words,
-                "tests": [[dataclasses.asdict(one) for one in pair] for pair in contrast.verdict.pairs],
+                "level": contrast.verdict.level,
+                "tests": [
+                    [
+                        dataclasses.asdict(one) | {"more_than_chance": contrast.verdict.is_significant(one)}
+                        for one in pair
+                    ]
+                    for pair in contrast.verdict.pairs
+                ],
                 "chrf_differences": contrast.chrf_differences,
                 "baseline_wins": [dataclasses.asdict(example) for example in contrast.baseline_wins],
                 "system_wins": [dataclasses.asdict(example) for example in contrast.system_wins],
@@ -86,6 +98,7 @@ def as_json(findings: Findings) -> dict:
         ],
         "reached_valid_bleu": findings.reached_bleu,
         "bleu_by_source_length": [dataclasses.asdict(group) for group in findings.by_length],
+        "bleu_by_rarest_word": [dataclasses.asdict(group) for group in findings.by_rarity],
         "word_f1_by_training_frequency": [dataclasses.asdict(group) for group in findings.by_frequency],
     }
 
@@ -95,32 +108,33 @@ def _without_samples(values: dict) -> dict:
 
 
 def differing_settings(findings: Findings) -> dict[str, list[str]]:
-    """The config keys in which the systems differ, with each system's value."""
-    return _differing([flat_config(system.first.config) for system in findings.systems], without=("name", "runs"))
+    """The config keys in which any runs differ, with each system's values."""
+    found = _differing([[flat_config(run.config) for run in system.runs] for system in findings.systems])
+    seeds = [[run.config.seed for run in system.runs] for system in findings.systems]
+    without = ("name", "runs") if any(own != seeds[0] for own in seeds) else ("name", "runs", "seed")
+    return {key: values for key, values in found.items() if key not in without}
 
 
 def differing_conditions(findings: Findings) -> dict[str, list[str]]:
-    """What differs of machine, versions and data, with each system's value."""
-    provenance = [
-        {
-            "code revision": one["code_revision"],
-            **one["libraries"],
-            "python": one["python"],
-            **one["machine"],
-            **{
-                f"{split} data": f"{about['pairs']} pairs, {about['sha256'][:12]}"
-                for split, about in one["data"].items()
-            },
-        }
-        for one in (system.first.provenance for system in findings.systems)
-    ]
-    return _differing(provenance, without=())
+    """What differs of machine, versions and data between any runs, with each system's values."""
+    return _differing([[_conditions(run.provenance) for run in system.runs] for system in findings.systems])
 
 
-def _differing(systems: Sequence[Mapping[str, object]], without: Sequence[str]) -> dict[str, list[str]]:
-    keys = dict.fromkeys(key for one in systems for key in one if key not in without)
-    texts = {key: [shown(one[key]) if key in one else "" for one in systems] for key in keys}
-    return {key: values for key, values in texts.items() if len(set(values)) > 1}
+def _conditions(provenance: dict) -> dict[str, object]:
+    data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
+    made_with = {"code revision": provenance.get("code_revision"), "python": provenance.get("python")}
+    return {**made_with, **provenance["libraries"], **provenance["machine"], **data}
+
+
+def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, list[str]]:
+    """The keys of which not all runs of all systems have the same value, with those of each system."""
+    keys = dict.fromkeys(key for runs in systems for run in runs for key in run)
+    values = {key: [[shown(run[key]) if key in run else "" for run in runs] for runs in systems] for key in keys}
+    return {
+        key: [", ".join(dict.fromkeys(of_system)) for of_system in of_systems]
+        for key, of_systems in values.items()
+        if len({value for of_system in of_systems for value in of_system}) > 1
+    }
 
 
 def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
@@ -140,61 +154,54 @@ def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
 
 
 def _reached_rows(findings: Findings) -> list[tuple[str, list[str]]]:
-    bleu = findings.reached_bleu
-    if bleu is None:
-        return []
-    minutes = [cost.minutes_to_reach for cost in findings.costs]
-    tokens = [cost.target_tokens_to_reach for cost in findings.costs]
+    bleu = (
+        "the same validation BLEU" if findings.reached_bleu is None else f"validation BLEU {findings.reached_bleu:.1f}"
+    )
     return [
-        (f"minutes to validation BLEU {bleu:.1f}", [_number(value) for value in minutes]),
-        (f"target tokens to validation BLEU {bleu:.1f}", [f"{value:,.0f}" for value in tokens if value is not None]),
+        (f"minutes to {bleu}", [_number(cost.minutes_to_reach) for cost in findings.costs]),
+        (f"target tokens to {bleu}", [_number(cost.target_tokens_to_reach) for cost in findings.costs]),
     ]
 
 
 def _pictures(findings: Findings) -> dict[str, list[Picture]]:
     """The pictures of each part of the page."""
     systems, studies = findings.systems, findings.studies
-    names = " and ".join(system.name for system in systems)
     contrasts = findings.contrasts
     pictures = {
         "scores": [
             _picture(
                 plots.scores_with_intervals(systems, [one.verdict for one in contrasts]),
-                f"Test BLEU of {names} with intervals",
+                "Test BLEU with 95 % intervals: " + _told(systems, [f"{score.bleu:.1f}" for score in findings.scores]),
             )
         ],
         "curves": [
             _picture(
-                plots.learning_curves(systems), f"Validation BLEU and training loss of {names} over time and tokens"
+                plots.learning_curves(systems),
+                "Learning curves, validation BLEU and training loss over minutes and over target tokens; last BLEU: "
+                + _told(systems, [_last_bleu(system) for system in systems]),
             )
         ],
-        "length": [
-            _picture(
-                plots.by_group(systems, findings.by_length, "length of the source (sentences)", "BLEU"),
-                f"BLEU of {names} by source length",
-            )
-        ],
-        "frequency": [
-            _picture(
-                plots.by_group(
-                    systems, findings.by_frequency, "count in the training data (words of the test)", "word F1"
-                ),
-                f"Word F1 of {names} by word frequency",
-            )
-        ]
-        if findings.by_frequency
-        else [],
+        "length": _of_groups(findings, "BLEU", findings.by_length, "length of the source (sentences)"),
+        "rarity": _of_groups(
+            findings, "BLEU", findings.by_rarity, "count of the rarest word in the training data (sentences)"
+        ),
+        "frequency": _of_groups(
+            findings, "word F1", findings.by_frequency, "count in the training data (words of the test)"
+        ),
         "differences": [
             _picture(
                 plots.chrf_differences(one.verdict.system, one.chrf_differences),
-                f"Histogram of sentence chrF2, {one.verdict.system} minus {one.verdict.baseline}",
+                f"Histogram of sentence chrF2, {one.verdict.system} minus {one.verdict.baseline}: "
+                f"{sum(difference > 0 for difference in one.chrf_differences)} sentences are better, "
+                f"{sum(difference < 0 for difference in one.chrf_differences)} are worse",
             )
             for one in contrasts
         ],
         "entropy": [
             _picture(
                 plots.entropies(systems, [study.spreads for study in studies]),
-                f"Entropy of every attention head of {names}",
+                "Entropy of every attention head as a share of the most possible, from least to most: "
+                + _told(systems, [_range_of_entropy(study) for study in studies]),
             )
         ]
         if studies[0].spreads
@@ -203,18 +210,47 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
     for number, (system, study) in enumerate(zip(systems, studies, strict=True)):
         if study.scaling is not None:
             pictures[f"scaling {number}"] = [
-                _picture(plots.scaling(study.scaling), f"Distribution of query-key products in {system.name}")
+                _picture(
+                    plots.scaling(study.scaling),
+                    f"Query-key products in {system.name} before and after the division by the root of "
+                    f"{study.scaling.key_width}: deviation {study.scaling.raw_deviation:.1f} and "
+                    f"{study.scaling.scaled_deviation:.1f}",
+                )
             ]
         for place, attention in enumerate(study.maps):
             about = f"cross-attention of {system.name} for test sentence {findings.shown[place] + 1}"
             pictures[f"means {place} {number}"] = [
-                _picture(plots.attention_means(system.name, attention), f"Mean {about}")
+                _picture(plots.mean_attention(system.name, attention), f"Mean {about}")
             ]
-            if max(len(layer) for layer in attention.cross()) > 1:
+            if sum(len(layer) for layer in attention.cross()) > 1:
                 pictures[f"heads {place} {number}"] = [
-                    _picture(plots.attention_heads(attention), f"Every head's {about}")
+                    _picture(plots.every_attention(attention), f"Every head's {about}")
                 ]
     return pictures
+
+
+def _of_groups(findings: Findings, measure: str, groups: Sequence[Group], what: str) -> list[Picture]:
+    """No picture where there are no groups."""
+    if not groups:
+        return []
+    figures = "; ".join(
+        f"{group.label}: {_told(findings.systems, [f'{score:.1f}' for score in group.scores])}" for group in groups
+    )
+    return [_picture(plots.by_group(findings.systems, groups, what, measure), f"{measure} by {what}. {figures}")]
+
+
+def _told(systems: Sequence[System], figures: Sequence[str]) -> str:
+    return ", ".join(f"{system.name} {figure}" for system, figure in zip(systems, figures, strict=True))
+
+
+def _last_bleu(system: System) -> str:
+    found = [line["bleu"] for line in system.first.validations() if line["bleu"] is not None]
+    return f"{found[-1]:.1f}" if found else "unknown"
+
+
+def _range_of_entropy(study: Study) -> str:
+    shares = [share for spread in study.spreads for share in spread.share_of_possible]
+    return f"{min(shares):.2f} to {max(shares):.2f}"
 
 
 def _picture(figure: Figure, alternative: str) -> Picture:

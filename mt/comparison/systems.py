@@ -25,6 +25,7 @@ from mt.run_folder import (
 RESULTS_NEEDED = {
     "bleu_signature", "parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes",
 }  # fmt: skip
+PROVENANCE_NEEDED: dict[str, set[str]] = {"data": {"train", "valid", "test"}, "libraries": set(), "machine": set()}
 METRICS_NEEDED = {
     "train": {"loss", "seconds", "target_tokens"},
     "valid": {"step", "bleu", "seconds", "target_tokens"},
@@ -104,9 +105,12 @@ def read_run(folder: Path) -> Run:
         counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
         raise InputError(f"{folder / SCORED}: the files have different numbers of lines: {counts}")
     results = read_json(folder / RESULTS, *RESULTS_NEEDED)
-    provenance = read_json(folder / PROVENANCE)
-    if not isinstance(provenance.get("data"), dict) or not {"train", "valid"} <= provenance["data"].keys():
-        raise InputError(f"{folder / PROVENANCE}: damaged or of another version: no data")
+    provenance = read_json(folder / PROVENANCE, *PROVENANCE_NEEDED)
+    for section, needed in PROVENANCE_NEEDED.items():
+        if not isinstance(provenance[section], dict) or not needed <= provenance[section].keys():
+            raise InputError(f"{folder / PROVENANCE}: damaged or of another version: {section}")
+    if not all(isinstance(one, dict) and {"pairs", "sha256"} <= one.keys() for one in provenance["data"].values()):
+        raise InputError(f"{folder / PROVENANCE}: damaged or of another version: data")
     metrics = _read_metrics(folder / METRICS)
     return Run(folder, config, results, provenance, metrics, *lines.values())
 
@@ -167,6 +171,9 @@ def _refuse_another_recipe(first: Run, run: Run) -> None:
         raise InputError(f"{run.folder} has the same seed as {first.folder}: {run.config.seed}")
     if others := [key for key in differing if key != "seed"]:
         raise InputError(f"{run.folder} is no other seed of {first.folder}: they differ in {', '.join(others)}")
+    data = first.provenance["data"], run.provenance["data"]
+    if changed := [split for split in data[0] if data[0][split] != data[1].get(split)]:
+        raise InputError(f"{run.folder} is no other seed of {first.folder}: other {' and '.join(changed)} pairs")
 
 
 def _common_name(names: Sequence[str]) -> str:

@@ -77,6 +77,8 @@ def _in_words(baseline: System, system: System, pairs: Sequence[Sequence[PairedS
         said = _of_several_pairs(baseline.name, system.name, [paired.gain for paired in bleu], bleu, level)
     if difference:
         said += " " + _other_metrics(pairs, difference, level)
+    elif any(paired.gain for pair in pairs for paired in pair):
+        said += " " + _where_bleu_is_equal(baseline.name, system.name, pairs, level)
     sentences = len(baseline.first.references)
     on = f"{sentences:,} sentences" if sentences != 1 else "one sentence"
     if len(pairs) == 1:
@@ -107,8 +109,12 @@ def _of_several_pairs(
     won = sum(_is_significant(paired, level) and paired.gain > 0 for paired in bleu)
     lost = sum(_is_significant(paired, level) and paired.gain < 0 for paired in bleu)
     count = len(bleu)
-    better, worse, sure = (system, baseline, won) if mean(gains) > 0 else (baseline, system, lost)
-    size = f"{abs(mean(gains)):.2f} BLEU on average over {count} pairs of seeds"
+    if not any(gains):
+        return f"{baseline} and {system} have the same BLEU in each of {count} pairs of seeds."
+    better, worse, sure, against = (
+        (system, baseline, won, lost) if mean(gains) > 0 else (baseline, system, lost, won)
+    )  # fmt: skip
+    size = f"{abs(mean(gains)):.2f} ± {stdev(gains):.2f} BLEU on average over {count} pairs of seeds"
     if sure == count:
         return f"{better} translates better than {worse}: {size}, each pair more than chance explains."
     undecided = count - won - lost
@@ -116,11 +122,24 @@ def _of_several_pairs(
         f"By more than chance explains, {system} is better in {won} and worse in {lost} of the pairs; "
         f"{undecided} {'is' if undecided == 1 else 'are'} undecided."
     )
-    if won and lost:
+    if against:
         return f"The seeds contradict each other: {better} is ahead of {worse} by {size}. {counts}"
-    if won or lost:
+    if sure:
         return f"{better} is ahead of {worse} by {size}, but not every pair shows it. {counts}"
     return f"No winner: {better} is ahead of {worse} by {size}. {counts} Nor is it shown that the two are equally good."
+
+
+def _where_bleu_is_equal(baseline: str, system: str, pairs: Sequence[Sequence[PairedScores]], level: float) -> str:
+    """What chrF2 and TER say then."""
+    views = []
+    for column, metric in ((1, "chrF2"), (2, "TER")):
+        gain = mean(pair[column].gain for pair in pairs)
+        sure = all(_is_significant(pair[column], level) for pair in pairs)
+        better = system if gain > 0 else baseline
+        by = f"{abs(gain):.2f}, {'more than chance explains' if sure else 'which chance may explain'}"
+        views.append(f"in {metric} {better} is better by {by}" if gain else f"in {metric} they are equal")
+    said = "; ".join(views)
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _other_metrics(pairs: Sequence[Sequence[PairedScores]], difference: float, level: float) -> str:

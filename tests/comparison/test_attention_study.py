@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from mt.comparison.attention import ALIGNED, _scaling, _spreads, alignment
+from mt.comparison.attention import ALIGNED, RANKS, _scaling, _spreads, alignment
 from mt.model.attention import AttentionMap
 from mt.translation.translator import Attention
 
@@ -40,9 +40,12 @@ def test_scaling_is_undone_and_compared():
     found = _scaling([_attention(scores)], key_width=16)
     assert found.scaled_deviation == pytest.approx(1, rel=0.05)
     assert found.raw_deviation == pytest.approx(4 * found.scaled_deviation)
-    assert found.scaled_largest_weight == pytest.approx(scores.softmax(-1).amax(-1).mean().item())
+    ranked = scores.softmax(-1).sort(descending=True).values.mean(dim=0)[:RANKS]
+    assert found.scaled_weights == pytest.approx(ranked.tolist())
     assert len(found.scaled_sample) == 1000
-    assert found.raw_largest_weight == pytest.approx((4 * scores).softmax(-1).amax(-1).mean().item())
+    assert found.raw_weights[0] == pytest.approx((4 * scores).softmax(-1).amax(-1).mean().item())
+    few = _scaling([_attention(torch.zeros(5, 2))], key_width=16)
+    assert few.raw_weights == few.scaled_weights == [0.5, 0.5] + [0.0] * (RANKS - 2)
 
 
 def test_alignments_name_the_pieces_with_most_weight():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,11 +46,19 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
         assert cost["parameters"] == results[0]["parameters"]
         assert cost["target_tokens"] == (results[0]["target_tokens"] + results[1]["target_tokens"]) / 2
         assert cost["sentences_per_second_batched"] > 0 and cost["sentences_per_second_singly"] > 0
-        assert cost["minutes_to_reach"] is not None
+        reached = [
+            next(line for line in run if line["bleu"] >= found["reached_valid_bleu"]) for run in system["validations"]
+        ]
+        assert cost["minutes_to_reach"] == pytest.approx(sum(line["seconds"] for line in reached) / 120)
+        assert cost["target_tokens_to_reach"] == sum(line["target_tokens"] for line in reached) / 2
     assert found["systems"][0]["scaling"]["key_width"] == 16 and found["systems"][1]["scaling"] is None
     assert "model.architecture" in found["differing_settings"] and "seed" not in found["differing_settings"]
     assert sum(group["count"] for group in found["bleu_by_source_length"]) == 40
+    assert sum(group["count"] for group in found["bleu_by_rarest_word"]) == 40
     assert found["word_f1_by_training_frequency"]
+    assert verdict["level"] == 0.05
+    for test in verdict["tests"][0]:
+        assert test["more_than_chance"] == (max(test["p_bootstrap"], test["p_randomization"]) < 0.05)
 
 
 def test_the_markdown_has_the_verdict_and_its_tables(report):
@@ -57,6 +66,49 @@ def test_the_markdown_has_the_verdict_and_its_tables(report):
     words = json.loads((report / "comparison.json").read_text())["verdicts"][0]["words"]
     assert f"**{words}**" in text
     assert "| seeds 2 and 2 |" in text and "| parameters |" in text and "&" not in text
+    assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
+    assert "p below 0.05 in both" in text and "| word F1 by training count |" in text and "\n\n\n\n" not in text
+
+
+LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 100}
+
+
+def _compare(output, *systems, **values):
+    compare(CompareConfig(first=systems[0], second=systems[1], output=str(output), **LITTLE | values))
+    return json.loads((output / "comparison.json").read_text()), (output / "report.html").read_text()
+
+
+def test_conditions_are_those_of_every_seed(runs, tmp_path):
+    other = tmp_path / "transformer-2"
+    shutil.copytree(runs["transformer-2"], other)
+    made = json.loads((other / "provenance.json").read_text())
+    made["machine"]["gpu"] = "H200"
+    (other / "provenance.json").write_text(json.dumps(made))
+    systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
+    found, page = _compare(tmp_path / "o", *systems)
+    assert found["differing_conditions"] == {"gpu": ["null, H200", "null"]}
+    assert "All other settings, machine, versions and data are the same" not in page
+
+
+def test_the_time_to_a_given_bleu(runs, tmp_path):
+    systems = str(runs["transformer-1"]), str(runs["rnn-1"])
+    best = max(line["bleu"] for line in _compare(tmp_path / "o", *systems)[0]["systems"][0]["validations"][0])
+    found, page = _compare(tmp_path / "o", *systems, valid_bleu=best)
+    assert found["reached_valid_bleu"] == best and f"validation BLEU {best:.1f}" in page
+    assert found["systems"][0]["cost"]["minutes_to_reach"] is not None
+    found, _ = _compare(tmp_path / "o", *systems, valid_bleu=100)
+    assert [system["cost"]["minutes_to_reach"] for system in found["systems"]] == [None, None]
+
+
+def test_words_are_not_counted_in_other_training_data(runs, tmp_path, caplog):
+    other = tmp_path / "transformer-1"
+    shutil.copytree(runs["transformer-1"], other)
+    made = json.loads((other / "provenance.json").read_text())
+    made["data"]["train"]["sha256"] = "0"
+    (other / "provenance.json").write_text(json.dumps(made))
+    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    assert found["word_f1_by_training_frequency"] == found["bleu_by_rarest_word"] == []
+    assert "was trained on other pairs than are there now" in caplog.text
 
 
 def _run(folder, *words):

@@ -3,8 +3,16 @@
 from collections import Counter
 
 import pytest
+from sacrebleu import BLEU
 
-from mt.comparison.differences import bleu_by_length, chrf_of_sentences, clearest_wins, word_f1_by_frequency
+from mt.comparison.differences import (
+    bleu_by_length,
+    bleu_by_rarity,
+    chrf_of_sentences,
+    clearest_wins,
+    count_words,
+    word_f1_by_frequency,
+)
 from mt.comparison.systems import Run, System
 from mt.config import TrainConfig
 from mt.scoring import corpus_bleu, sentence_chrf
@@ -14,9 +22,9 @@ REFERENCES = toy.sentences(100, 3)
 WORSE = ["za " + line if len(line.split()) > 5 else line for line in REFERENCES]
 
 
-def _system(name, hypotheses):
+def _system(name, hypotheses, references=REFERENCES):
     config = TrainConfig.model_construct(name=name)
-    return System(name, [Run(None, config, {}, {}, [], REFERENCES, REFERENCES, hypotheses)])
+    return System(name, [Run(None, config, {}, {}, [], references, references, hypotheses)])
 
 
 SYSTEMS = [_system("A", WORSE), _system("B", REFERENCES)]
@@ -29,11 +37,31 @@ def test_bleu_by_length_is_bleu_of_those_sentences():
         low, _, high = group.label.partition("–")
         rows = [n for n, line in enumerate(REFERENCES) if int(low) <= len(line.split()) <= int(high or low)]
         assert len(rows) == group.count
-        if int(high or low) >= 4:  # else there are no 4-grams
-            expected = corpus_bleu([WORSE[row] for row in rows], [REFERENCES[row] for row in rows], "yy")
-            assert group.scores[0] == pytest.approx(expected)
+        # Of 4-grams there are none in a group of shorter sentences.
+        bleu = BLEU(max_ngram_order=min(4, int(high or low)))
+        expected = bleu.corpus_score([WORSE[row] for row in rows], [[REFERENCES[row] for row in rows]])
+        assert group.scores[0] == pytest.approx(expected.score)
         assert group.scores[1] == pytest.approx(100)
     assert groups[0].scores[0] == pytest.approx(100) and groups[-1].scores[0] < 95
+
+
+def test_hypotheses_that_are_too_short_have_it_no_easier():
+    references = ["ba de fi go"] * 12
+    systems = [_system("A", ["ba de fi"] * 12, references), _system("B", ["ba de fi za"] * 12, references)]
+    (group,) = bleu_by_length(systems, "xx", "yy")
+    assert group.scores[0] == 0 < group.scores[1]
+
+
+def test_bleu_by_the_rarest_word_of_the_reference():
+    frequency = Counter({word: 5 for word in count_words(REFERENCES, "yy")} | {"ba": 0, "de": 2})
+    groups = {group.label: group for group in bleu_by_rarity(SYSTEMS, frequency, "yy")}
+    with_ba = [row for row, line in enumerate(REFERENCES) if "ba" in line.split()]
+    with_de = [row for row, line in enumerate(REFERENCES) if "de" in line.split() and row not in with_ba]
+    assert groups["0"].count == len(with_ba) > 10 and groups["1–2"].count == len(with_de) > 0
+    assert groups.keys() == {"0", "1–2", "3–9"}
+    assert sum(group.count for group in groups.values()) == len(REFERENCES)
+    expected = corpus_bleu([WORSE[row] for row in with_ba], [REFERENCES[row] for row in with_ba], "yy")
+    assert groups["0"].scores == pytest.approx([expected, 100])
 
 
 def test_scripts_without_spaces_are_measured_in_characters():
@@ -44,7 +72,7 @@ def test_scripts_without_spaces_are_measured_in_characters():
 def test_word_f1_by_frequency_counted_by_hand():
     training = ["ba ba de", "ba fi"] + ["go"] * 12
     systems = [_system("A", ["ba ba za" for _ in REFERENCES]), _system("B", REFERENCES)]
-    groups = {group.label: group for group in word_f1_by_frequency(systems, training, "yy")}
+    groups = {group.label: group for group in word_f1_by_frequency(systems, count_words(training, "yy"), "yy")}
     assert set(groups) == {"0", "1–2", "3–9", "10–29"}
     of_reference = Counter(word for line in REFERENCES for word in line.split())
     assert groups["3–9"].count == of_reference["ba"]

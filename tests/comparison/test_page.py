@@ -19,7 +19,10 @@ def browser(runs, tmp_path_factory):
     output = tmp_path_factory.mktemp("page") / "out"
     compare(
         CompareConfig(
-            first=str(runs["transformer-1"]), second=str(runs["rnn-1"]), output=str(output), timed_sentences=0
+            first=[str(runs["transformer-1"]), str(runs["transformer-2"])],
+            second=[str(runs["rnn-1"]), str(runs["rnn-2"])],
+            output=str(output),
+            timed_sentences=0,
         )
     )
     options = webdriver.ChromeOptions()
@@ -34,7 +37,7 @@ def browser(runs, tmp_path_factory):
 
 
 def test_it_loads_without_a_word_on_the_console(browser):
-    assert browser.title == "transformer-1 against rnn-1"
+    assert browser.title == "transformer (2 seeds) against rnn (2 seeds)"
     assert browser.get_log("browser") == []
 
 
@@ -100,3 +103,34 @@ def test_nothing_overflows_on_a_phone(browser, scheme):
         assert (light[0] < light[1]) == (scheme == "light") and abs(light[0] - light[1]) > 500
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_attention_maps_stand_side_by_side(browser):
+    pairs = browser.execute_script(
+        "return [...document.querySelectorAll('.beside')].map(pair =>"
+        " [...pair.querySelectorAll('img')].map(image => image.getBoundingClientRect().toJSON()))"
+    )
+    width = browser.execute_script("return document.documentElement.clientWidth")
+    assert pairs and width > 700
+    for one, other in pairs:
+        assert one["top"] == other["top"] and one["right"] < other["left"] and other["right"] <= width
+
+
+def test_print_has_all_of_it_on_the_paper(browser):
+    # A4 between margins of a centimetre
+    paper = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = false)")
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        browser.execute_cdp_cmd("Page.printToPDF", {})
+        assert browser.execute_script("return [...document.querySelectorAll('details')].every(one => one.open)")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
+        wide = browser.execute_script(
+            "return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 719)"
+            ".map(e => e.outerHTML.slice(0, 100))"
+        )
+        assert wide == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

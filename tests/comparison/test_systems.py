@@ -45,12 +45,39 @@ def _change_config(run, section, key, value):
     path.write_text(yaml.safe_dump(config))
 
 
+def _change_provenance(run, change):
+    made = json.loads((run / "provenance.json").read_text())
+    change(made)
+    (run / "provenance.json").write_text(json.dumps(made))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda made: made.pop("machine"), "no machine"),
+        (lambda made: made.update(libraries=[]), "libraries"),
+        (lambda made: made["data"].pop("valid"), "data"),
+        (lambda made: made["data"].update(train="many"), "data"),
+        (lambda made: made["data"]["test"].pop("sha256"), "data"),
+    ],
+)
+def test_a_damaged_provenance_is_named_before_any_work(runs, copy, change, told):
+    run = copy("rnn-1")
+    _change_provenance(run, change)
+    with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {told}"):
+        _open([runs["transformer-1"]], [run])
+
+
 def test_another_test_set_is_refused(runs, copy):
     run = copy("rnn-1")
     path = run / "scored/test.reference"
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in [*lines[:-1], "something else"]))
     with pytest.raises(InputError, match="another test set .the reference differs in 1 lines, first in line 40"):
+        _open([runs["transformer-1"]], [run])
+    path = run / "scored/test.source"
+    path.write_text("".join(f"{line}\n" for line in ["something else", *path.read_text().splitlines()[1:]]))
+    with pytest.raises(InputError, match="another test set .the source differs in 1 lines, first in line 1"):
         _open([runs["transformer-1"]], [run])
     for name in ("source", "reference", "hypothesis"):
         path = run / f"scored/test.{name}"
@@ -107,6 +134,10 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
         _open([runs["transformer-1"], copy("transformer-1")], [runs["rnn-1"]])
     with pytest.raises(InputError, match="the systems have 2 and 1 runs"):
         _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
+    changed = copy("transformer-2")
+    _change_provenance(changed, lambda made: made["data"]["train"].update(sha256="0"))
+    with pytest.raises(InputError, match="is no other seed of .*: other train pairs"):
+        _open([runs["transformer-1"], changed], [runs["rnn-1"], runs["rnn-2"]])
     elsewhere = copy("rnn-2")
     _change_config(elsewhere, "training", "threads", 3)
     _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"], elsewhere])

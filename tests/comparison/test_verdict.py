@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from mt.comparison.systems import Run, System
-from mt.comparison.verdict import judge, score_system
+from mt.comparison.verdict import LEVEL, _of_several_pairs, judge, score_system
 from mt.config import TrainConfig
-from mt.scoring import corpus_scores
+from mt.scoring import Interval, PairedScores, corpus_scores
 from tests import toy
 
 REFERENCES = toy.sentences(60, 3)
@@ -18,6 +18,11 @@ A_LITTLE = [line if number != 7 else "za " + line for number, line in enumerate(
 def _system(name, *all_hypotheses, references=REFERENCES):
     config = TrainConfig.model_construct(name=name)
     return System(name, [Run(None, config, {}, {}, [], references, references, list(h)) for h in all_hypotheses])
+
+
+def _paired(gain, p):
+    """BLEU's test of two systems that differ by ``gain``."""
+    return PairedScores("BLEU", Interval(20, 20, 1), Interval(20 + gain, 20 + gain, 1), p, p, "", "")
 
 
 def _verdict(first, second, contrasts=1):
@@ -80,6 +85,30 @@ def test_seeds_that_contradict_each_other():
     words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", REFERENCES, SPOILT)).words
     assert words.startswith("The seeds contradict each other")
     assert "better in 1 and worse in 1 of the pairs; 0 are undecided" in words
+
+
+def test_the_one_sure_pair_speaks_against_the_mean():
+    """The mean is B's, for chance gave it much; the one pair that is more than chance is A's."""
+    gains = [_paired(8.0, p=0.3), _paired(-4.0, p=0.001)]
+    words = _of_several_pairs("A", "B", [paired.gain for paired in gains], gains, LEVEL)
+    assert words.startswith("The seeds contradict each other: B is ahead of A by 2.00 ± 8.49 BLEU on average")
+    assert "better in 0 and worse in 1 of the pairs; 1 is undecided" in words
+
+
+def test_seeds_with_the_same_outputs():
+    words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", SPOILT, REFERENCES)).words
+    assert words.startswith("A and B have the same BLEU in each of 2 pairs of seeds.")
+
+
+def test_where_bleu_is_equal_the_other_metrics_speak():
+    """Without 4-grams BLEU is 0, whatever is said."""
+    references = [" ".join(line.split()[:2]) for line in REFERENCES]
+    first, second = (
+        _system(name, lines, references=references) for name, lines in (("A", ["za"] * 60), ("B", references))
+    )
+    words = _verdict(first, second).words
+    assert words.startswith("A and B have the same BLEU. In chrF2 B is better by ")
+    assert words.count("more than chance explains") == 2 and "in TER B is better by 100.00" in words
 
 
 def test_a_metric_that_sees_it_otherwise_is_named():
