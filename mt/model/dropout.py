@@ -36,7 +36,8 @@ class Dropout(nn.Module):
 
 
 class SharedDropout(Dropout):
-    """One mask for all positions of a sentence (variational dropout, Gal & Ghahramani 2016)."""
+    """One mask for all positions of a sentence (variational dropout, Gal & Ghahramani 2016, of what goes into and comes
+    out of a layer)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)"""

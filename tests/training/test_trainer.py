@@ -199,8 +199,9 @@ def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
 
 
-def test_a_signal_during_validation_saves_and_validates_again(folder, monkeypatch):
-    config = toy.config(folder)
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_signal_during_validation_saves_and_validates_again(folder, architecture, monkeypatch):
+    config = toy.config(folder, architecture=architecture)
     real_translate = Translator.translate
 
     def translate(self, lines, numbers=None, after_batch=None):
@@ -308,8 +309,10 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
         moments_of_two_updates()
 
 
-def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, monkeypatch):
-    config = toy.config(folder, training={"max_bad_steps": 3, "max_updates": 20, "save_every": 1})
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architecture, monkeypatch):
+    training = {"max_bad_steps": 3, "max_updates": 20, "save_every": 1}
+    config = toy.config(folder, architecture=architecture, training=training)
     real_forward = Objective.forward
     calls = 0
 

@@ -133,8 +133,9 @@ def test_the_order_of_the_lines_changes_no_translation(tokenizers, config):
     assert len(set(forward)) > 10
 
 
-def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, caplog):
-    translator = _translator(tokenizers, beam_size=1)
+@both_models
+def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, config, caplog):
+    translator = _translator(tokenizers, config, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
     (parts,) = translator._parts([" ".join(words)], [0])
