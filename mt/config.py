@@ -535,8 +535,8 @@ class CompareConfig(Section):
     first: Folders | None = None
     """The baseline: a run, or runs of one config with several seeds."""
     second: Folders | None = None
-    runs: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
-    """Instead of first and second: two runs or more, the first of them the baseline."""
+    runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
+    """Instead of first and second: two or more of the same, the first of them the baseline."""
     output: Text | None = None
     """null: FIRST-vs-SECOND beside the second."""
     bootstrap_samples: Annotated[int, Number, Field(ge=100)] = 1000
@@ -555,9 +555,8 @@ class CompareConfig(Section):
     @property
     def systems(self) -> tuple[tuple[str, ...], ...]:
         """The folders of each system; the first is the baseline."""
-        if self.runs is not None:
-            return tuple((folder,) for folder in self.runs)
-        return tuple((one,) if isinstance(one, str) else one for one in (self.first, self.second) if one is not None)
+        given = (self.first, self.second) if self.runs is None else self.runs
+        return tuple((one,) if isinstance(one, str) else one for one in given if one is not None)
 
     def contradictions(self) -> Iterator[str]:
         if self.runs is not None and (self.first is not None or self.second is not None):

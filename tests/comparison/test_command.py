@@ -136,6 +136,30 @@ def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, t
     assert len(json.loads((written / "comparison.json").read_text())["verdicts"]) == 2
 
 
+def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
+    """Given by hand: the third system's runs are copies, but its seeds are other ones."""
+    third = []
+    for name, seed in (("rnn-1", 3), ("rnn-2", 4)):
+        folder = tmp_path / f"copy-{seed}"
+        shutil.copytree(runs[name], folder)
+        config = folder / "config.yaml"
+        config.write_text(re.sub(r"(?m)^seed: \d+$", f"seed: {seed}", config.read_text()))
+        third.append(folder)
+    systems = [[runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"], runs["rnn-2"]], third]
+    words = [f"{key}={value}" for key, value in LITTLE.items()]
+    listed = ",".join(f"[{','.join(map(str, system))}]" for system in systems)
+    done = _run(tmp_path, f"runs=[{listed}]", "output=o", *words)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads((tmp_path / "o/comparison.json").read_text())
+    assert [system["name"] for system in found["systems"]] == [
+        "transformer (2 seeds)", "rnn (2 seeds)", "copy (2 seeds)"
+    ]  # fmt: skip
+    first, second = found["verdicts"]
+    assert first["level"] == second["level"] == 0.025
+    assert [pair[0]["system"] for pair in first["tests"]] == [pair[0]["system"] for pair in second["tests"]]
+    assert found["differing_settings"]["seed"] == ["1, 2", "1, 2", "3, 4"]
+
+
 def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     strange = tmp_path / "a|b $x_{$ <b>"
     shutil.copytree(runs["rnn-1"], strange)
