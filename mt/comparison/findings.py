@@ -68,6 +68,8 @@ class Findings:
 def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
     baseline, *others = systems
     data = baseline.first.config.data
+    tokenizers = {TokenizerPair.load(run.folder).target.model for system in systems for run in system.runs}
+    same_pieces = len(tokenizers) == 1
     logger.info("testing whether the difference is more than chance")
     verdicts = [
         judge(
@@ -96,9 +98,8 @@ def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
     studied = spread(_not_blank(baseline.first), config.studied_sentences) if config.studied_sentences else []
     studies = [study(system, shown, studied, config.device) for system in systems]
     scores = [score_system(system, data.target_language) for system in systems]
-    pieces = {TokenizerPair.load(run.folder).target.model for system in systems for run in system.runs}
     return Findings(
-        systems, scores, contrasts, reached, costs, by_length, by_rarity, by_frequency, len(pieces) == 1, shown, studies
+        systems, scores, contrasts, reached, costs, by_length, by_rarity, by_frequency, same_pieces, shown, studies
     )
 
 
