@@ -33,13 +33,13 @@ help:
 	@touch $@
 
 demo: .venv/installed
-	$(BIN)/python train.py name=demo
+	$(BIN)/python train.py experiment=demo name=demo
 	@printf '%s\n' $(SENTENCES) | $(BIN)/python translate.py run=runs/demo > runs/demo/demo.txt
 	@echo; printf '%s\n' $(SENTENCES) | paste -d '\n' - runs/demo/demo.txt | sed 'n; s/^/  → /'
 
 compare: .venv/installed
-	$(BIN)/python train.py name=demo
-	$(BIN)/python train.py name=demo-rnn model=rnn_attention
+	$(BIN)/python train.py experiment=demo name=demo
+	$(BIN)/python train.py experiment=demo name=demo-rnn model=rnn_attention
 	$(BIN)/python -m mt.comparison first=runs/demo second=runs/demo-rnn
 
 test: .venv/installed
