@@ -77,10 +77,13 @@ def new_folder(path: Path) -> Iterator[Path]:
             path.rename(replaced)
         partial.rename(path)
         _fsync(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):  # then recover_folders will have to
+            _put_back(replaced, path)
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        if replaced.exists():
-            _put_back(replaced, path)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def recover_folders(parent: Path) -> None:
@@ -96,12 +99,16 @@ def recover_folders(parent: Path) -> None:
 
 
 def _put_back(replaced: Path, original: Path) -> None:
-    """Gives an older folder its name back, or removes it if a newer one has the name."""
-    with contextlib.suppress(OSError):  # another process puts its folder there at this very moment
-        if not original.exists():
+    """Gives an older folder its name back, or removes it if a newer one has the name; leaves it where it is, and raises
+    OSError, if neither can be done."""
+    if not original.exists():
+        try:
             replaced.rename(original)
             return
-    shutil.rmtree(replaced, ignore_errors=True)
+        except OSError:
+            if not original.exists():  # else another process has just put its own there
+                raise
+    shutil.rmtree(replaced)
 
 
 def _open(path: Path) -> BinaryIO:

@@ -144,14 +144,20 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
     ]
 
 
+ENOUGH = 10
+"""References that must have n-grams of a length for it to be counted in a part of a corpus."""
+
+
 def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], language: str, samples: int) -> Interval:
     """BLEU of part of a corpus with its 95 % interval.
 
-    Of n-grams longer than every reference of the part there is nothing to count, which must not make BLEU 0. (With
-    sacreBLEU's effective order the hypotheses would decide it: too short ones would have it easier.)
+    Of n-grams longer than all but a few references there is next to nothing to count, which must not make BLEU 0, so
+    they are left out. (With sacreBLEU's effective order the hypotheses would decide it, and too short ones have it
+    easier.)
     """
-    longest = max(map(len, words(references, language)), default=0)
-    bleu = BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=max(1, min(4, longest)))
+    lengths = sorted(map(len, words(references, language)), reverse=True)
+    order = max(1, min(4, lengths[min(ENOUGH, len(lengths)) - 1]))
+    bleu = BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=order)
     score = bleu.corpus_score(hypotheses, [references], n_bootstrap=samples)
     return Interval(score.score, float(score._mean), float(score._ci))
 

@@ -1,8 +1,10 @@
 """Lines end at the line feed alone, and nothing half-written stands under its final name."""
 
+import errno
 import gzip
 import lzma
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.errors import InputError
-from mt.files import new_folder, read_lines, write_atomically
+from mt.files import new_folder, read_lines, recover_folders, write_atomically
 
 
 def compressed(content: bytes, suffix: str) -> bytes:
@@ -123,6 +125,47 @@ def test_a_folder_that_cannot_get_its_name_leaves_the_one_that_has_it(
         (partial / "file").write_text("new")
     assert (path / "file").read_text() == ("another's" if another_is_quicker else "old")
     assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_folder_is_never_removed_before_another_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever cannot be renamed while the disk fails is there for recovery afterwards."""
+    path = tmp_path / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if target == path:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="Input/output error"), new_folder(path) as partial:
+        (partial / "file").write_text("new")
+    with pytest.raises(OSError, match="Input/output error"):
+        recover_folders(tmp_path)
+    monkeypatch.setattr(Path, "rename", rename)
+    recover_folders(tmp_path)
+    assert (path / "file").read_text() == "old" and os.listdir(tmp_path) == ["folder"]
+
+
+def test_of_two_new_folders_at_once_one_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process moves the first one's folder out of the way just before the first has cleared up."""
+    path = tmp_path / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    rmtree = shutil.rmtree
+
+    def clear_late(folder: Path, ignore_errors: bool = False) -> None:
+        monkeypatch.setattr(shutil, "rmtree", rmtree)
+        with new_folder(path) as second:
+            (second / "file").write_text("second")
+        rmtree(folder, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", clear_late)
+    with new_folder(path) as first:
+        (first / "file").write_text("first")
+    assert (path / "file").read_text() == "second" and os.listdir(tmp_path) == ["folder"]
 
 
 def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def _in_words(baseline: System, system: System, pairs: Sequence[Sequence[PairedS
         said = _of_several_pairs(baseline.name, system.name, [paired.gain for paired in bleu], bleu, level)
     if difference:
         said += " " + _other_metrics(pairs, difference, level)
-    elif any(paired.gain for pair in pairs for paired in pair):
+    elif not any(paired.gain for paired in bleu) and any(paired.gain for pair in pairs for paired in pair):
         said += " " + _where_bleu_is_equal(baseline.name, system.name, pairs, level)
     sentences = len(baseline.first.references)
     on = f"{sentences:,} sentences" if sentences != 1 else "one sentence"
@@ -122,6 +122,9 @@ def _of_several_pairs(
         f"By more than chance explains, {system} is better in {won} and worse in {lost} of the pairs; "
         f"{undecided} {'is' if undecided == 1 else 'are'} undecided."
     )
+    if mean(gains) == 0:
+        contradiction = "The seeds contradict each other: " if won or lost else ""
+        return f"{contradiction}{baseline} and {system} have the same BLEU on average over {count} pairs. {counts}"
     if against:
         return f"The seeds contradict each other: {better} is ahead of {worse} by {size}. {counts}"
     if sure:
@@ -134,7 +137,7 @@ def _where_bleu_is_equal(baseline: str, system: str, pairs: Sequence[Sequence[Pa
     views = []
     for column, metric in ((1, "chrF2"), (2, "TER")):
         gain = mean(pair[column].gain for pair in pairs)
-        sure = all(_is_significant(pair[column], level) for pair in pairs)
+        sure = all(_is_significant(pair[column], level) and pair[column].gain * gain > 0 for pair in pairs)
         better = system if gain > 0 else baseline
         by = f"{abs(gain):.2f}, {'more than chance explains' if sure else 'which chance may explain'}"
         views.append(f"in {metric} {better} is better by {by}" if gain else f"in {metric} they are equal")
@@ -146,9 +149,8 @@ def _other_metrics(pairs: Sequence[Sequence[PairedScores]], difference: float, l
     """Whether chrF2 and TER see it in the same way."""
     views = {}
     for column, metric in ((1, "chrF2"), (2, "TER")):
-        gains = [pair[column].gain for pair in pairs]
-        agrees = mean(gains) * difference > 0
-        sure = all(_is_significant(pair[column], level) for pair in pairs)
+        agrees = mean(pair[column].gain for pair in pairs) * difference > 0
+        sure = all(_is_significant(pair[column], level) and pair[column].gain * difference > 0 for pair in pairs)
         views[metric] = ("agrees" if sure else "points the same way") if agrees else "does not agree"
     if len(set(views.values())) == 1:
         together = {"agrees": "agree", "points the same way": "point the same way", "does not agree": "do not agree"}

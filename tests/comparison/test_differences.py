@@ -15,7 +15,7 @@ from mt.comparison.differences import (
 )
 from mt.comparison.systems import Run, System
 from mt.config import TrainConfig
-from mt.scoring import corpus_bleu, sentence_chrf
+from mt.scoring import bleu_interval, corpus_bleu, sentence_chrf
 from tests import toy
 
 REFERENCES = toy.sentences(100, 3)
@@ -37,8 +37,9 @@ def test_bleu_by_length_is_bleu_of_those_sentences():
         low, _, high = group.label.partition("–")
         rows = [n for n, line in enumerate(REFERENCES) if int(low) <= len(line.split()) <= int(high or low)]
         assert len(rows) == group.count
-        # Of 4-grams there are none in a group of shorter sentences.
-        bleu = BLEU(max_ngram_order=min(4, int(high or low)))
+        # Of 4-grams there are too few in a group of shorter sentences.
+        enough = sorted((len(REFERENCES[row].split()) for row in rows), reverse=True)[:10][-1]
+        bleu = BLEU(max_ngram_order=min(4, enough))
         expected = bleu.corpus_score([WORSE[row] for row in rows], [[REFERENCES[row] for row in rows]])
         assert group.scores[0] == pytest.approx(expected.score)
         assert group.scores[1] == pytest.approx(100)
@@ -50,6 +51,12 @@ def test_hypotheses_that_are_too_short_have_it_no_easier():
     systems = [_system("A", ["ba de fi"] * 12, references), _system("B", ["ba de fi za"] * 12, references)]
     (group,) = bleu_by_length(systems, "xx", "yy")
     assert group.scores[0] == 0 < group.scores[1]
+
+
+def test_one_longer_sentence_does_not_decide_what_is_counted():
+    references = ["ba de fi"] * 11 + ["ba de fi go"]
+    interval = bleu_interval(references, references, "yy", 200)
+    assert (interval.score, interval.half_width) == (pytest.approx(100), pytest.approx(0))
 
 
 def test_bleu_by_the_rarest_word_of_the_reference():

@@ -59,6 +59,7 @@ def _change_provenance(run, change):
         (lambda made: made["data"].pop("valid"), "data"),
         (lambda made: made["data"].update(train="many"), "data"),
         (lambda made: made["data"]["test"].pop("sha256"), "data"),
+        (lambda made: made["data"]["test"].update(sha256=None), "data"),
     ],
 )
 def test_a_damaged_provenance_is_named_before_any_work(runs, copy, change, told):
@@ -135,8 +136,8 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
     with pytest.raises(InputError, match="the systems have 2 and 1 runs"):
         _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
     changed = copy("transformer-2")
-    _change_provenance(changed, lambda made: made["data"]["train"].update(sha256="0"))
-    with pytest.raises(InputError, match="is no other seed of .*: other train pairs"):
+    _change_provenance(changed, lambda made: made["data"]["valid"].update(sha256="0"))
+    with pytest.raises(InputError, match="is no other seed of .*: other valid pairs"):
         _open([runs["transformer-1"], changed], [runs["rnn-1"], runs["rnn-2"]])
     elsewhere = copy("rnn-2")
     _change_config(elsewhere, "training", "threads", 3)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from mt.comparison.systems import Run, System
-from mt.comparison.verdict import LEVEL, _of_several_pairs, judge, score_system
+from mt.comparison.verdict import LEVEL, _of_several_pairs, _other_metrics, judge, score_system
 from mt.config import TrainConfig
 from mt.scoring import Interval, PairedScores, corpus_scores
 from tests import toy
@@ -83,7 +83,8 @@ def test_seeds_of_which_one_is_undecided():
 
 def test_seeds_that_contradict_each_other():
     words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", REFERENCES, SPOILT)).words
-    assert words.startswith("The seeds contradict each other")
+    assert words.startswith("The seeds contradict each other: A and B have the same BLEU on average over 2 pairs.")
+    assert "chrF2" not in words
     assert "better in 1 and worse in 1 of the pairs; 0 are undecided" in words
 
 
@@ -93,6 +94,13 @@ def test_the_one_sure_pair_speaks_against_the_mean():
     words = _of_several_pairs("A", "B", [paired.gain for paired in gains], gains, LEVEL)
     assert words.startswith("The seeds contradict each other: B is ahead of A by 2.00 ± 8.49 BLEU on average")
     assert "better in 0 and worse in 1 of the pairs; 1 is undecided" in words
+
+
+def test_a_metric_whose_pairs_contradict_each_other_does_not_agree():
+    pairs = [[_paired(3.0, 0.001), _paired(5.0, 0.001), _paired(1.0, 0.5)] for _ in range(2)]
+    assert _other_metrics(pairs, 3.0, LEVEL) == "chrF2 agrees; TER points the same way."
+    pairs[1][1] = _paired(-3.0, 0.001)
+    assert _other_metrics(pairs, 3.0, LEVEL) == "chrF2 and TER point the same way."
 
 
 def test_seeds_with_the_same_outputs():
