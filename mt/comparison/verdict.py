@@ -74,7 +74,7 @@ def _in_words(baseline: System, system: System, pairs: Sequence[Sequence[PairedS
     if len(pairs) == 1:
         said = _of_one_pair(baseline.name, system.name, bleu[0], level)
     else:
-        said = _of_several_pairs(baseline.name, system.name, [paired.gain for paired in bleu], bleu, level)
+        said = _of_several_pairs(baseline.name, system.name, bleu, level)
     if difference:
         said += " " + _other_metrics(pairs, difference, level)
     elif not any(paired.gain for paired in bleu) and any(paired.gain for pair in pairs for paired in pair):
@@ -103,17 +103,15 @@ def _of_one_pair(baseline: str, system: str, paired: PairedScores, level: float)
     )
 
 
-def _of_several_pairs(
-    baseline: str, system: str, gains: Sequence[float], bleu: Sequence[PairedScores], level: float
-) -> str:
+def _of_several_pairs(baseline: str, system: str, bleu: Sequence[PairedScores], level: float) -> str:
+    gains = [paired.gain for paired in bleu]
     won = sum(_is_significant(paired, level) and paired.gain > 0 for paired in bleu)
     lost = sum(_is_significant(paired, level) and paired.gain < 0 for paired in bleu)
     count = len(bleu)
     if not any(gains):
         return f"{baseline} and {system} have the same BLEU in each of {count} pairs of seeds."
-    better, worse, sure, against = (
-        (system, baseline, won, lost) if mean(gains) > 0 else (baseline, system, lost, won)
-    )  # fmt: skip
+    better, worse = (system, baseline) if mean(gains) > 0 else (baseline, system)
+    sure, against = (won, lost) if mean(gains) > 0 else (lost, won)
     size = f"{abs(mean(gains)):.2f} ± {stdev(gains):.2f} BLEU on average over {count} pairs of seeds"
     if sure == count:
         return f"{better} translates better than {worse}: {size}, each pair more than chance explains."

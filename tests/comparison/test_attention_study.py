@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from mt.comparison.attention import ALIGNED, RANKS, _scaling, _spreads, alignment
+from mt.comparison.attention import ALIGNED, RANKS, _divided_by_root_of, _scaling, _spreads, alignment
+from mt.config import RNNAttentionConfig, TransformerConfig
 from mt.model.attention import AttentionMap
 from mt.translation.translator import Attention
 
@@ -58,3 +59,9 @@ def test_alignments_name_the_pieces_with_most_weight():
 def test_of_very_many_scores_a_sample_is_drawn():
     found = _scaling([_attention(torch.randn(400, 200))], key_width=4)
     assert 15_000 < len(found.raw_sample) <= 20_000
+
+
+def test_whose_products_are_divided_by_a_root():
+    assert _divided_by_root_of(TransformerConfig(architecture="transformer", width=64, heads=4)) == 16
+    assert _divided_by_root_of(RNNAttentionConfig(architecture="rnn_attention", width=64, attention="dot")) == 64
+    assert _divided_by_root_of(RNNAttentionConfig(architecture="rnn_attention", width=64)) is None

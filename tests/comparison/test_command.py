@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from mt.comparison.command import compare
-from mt.config import CompareConfig
+from mt.config import CompareConfig, TokenizerConfig
+from mt.data.tokenizer import Tokenizer
 from mt.scoring import corpus_scores
+from tests import toy
 
 PROJECT = Path(__file__).parents[2]
 
@@ -98,6 +100,24 @@ def test_the_time_to_a_given_bleu(runs, tmp_path):
     assert found["systems"][0]["cost"]["minutes_to_reach"] is not None
     found, _ = _compare(tmp_path / "o", *systems, valid_bleu=100)
     assert [system["cost"]["minutes_to_reach"] for system in found["systems"]] == [None, None]
+
+
+def test_what_does_not_compare_is_said(runs, tmp_path):
+    """Other pieces: numbers of tokens; other validation pairs: the time to a BLEU."""
+    other = tmp_path / "rnn-1"
+    shutil.copytree(runs["rnn-1"], other)
+    Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315)).save(
+        other / "tokenizer.model"
+    )
+    made = json.loads((other / "provenance.json").read_text())
+    made["data"]["valid"]["sha256"] = "0"
+    (other / "provenance.json").write_text(json.dumps(made))
+    notes = "numbers of target tokens do not compare", "Validation BLEU does not compare"
+    found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(other), valid_bleu=1)
+    assert all(note in page for note in notes) and found["reached_valid_bleu"] is None
+    assert "minutes to the same validation BLEU" in page
+    _, page = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
+    assert not any(note in page for note in notes)
 
 
 def test_words_are_not_counted_in_other_training_data(runs, tmp_path, caplog):

@@ -54,6 +54,10 @@ def test_every_image_has_pixels_and_words(browser):
     for complete, width, height, alternative in images:
         assert complete and width > 100 and height > 100
         assert len(alternative) > 20
+    told = [alternative for *_, alternative in images]
+    for start in ("Test BLEU", "Learning curves", "BLEU by length", "BLEU by count", "word F1", "Entropy"):
+        (alternative,) = [one for one in told if one.startswith(start)]
+        assert re.search(r"transformer \(2 seeds\) \d+\.\d.*, rnn \(2 seeds\) \d+\.\d", alternative), alternative
 
 
 @pytest.mark.parametrize("column", [1, 2])

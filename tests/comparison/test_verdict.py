@@ -91,7 +91,7 @@ def test_seeds_that_contradict_each_other():
 def test_the_one_sure_pair_speaks_against_the_mean():
     """The mean is B's, for chance gave it much; the one pair that is more than chance is A's."""
     gains = [_paired(8.0, p=0.3), _paired(-4.0, p=0.001)]
-    words = _of_several_pairs("A", "B", [paired.gain for paired in gains], gains, LEVEL)
+    words = _of_several_pairs("A", "B", gains, LEVEL)
     assert words.startswith("The seeds contradict each other: B is ahead of A by 2.00 ± 8.49 BLEU on average")
     assert "better in 0 and worse in 1 of the pairs; 1 is undecided" in words
 
