@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from mt.comparison.systems import Run, System
-from mt.comparison.verdict import LEVEL, _of_several_pairs, _other_metrics, judge, score_system
+from mt.comparison.verdict import LEVEL, _of_several_pairs, _other_metrics, _where_bleu_is_equal, judge, score_system
 from mt.config import TrainConfig
 from mt.scoring import Interval, PairedScores, corpus_scores
 from tests import toy
@@ -101,6 +101,13 @@ def test_a_metric_whose_pairs_contradict_each_other_does_not_agree():
     assert _other_metrics(pairs, 3.0, LEVEL) == "chrF2 agrees; TER points the same way."
     pairs[1][1] = _paired(-3.0, 0.001)
     assert _other_metrics(pairs, 3.0, LEVEL) == "chrF2 and TER point the same way."
+
+
+def test_where_bleu_is_equal_a_metrics_pairs_may_contradict_each_other():
+    pairs = [[_paired(0, 1), _paired(gain, 0.001), _paired(2.0, 0.001)] for gain in (5.0, -3.0)]
+    assert _where_bleu_is_equal("A", "B", pairs, LEVEL) == (
+        "In chrF2 B is better by 1.00, which chance may explain; in TER B is better by 2.00, more than chance explains."
+    )
 
 
 def test_seeds_with_the_same_outputs():

@@ -147,6 +147,23 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     assert "translated in" in caplog.text
 
 
+def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
+    translator = _translator(tokenizers, beam_size=3, n_best=2)
+    line = " ".join(["ba", "de", "fi", "go", "ku"] * 20)
+    texts = tokenizers.source.decode(translator._parts([line], [0])[0])
+    of_parts = translator.hypotheses(texts)
+    (joined,) = translator.hypotheses([line])
+    assert [one.text for one in joined] == [" ".join(part[rank].text for part in of_parts) for rank in (0, 1)]
+    assert joined[0].text != joined[1].text
+
+
+def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
+    config = TokenizerConfig(vocabulary_size=320, normalization="identity")
+    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config)
+    assert tokenizer.encode(["   "]) != [[]]
+    assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
+
+
 def test_learned_positions_shorten_the_parts(tokenizers):
     translator = _translator(tokenizers, LEARNED, max_source_length=500)
     assert len(translator.translate(["ba " * 200])) == 1
