@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -32,6 +33,8 @@ CANNOT_BE_WRITTEN = {
     errno.EISDIR,
     errno.ENAMETOOLONG,
 }
+UNTIL_THE_FIRST_HAS_SPOKEN = 60.0
+"""Seconds that another worker waits with a message, after which it is the only one to have found the fault."""
 CLOSED_PIPE_STATUS = 141
 """What a shell sees of a filter whose reader has gone (128 + SIGPIPE)."""
 
@@ -124,9 +127,9 @@ def _exit_status(work: Callable[[], None]) -> int:
     except RunError as error:
         return _say_once(error, 1)
     except Interrupted as error:
-        return _say_once(error, 128 + error.signal_number)
+        return _say_if_first(error, 128 + error.signal_number)
     except KeyboardInterrupt:
-        return _say_once("interrupted", 130)
+        return _say_if_first("interrupted", 130)
     except BrokenPipeError:
         # The interpreter flushes standard output once more at exit, which would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -144,7 +147,17 @@ def _leads() -> bool:
 
 
 def _say_once(message: object, status: int) -> int:
-    """What all workers find: the first one says it."""
+    """What all workers find, the first one says. Its end is theirs: one that ended before would have it killed unheard."""
+    if not _leads():
+        try:
+            time.sleep(UNTIL_THE_FIRST_HAS_SPOKEN)
+        except (Interrupted, KeyboardInterrupt):
+            return status
+    return _say(message, status)
+
+
+def _say_if_first(message: object, status: int) -> int:
+    """What the first worker hears, too."""
     return _say(message, status) if _leads() else status
 
 

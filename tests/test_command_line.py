@@ -104,6 +104,24 @@ def test_every_expected_end_has_its_status_and_one_message(
     assert message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    ended_from_outside = (
+        "def end(*_): open('ended', 'w').close(); os.kill(os.getpid(), signal.SIGTERM)\n    "
+        "signal.signal(signal.SIGALRM, end); signal.alarm(1)\n    "
+        "raise InputError('no such folder')"
+    )
+    done = call_command(ended_from_outside, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
+    alone_with_it = (
+        "import mt.command_line as here; here.UNTIL_THE_FIRST_HAS_SPOKEN = 0.0\n    raise InputError('no such folder')"
+    )
+    done = call_command(alone_with_it, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "no such folder\n")
+
+
 def test_a_full_disk_is_found_beneath_a_library_s_own_error(tmp_path: Path) -> None:
     done = call_command(
         "try: raise OSError(errno.ENOSPC, 'No space', 'cache')\n    "
