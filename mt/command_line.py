@@ -147,7 +147,7 @@ def _leads() -> bool:
 
 
 def _say_once(message: object, status: int) -> int:
-    """What all workers find, the first one says. Its end is theirs: one that ended before would have it killed unheard."""
+    """What all workers find, the first one says. They wait for its end: torchrun ends all when one has ended."""
     if not _leads():
         try:
             time.sleep(UNTIL_THE_FIRST_HAS_SPOKEN)

@@ -6,8 +6,8 @@ nothing of what ran before or of how many workers share the work, so an epoch ca
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import datasets
 import numpy as np
 import pyarrow
 import torch
@@ -16,6 +16,9 @@ from torch import Tensor
 from mt.data.column import column
 from mt.data.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.randomness import generator, key
+
+if TYPE_CHECKING:
+    import datasets
 
 SIDES = ("source", "target")
 ENCODED = ("source_ids", "target_ids")
@@ -136,7 +139,7 @@ class TrainingBatches:
 
     def __init__(
         self,
-        pairs: datasets.Dataset,
+        pairs: "datasets.Dataset",
         tokenizers: TokenizerPair,
         sampling: float,
         seed: int,
@@ -202,7 +205,7 @@ class TrainingBatches:
         return sentences
 
 
-def evaluation_batches(pairs: datasets.Dataset, batch_tokens: int) -> Iterator[Batch]:
+def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:
     """Every encoded pair once, in the same batches each time.
 
     The longest come first, so that a batch too large for the memory fails at once and not after all the

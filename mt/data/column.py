@@ -1,10 +1,14 @@
 """A whole column of a data set at once, also of a selection."""
 
-import datasets
+from typing import TYPE_CHECKING
+
 import pyarrow
 
+if TYPE_CHECKING:
+    import datasets
 
-def column(pairs: datasets.Dataset, name: str) -> pyarrow.ChunkedArray:
+
+def column(pairs: "datasets.Dataset", name: str) -> pyarrow.ChunkedArray:
     """The values of a column, in the order of the rows.
 
     ``datasets`` itself gathers the rows of a selection one by one: a minute for a million.

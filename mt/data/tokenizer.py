@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import datasets
 import numpy as np
 import sentencepiece
 
@@ -20,6 +20,9 @@ from mt.errors import InputError
 from mt.files import write_atomically
 from mt.language import has_many_characters
 from mt.randomness import generator
+
+if TYPE_CHECKING:
+    import datasets  # takes a second to import, which translate.py need not wait for
 
 PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
@@ -210,7 +213,7 @@ class TokenizerPair:
     @classmethod
     def train(
         cls,
-        pairs: datasets.Dataset,
+        pairs: "datasets.Dataset",
         source_language: str,
         target_language: str,
         config: TokenizerConfig,
@@ -261,7 +264,7 @@ class TokenizerPair:
             tokenizer.save(folder / name)
 
 
-def _texts(pairs: datasets.Dataset, column: str) -> Iterator[str]:
+def _texts(pairs: "datasets.Dataset", column: str) -> Iterator[str]:
     for batch in pairs.select_columns([column]).iter(batch_size=10_000):
         yield from batch[column]
 
