@@ -126,20 +126,27 @@ def test_presets_are_what_their_names_say() -> None:
     assert sizes == {
         "transformer_tiny": (128, 256, 4, 4, 4),
         "transformer_small": (192, 768, 4, 3, 3),
+        "transformer_small_deep": (176, 704, 4, 6, 2),
         "transformer_base": (512, 2048, 8, 6, 6),
         "transformer_big": (1024, 4096, 16, 6, 6),
     }
 
 
-@pytest.mark.parametrize("size", ["tiny", "small", "base"])
-def test_recurrent_presets_are_as_large_as_the_transformers(size: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "other"),
+    [
+        *((f"rnn_attention_{size}", f"transformer_{size}") for size in ("tiny", "small", "base")),
+        ("transformer_small_deep", "transformer_small"),
+    ],
+)
+def test_presets_that_are_to_be_compared_are_equally_large(option: str, other: str) -> None:
     def parameters(option: str) -> int:
         model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
         architecture = Transformer if isinstance(model, TransformerConfig) else RNNAttention
         with torch.device("meta"):
             return sum(weight.numel() for weight in architecture(model, 8000, 8000, True).parameters())
 
-    assert parameters(f"rnn_attention_{size}") == pytest.approx(parameters(f"transformer_{size}"), rel=0.05)
+    assert parameters(option) == pytest.approx(parameters(other), rel=0.05)
 
 
 def test_the_plain_recurrent_model_is_the_schemas_defaults_and_the_small_one() -> None:
