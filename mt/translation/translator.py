@@ -1,7 +1,9 @@
 """Lines in, lines out: N translations for N lines, in their order, whatever the lines hold."""
 
 import logging
+import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -236,8 +238,8 @@ class Translator:
             with self._arithmetic():
                 return work(batch)
 
-        cores = torch.get_num_threads()
-        if self.device.type != "cpu" or cores == 1:
+        cores = self._cores()
+        if cores == 1:
             yield from ((batch, result(batch)) for batch in batches)
             return
         pool = ThreadPoolExecutor(cores, "decoding", initializer=torch.set_num_threads, initargs=(1,))
@@ -249,6 +251,10 @@ class Translator:
             pool.shutdown(cancel_futures=True)
             # torch remembers the last number set by any thread for the threads to come.
             torch.set_num_threads(cores)
+
+    def _cores(self) -> int:
+        """How many batches are searched at a time."""
+        return torch.get_num_threads() if self.device.type == "cpu" else 1
 
     def _longest_part(self) -> int:
         """Most pieces, EOS not counted, that go through the model at once."""
@@ -300,14 +306,25 @@ class Translator:
         total = sum(hypothesis.log_probability for hypothesis in parts)
         return ScoredText(text, total / length**self.config.length_penalty)
 
-    def _batches(self, lengths: Sequence[int], rows_each: int) -> Iterator[list[int]]:
-        """Indices of similar length together, longest first, within the budget of source tokens, beams included."""
+    def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:
+        """Indices of similar length together, longest first, within the budget of source tokens, beams included.
+
+        As many for each core, and no larger than that takes: so none waits long for another's last.
+        """
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-        start = 0
-        while start < len(order):
-            rows = max(1, self.config.batch_tokens // (lengths[order[start]] * rows_each))
-            yield order[start : start + rows]
-            start += rows
+
+        def cut(budget: int) -> list[list[int]]:
+            batches: list[list[int]] = []
+            start = 0
+            while start < len(order):
+                rows = max(1, budget // (lengths[order[start]] * rows_each))
+                batches.append(order[start : start + rows])
+                start += rows
+            return batches
+
+        largest, cores = self.config.batch_tokens, self._cores()
+        most = cores * math.ceil(len(cut(largest)) / cores)
+        return cut(bisect_left(range(largest), True, key=lambda budget: len(cut(budget)) <= most))
 
 
 def _by_rank(parts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:

@@ -101,6 +101,29 @@ def test_threads_share_the_batches_and_change_nothing(tokenizers):
     assert found[1] == found[3]
 
 
+@given(
+    lengths=st.lists(st.integers(1, 40), max_size=80),
+    rows_each=st.integers(1, 5),
+    cores=st.integers(1, 4),
+    batch_tokens=st.integers(1, 300),
+)
+def test_batches_keep_to_the_budget_and_every_core_busy(greedy, lengths, rows_each, cores, batch_tokens):
+    translator = greedy["torch"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(translator, "config", DecodingConfig(batch_tokens=batch_tokens))
+        patch.setattr(translator, "_cores", lambda: cores)
+        batches = translator._batches(lengths, rows_each)
+        alike = [len(batch) for batch in translator._batches([1] * len(lengths), 1)]
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    flat = [lengths[index] for batch in batches for index in batch]
+    assert flat == sorted(flat, reverse=True)
+    sizes = [len(batch) * lengths[batch[0]] * rows_each for batch in batches]
+    assert all(size <= batch_tokens or len(batch) == 1 for size, batch in zip(sizes, batches, strict=True))
+    # Of sentences that are all alike, each core gets as many as can be.
+    rounds = -(-len(alike) // cores)
+    assert not alike or max(alike) == -(-len(lengths) // min(len(lengths), rounds * cores))
+
+
 @pytest.fixture(scope="module")
 def greedy(tokenizers):
     return {engine: _translator(tokenizers, beam_size=1, engine=engine) for engine in ("torch", "ctranslate2")}
