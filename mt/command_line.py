@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from mt.command_help import help_text
 from mt.composition import Job, compose_jobs
 from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
-from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
+from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
 
 Config = TypeVar("Config", bound=Section)
 
@@ -124,6 +124,8 @@ def _exit_status(work: Callable[[], None]) -> int:
         return 0
     except InputError as error:
         return _say_once(error, 2)
+    except WorkerDied as error:
+        return _say_if_first(error, 1)
     except RunError as error:
         return _say_once(error, 1)
     except Interrupted as error:

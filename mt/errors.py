@@ -12,6 +12,10 @@ class RunError(Exception):
     """Work that was rightly asked for could not go on: disk full, diverged, out of memory (exit code 1)."""
 
 
+class WorkerDied(RunError):
+    """Seen by those alone that were waiting for the dead one; their end tells the others."""
+
+
 class Interrupted(Exception):
     """SIGINT or SIGTERM arrived and all state is saved (exit code 130 or 143)."""
 

@@ -126,7 +126,7 @@ def test_presets_are_what_their_names_say() -> None:
     assert sizes == {
         "transformer_tiny": (128, 256, 4, 4, 4),
         "transformer_small": (192, 768, 4, 3, 3),
-        "transformer_small_deep": (176, 704, 4, 6, 2),
+        "transformer_small_deep": (192, 512, 4, 6, 2),
         "transformer_base": (512, 2048, 8, 6, 6),
         "transformer_big": (1024, 4096, 16, 6, 6),
     }

@@ -36,7 +36,9 @@ def _presets(architecture: str) -> dict[str, ModelConfig]:
     names = group_options("model")
     jobs = compose_jobs("train", TrainConfig, [f"model={','.join(names)}"], multirun=True)
     models = {name: job.config.model for name, job in zip(names, jobs, strict=True)}
-    return {name: model for name, model in models.items() if model.architecture == architecture}
+    # What has a deep encoder translates faster, not better.
+    plain = {name: model for name, model in models.items() if not name.endswith("_deep")}
+    return {name: model for name, model in plain.items() if model.architecture == architecture}
 
 
 def _parameters(model: ModelConfig, data: PreparedData) -> int:

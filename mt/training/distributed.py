@@ -22,7 +22,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from mt.errors import InputError, RunError
+from mt.errors import InputError, WorkerDied
 
 Result = TypeVar("Result")
 
@@ -235,12 +235,12 @@ def _meet(store: Store, rank: int, size: int) -> Store:
 
 @contextmanager
 def working_together(device: torch.device, seat: Seat | None) -> Iterator[Workers]:
-    """Raises RunError when another worker has died. torchrun then ends them all, and may start them anew."""
+    """Raises WorkerDied when another worker has died. torchrun then ends them all, and may start them anew."""
     try:
         yield Workers(device, seat)
     except RuntimeError as error:
         if seat and distributed.is_initialized() and any(sign in str(error) for sign in ("onnection", "NCCL", "gloo")):
-            raise RunError(f"worker {seat.rank}: another worker has died: {error}") from error
+            raise WorkerDied(f"worker {seat.rank}: another worker has died: {error}") from error
         raise
     # Only in concord: after an error this would wait for workers that wait in a step. The end of the process will do.
     if distributed.is_initialized():

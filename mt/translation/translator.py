@@ -309,7 +309,8 @@ class Translator:
     def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:
         """Indices of similar length together, longest first, within the budget of source tokens, beams included.
 
-        As many for each core, and no larger than that takes: so none waits long for another's last.
+        As many for each core, and no larger than that takes: so none waits long for another's last. But not so small
+        that a step's fixed cost outweighs the rest.
         """
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
 
@@ -322,9 +323,11 @@ class Translator:
                 start += rows
             return batches
 
-        largest, cores = self.config.batch_tokens, self._cores()
+        largest = min(self.config.batch_tokens, rows_each * max(lengths, default=0) * len(lengths))
+        smallest = min(largest, self.config.batch_tokens // 8)
+        cores = self._cores()
         most = cores * math.ceil(len(cut(largest)) / cores)
-        return cut(bisect_left(range(largest), True, key=lambda budget: len(cut(budget)) <= most))
+        return cut(bisect_left(range(largest), True, lo=smallest, key=lambda budget: len(cut(budget)) <= most))
 
 
 def _by_rank(parts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:

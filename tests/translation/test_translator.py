@@ -1,6 +1,7 @@
 """N lines in, N lines out, in order, whatever the lines hold; equal at every batch size."""
 
 import json
+import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -119,9 +120,11 @@ def test_batches_keep_to_the_budget_and_every_core_busy(greedy, lengths, rows_ea
     assert flat == sorted(flat, reverse=True)
     sizes = [len(batch) * lengths[batch[0]] * rows_each for batch in batches]
     assert all(size <= batch_tokens or len(batch) == 1 for size, batch in zip(sizes, batches, strict=True))
-    # Of sentences that are all alike, each core gets as many as can be.
-    rounds = -(-len(alike) // cores)
-    assert not alike or max(alike) == -(-len(lengths) // min(len(lengths), rounds * cores))
+    # Of sentences that are all alike, each core gets as many as can be, in batches of an eighth of the budget at least.
+    count = len(lengths)
+    most = cores * math.ceil(math.ceil(count / batch_tokens) / cores)
+    size = max(1, batch_tokens // 8, math.ceil(count / max(1, most)))
+    assert alike == [min(size, count - start) for start in range(0, count, size)]
 
 
 @pytest.fixture(scope="module")
