@@ -11,9 +11,9 @@ from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
 from mt.data.batching import no_pairs
-from mt.errors import InputError
+from mt.errors import InputError, WorkerDied
 from mt.training.checkpoint import checkpoint_folders
-from mt.training.distributed import Workers, interleaved
+from mt.training.distributed import Seat, Workers, interleaved, working_together
 from mt.training.local_workers import number_of_workers
 from mt.training.objective import smoothed_cross_entropy
 from tests import toy
@@ -214,6 +214,15 @@ def test_killed_workers_are_brought_back_by_torchrun_and_the_run_ends_as_if_noth
     assert status == 0, said
     assert said.count("going on from update") == 2
     _assert_alike(whole.folder, killed.folder)
+
+
+def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
+    """Which those that see it must not keep to themselves (``mt.command_line``), unlike other reasons to stop."""
+    monkeypatch.setattr("mt.training.distributed.Workers", lambda device, seat: None)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
+    with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), seat):
+        raise RuntimeError("Connection closed by peer")
 
 
 def test_a_mistake_is_told_once(folder):
