@@ -7,6 +7,7 @@ import torch
 
 from mt.composition import compose_jobs
 from mt.config import TrainConfig
+from mt.model.build import build_model
 from mt.training.advice import advice_on_size
 from mt.training.command import train
 from mt.training.distributed import Workers
@@ -41,6 +42,19 @@ def test_the_largest_of_those_that_fit_is_named(data, monkeypatch):
     monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", 200)  # 3.8 M
     (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
     assert "model=transformer_small " in advice_on_size(job.config, data)
+
+
+def test_a_preset_made_for_speed_is_no_better_one(data, monkeypatch):
+    sizes = {}
+    for model in ("transformer_small", "transformer_small_deep"):
+        (job,) = compose_jobs("train", TrainConfig, [f"model={model}"], multirun=False)
+        with torch.device("meta"):
+            sizes[model] = sum(weight.numel() for weight in build_model(job.config.model, data.tokenizers).parameters())
+    assert sizes["transformer_small_deep"] < sizes["transformer_small"]
+    pieces = sum(data.train["target_length"]) + len(data.train)
+    monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", sizes["transformer_small_deep"] / pieces)
+    (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
+    assert "model=transformer_tiny " in advice_on_size(job.config, data)
 
 
 def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(tmp_path, caplog):
