@@ -31,10 +31,17 @@ class Batch:
     ids: Tensor  # (B,) int64, which pairs these are
     source: Tensor  # (B, S) int64, … EOS
     target: Tensor  # (B, T + 1) int64, BOS … EOS
+    real: Tensor  # (R,) int64, where the real tokens stand in ``target_output``, read row by row
     source_tokens: int
     """Real tokens in ``source``, EOS included."""
     target_tokens: int
-    """Real tokens in ``target_output``, EOS included."""
+    """R, real tokens in ``target_output``, EOS included."""
+
+    @classmethod
+    def of(cls, ids: Tensor, source: Tensor, target: Tensor) -> "Batch":
+        """What is real is looked up here: on a GPU in the midst of a step, looking would make it wait."""
+        real = (target[:, 1:] != PAD).flatten().nonzero().squeeze(1)
+        return cls(ids, source, target, real, source_tokens=int((source != PAD).sum()), target_tokens=len(real))
 
     @property
     def target_input(self) -> Tensor:
@@ -52,15 +59,10 @@ class Batch:
         return [self._rows(slice(0, middle)), self._rows(slice(middle, None))] if middle else [self]
 
     def _rows(self, rows: slice) -> "Batch":
-        source, target = self.source[rows], self.target[rows]
-        source_real, target_real = source != PAD, target != PAD
-        return Batch(
-            self.ids[rows],
-            source[:, : int(source_real.sum(dim=1).max())],
-            target[:, : int(target_real.sum(dim=1).max())],
-            source_tokens=int(source_real.sum()),
-            target_tokens=int(target_real[:, 1:].sum()),
-        )
+        def shortened(pieces: Tensor) -> Tensor:
+            return pieces[:, : int((pieces != PAD).sum(dim=1).max())]
+
+        return Batch.of(self.ids[rows], shortened(self.source[rows]), shortened(self.target[rows]))
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; from pinned memory the copy runs beside other work."""
@@ -70,12 +72,17 @@ class Batch:
             ids=self.ids.to(device, non_blocking=beside),
             source=self.source.to(device, non_blocking=beside),
             target=self.target.to(device, non_blocking=beside),
+            real=self.real.to(device, non_blocking=beside),
         )
 
     def pin_memory(self) -> "Batch":
         """The same batch in memory from which a GPU copies by itself."""
         return replace(
-            self, ids=self.ids.pin_memory(), source=self.source.pin_memory(), target=self.target.pin_memory()
+            self,
+            ids=self.ids.pin_memory(),
+            source=self.source.pin_memory(),
+            target=self.target.pin_memory(),
+            real=self.real.pin_memory(),
         )
 
 
@@ -85,6 +92,7 @@ def no_pairs() -> Batch:
         ids=torch.empty(0, dtype=torch.int64),
         source=torch.tensor([[EOS]]),
         target=torch.tensor([[BOS, PAD]]),
+        real=torch.empty(0, dtype=torch.int64),
         source_tokens=0,
         target_tokens=0,
     )
@@ -94,15 +102,7 @@ def collate(
     ids: Sequence[int] | np.ndarray, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> Batch:
     """Pieces of B pairs, without BOS and EOS, as one batch."""
-    source = _padded(sources, first=())
-    target = _padded(targets, first=(BOS,))
-    return Batch(
-        ids=torch.tensor(ids, dtype=torch.int64),
-        source=source,
-        target=target,
-        source_tokens=sum(len(pieces) + 1 for pieces in sources),
-        target_tokens=sum(len(pieces) + 1 for pieces in targets),
-    )
+    return Batch.of(torch.tensor(ids, dtype=torch.int64), _padded(sources, first=()), _padded(targets, first=(BOS,)))
 
 
 def plan_epoch(

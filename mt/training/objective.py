@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from mt.config import TrainingConfig
 from mt.data.batching import Batch
-from mt.data.tokenizer import PAD
 from mt.model.embedding import cut_embeddings
 from mt.model.seq2seq import Seq2Seq
 
@@ -143,22 +142,21 @@ class Objective(nn.Module):
         In evaluation mode it is the cross-entropy alone, without smoothing.
         """
         settings = self.settings
-        real = (batch.target_output != PAD).flatten().nonzero().squeeze(1)  # (R,)
-        gold = batch.target_output.flatten().index_select(0, real)
+        gold = batch.target_output.flatten().index_select(0, batch.real)  # (R,)
         weight = self.model.output_weight
-        features = self._features(batch, real)
+        features = self._features(batch)
         if not self.training:
             return smoothed_cross_entropy(features, weight, gold, 0.0)
         if settings.objective == "cross_entropy":
             return smoothed_cross_entropy(features, weight, gold, settings.label_smoothing)
         if settings.objective == "r_drop":
-            other = self._features(batch, real)
+            other = self._features(batch)
             return r_drop(features, other, weight, gold, settings.label_smoothing, settings.consistency)
         with cut_embeddings(self.model, settings.cutoff):
-            cut = self._features(batch, real)
+            cut = self._features(batch)
         return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency)
 
-    def _features(self, batch: Batch, real: Tensor) -> Tensor:
+    def _features(self, batch: Batch) -> Tensor:
         """(R, D), from which the real target pieces are predicted"""
         features = self.model.decode(self.model.encode(batch.source), batch.target_input)  # (B, T, D)
-        return features.flatten(0, 1).index_select(0, real)
+        return features.flatten(0, 1).index_select(0, batch.real)

@@ -34,13 +34,7 @@ def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tenso
     own = slice(workers.rank, None, workers.size)
 
     def step(source: Tensor, target: Tensor) -> None:
-        batch = Batch(
-            ids=torch.arange(len(source))[own],
-            source=source[own],
-            target=target[own],
-            source_tokens=int((source[own] != PAD).sum()),
-            target_tokens=int((target[own, 1:] != PAD).sum()),
-        )
+        batch = Batch.of(torch.arange(len(source))[own], source[own], target[own])
         with task.autocast(precision):
             loss = replica(batch) * (workers.size / int((target[:, 1:] != PAD).sum()))
         optimizer.set_learning_rate(1)

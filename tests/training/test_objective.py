@@ -116,6 +116,15 @@ class TestObjective:
         ]
         assert torch.equal(losses[0], losses[1]) and torch.equal(losses[0], losses[2])
 
+    @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
+    def test_nothing_is_read_from_the_device_midway(self, architecture, objective, monkeypatch):
+        """A GPU would have to catch up first; the meta device, which computes nothing, cannot tell at all."""
+        monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: False)  # no answer for meta
+        model = _model(architecture, dropout=0.1).to("meta")
+        loss = Objective(model, TrainingConfig(objective=objective)).train()(self.BATCH.to("meta"))
+        loss.backward()
+        assert all(parameter.grad.is_meta for parameter in model.parameters())
+
     def test_cutting_ends_with_its_context(self, architecture):
         model = _model(architecture, 0.0)
         features = [model.decode(model.encode(self.BATCH.source), self.BATCH.target_input)]
