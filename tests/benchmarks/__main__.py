@@ -186,10 +186,10 @@ def compare_training(options: Options, with_marian: bool) -> tuple[list[Round], 
 def compare_decoding(options: Options, beam_size: int) -> tuple[list[Round], list[Ratio]]:
     marian, ours = (Contestant(name, str(beam_size)) for name in ("decode_marian", "decode_ours"))
     rounds = take_turns([marian, ours], options)
-    reference = lines(options.folder / "test.target")
+    reference = task.read_lines(options.folder / "test.target")
     print(f"\nDecoding, beam {beam_size}, fp32, {task.THREADS} threads, {len(reference):,} sentences\n")
     print(f"{'':32}{'sentences/s':>16}{'BLEU':>17}")
-    translations = {one: lines(options.folder / f"{one.name}.{beam_size}") for one in (marian, ours)}
+    translations = {one: task.read_lines(options.folder / f"{one.name}.{beam_size}") for one in (marian, ours)}
     for contestant, translation in translations.items():
         speed = middle(rounds, lambda one, c=contestant: one[c][SENTENCES])  # type: ignore[misc]
         bleu = sacrebleu.corpus_bleu(translation, [reference]).score
@@ -205,8 +205,26 @@ def compare_decoding(options: Options, beam_size: int) -> tuple[list[Round], lis
     ]
 
 
-def lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+def compare_ctranslate2(options: Options) -> tuple[list[Round], list[Ratio]]:
+    exact, short = (Contestant("decode_ctranslate2", compute_type) for compute_type in ("float32", "int8"))
+    rounds = take_turns([exact, short], options)
+    print(f"\nDecoding with CTranslate2, {task.THREADS} threads, sentences/s and BLEU\n")
+    print(f"{'':32}{'ours':>16}{'by hand':>17}")
+    ratios = []
+    for contestant in (exact, short):
+        for size in task.BEAM_SIZES:
+            ours, by_hand, bleu, bleu_by_hand = (
+                middle(rounds, lambda one, c=contestant, name=f"{name}_{size}": one[c][name])  # type: ignore[misc]
+                for name in ("ours", "by_hand", "ours_bleu", "by_hand_bleu")
+            )
+            name = f"{contestant.setting}, beam {size}"
+            print(f"{name:32}{ours:9,.0f} {bleu:6.2f}{by_hand:10,.0f} {bleu_by_hand:6.2f}")
+            value = middle(rounds, lambda one, c=contestant, s=size: one[c][f"ours_{s}"] / one[c][f"by_hand_{s}"])  # type: ignore[misc]
+            ratios.append(Ratio(f"times CTranslate2 by hand, {name}", 0.95, value))
+    lost = middle(
+        rounds, lambda one: max(one[exact][f"ours_bleu_{s}"] - one[short][f"ours_bleu_{s}"] for s in task.BEAM_SIZES)
+    )
+    return rounds, [*ratios, Ratio("BLEU that int8 loses at most", 0.3, lost, at_most=True)]
 
 
 def main() -> None:
@@ -216,14 +234,18 @@ def main() -> None:
     padding = preparation.write_inputs(options.folder, STEPS)
     comparisons = [compare_training(options, with_marian)]
     if with_marian:
-        comparisons += [compare_decoding(options, size) for size in (5, 1)]
+        comparisons += [compare_decoding(options, size) for size in task.BEAM_SIZES]
     else:
         print("\nMarian left out: it needs the extra 'bench' (pip install -e '.[bench]')")
+    if importlib.util.find_spec("ctranslate2") is not None:
+        comparisons.append(compare_ctranslate2(options))
+    else:
+        print("\nCTranslate2 left out: it needs the extra 'fast' (pip install -e '.[fast]')")
     ratios = [ratio for _, found in comparisons for ratio in found]
     ratios.append(Ratio("padding, of an epoch's target tokens", 0.05, padding, at_most=True))
     print("\nWe are", *ratios, sep="\n")
 
-    libraries = ["torch", "transformers"] if with_marian else ["torch"]
+    libraries = [name for name in ("torch", "transformers", "ctranslate2") if importlib.util.find_spec(name)]
     figures = {
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
         "versions": {name: importlib.metadata.version(name) for name in libraries},

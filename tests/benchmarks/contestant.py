@@ -1,10 +1,11 @@
 """One contestant, one measurement, one JSON line on stdout.
 
-    python -m tests.benchmarks.contestant machine       FOLDER  fp32|bf16  1
-    python -m tests.benchmarks.contestant train_ours    FOLDER  fp32|bf16  WORKERS
-    python -m tests.benchmarks.contestant decode_marian FOLDER  BEAM_SIZE  1
+    python -m tests.benchmarks.contestant machine            FOLDER  fp32|bf16  1
+    python -m tests.benchmarks.contestant train_ours         FOLDER  fp32|bf16  WORKERS
+    python -m tests.benchmarks.contestant decode_marian      FOLDER  BEAM_SIZE  1
+    python -m tests.benchmarks.contestant decode_ctranslate2 FOLDER  COMPUTE_TYPE  1
 
-The folder is the runner's: batches.safetensors, test.source, and the trained run.
+The folder is the runner's: batches.safetensors, test.source and test.target, and the trained run.
 """
 
 import importlib
@@ -88,9 +89,11 @@ def measure(name: str, folder: Path, setting: str, workers: int) -> dict[str, fl
             return train(name, folder, setting, None)
         with local_workers(workers, partial(train, name, folder, setting)) as seat:
             return train(name, folder, setting, seat)
-    lines = (folder / "test.source").read_text(encoding="utf-8").split("\n")[:-1]
-    translate = importlib.import_module(f"tests.benchmarks.{name}").make_translate(folder / "run", int(setting))
-    return time_decoding(translate, lines, folder / f"{name}.{setting}")
+    lines, references = (task.read_lines(folder / f"test.{side}") for side in ("source", "target"))
+    module = importlib.import_module(f"tests.benchmarks.{name}")
+    if name == "decode_ctranslate2":
+        return module.compare(folder / "run", lines, references, setting)
+    return time_decoding(module.make_translate(folder / "run", int(setting)), lines, folder / f"{name}.{setting}")
 
 
 if __name__ == "__main__":

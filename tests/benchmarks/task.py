@@ -39,8 +39,15 @@ THREADS = 2
 BATCH_TOKENS = 4096
 SENTENCES = 1000
 """How many are decoded."""
+BEAM_SIZES = (5, 1)
+"""Of searches; 1 is greedy."""
 SENTENCES_A_BATCH = 32
 """In which a peer decodes them, sorted by length."""
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines end at \\n alone."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def save_batches(batches: list[tuple[Tensor, Tensor]], path: Path) -> None:
