@@ -439,7 +439,7 @@ def _text_lines(path: Path) -> Iterator[str]:
 
 
 def _texts(column: pyarrow.Array | pyarrow.ChunkedArray, where: str) -> list[str]:
-    """The values of an Arrow column as ``_text`` wants them."""
+    """The values of an Arrow column as UNDECODABLE finds what is wrong in them."""
     try:
         values = column.cast(pyarrow.large_binary()).to_pylist()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
