@@ -16,11 +16,9 @@ KEY_LINE = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<value>.*?)(?: +# (?P<com
 def help_text(config_name: str) -> str:
     """What the command does, its usual uses, its groups with their options, every key with its default."""
     defaults = group_defaults(config_name)
-    lines = [
-        _head(CONF / f"{config_name}.yaml"),
-        "",
-        "Choices (GROUP=OPTION; * is taken unless told otherwise):",
-    ]
+    lines = [_head(CONF / f"{config_name}.yaml")]
+    if defaults:
+        lines += ["", "Choices (GROUP=OPTION; * is taken unless told otherwise):"]
     for group, default in defaults.items():
         for number, option in enumerate(group_options(group)):
             name = f"{group}=" if number == 0 else ""

@@ -53,6 +53,7 @@ def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainC
     for group in group_defaults(command):
         for option in group_options(group):
             assert f" {option} " in text
+    assert ("Choices" in text) == bool(group_defaults(command))
     assert len(text.splitlines()) <= 160
 
 
