@@ -1,16 +1,16 @@
-"""How gradients move weights: AdamW (Loshchilov & Hutter 2019), Muon (Jordan et al. 2024), learning-rate schedules."""
+"""How gradients move weights: AdamW (Loshchilov & Hutter 2019), Muon, learning-rate schedules."""
 
 import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from mt.config import OptimizerConfig, ScheduleConfig
 from mt.errors import InputError
 from mt.model.seq2seq import Seq2Seq
 from mt.training.distributed import Workers, put_together, spread_like
+from mt.training.muon import Muon
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
@@ -24,63 +24,8 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> fl
     return 1 - done if config.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
 
 
-class SharedMuon(torch.optim.Muon):
-    """Muon whose matrices are shared among the workers: each orthogonalises some, and hands them to the others.
-
-    Orthogonalising costs the same however few of the batch's tokens a worker has: with five iterations a third of a
-    CPU's step on 1,536 tokens.
-    """
-
-    def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
-        super().__init__(
-            [{"params": matrices, "pace": 1.0}],
-            lr=config.learning_rate,
-            weight_decay=config.weight_decay,
-            ns_steps=config.muon_iterations,
-            adjust_lr_fn="match_rms_adamw",
-        )
-        self.workers = workers
-        # A matrix that is spread over the workers (FSDP2) has to be put together by all of them.
-        spread = any(isinstance(matrix, DTensor) for matrix in matrices)
-        self.shares = [] if spread else evenly(matrices, workers.size)
-        self.of_others = [matrix for rank, share in enumerate(self.shares) if rank != workers.rank for matrix in share]
-
-    @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
-        """Takes the gradients of other workers' matrices away."""
-        for matrix in self.of_others:
-            matrix.grad = None  # so that Muon passes it by
-        super().step()
-        self.workers.hand_round(self.shares)
-
-    @torch.no_grad()
-    def complete_state(self) -> None:
-        """Brings the other workers' momentum up to date; all have to ask for it."""
-        for share in self.shares:
-            for matrix in share:
-                if "momentum_buffer" not in self.state[matrix]:
-                    self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
-        self.workers.hand_round([[self.state[matrix]["momentum_buffer"] for matrix in share] for share in self.shares])
-
-
-def evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parameter]]:
-    """Shares that cost about the same to orthogonalise, the same on every worker."""
-    costs = [0] * shares
-    parts: list[list[nn.Parameter]] = [[] for _ in range(shares)]
-
-    def cost(matrix: nn.Parameter) -> int:
-        m, n = sorted(matrix.shape)
-        return m * m * (2 * n + m)  # products of m × n, n × m and m × m matrices, an iteration
-
-    for matrix in sorted(matrices, key=cost, reverse=True):
-        cheapest = costs.index(min(costs))
-        costs[cheapest] += cost(matrix)
-        parts[cheapest].append(matrix)
-    return parts
-
-
 class Optimizer:
-    """One or two of torch's optimizers, moved together by one schedule.
+    """One or two optimizers, moved together by one schedule.
 
     Muon takes the model's hidden matrices, AdamW everything else; embeddings and output layer learn faster than the
     rest by a factor. Weight decay touches matrices alone.
@@ -121,7 +66,7 @@ class Optimizer:
         )
         self.parts: list[torch.optim.Optimizer] = [adamw]
         if by_muon:
-            self.parts.append(SharedMuon(by_muon, config, workers))
+            self.parts.append(Muon(by_muon, config, workers))
 
     def set_learning_rate(self, update: int) -> float:
         """Sets the rates for ``update`` (from 1); returns the hidden layers'."""
@@ -150,7 +95,7 @@ class Optimizer:
     def state_tensors(self) -> dict[str, Tensor]:
         """All that the next step depends on besides weights and schedule; all workers have to ask for it."""
         for part in self.parts:
-            if isinstance(part, SharedMuon):
+            if isinstance(part, Muon):
                 part.complete_state()
         return {
             f"{name}.{key}": put_together(value).cpu()
@@ -162,7 +107,7 @@ class Optimizer:
         """Raises InputError if they are not those of this optimizer."""
         for name, part, parameter in self._parameters():
             own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
-            kept = {"momentum_buffer"} if isinstance(part, SharedMuon) else {"step", "exp_avg", "exp_avg_sq"}
+            kept = {"momentum_buffer"} if isinstance(part, Muon) else {"step", "exp_avg", "exp_avg_sq"}
             fitting = all(value.shape in (parameter.shape, torch.Size()) for value in own.values())
             if own.keys() not in (set(), kept) or not fitting:
                 raise InputError("the checkpoint's optimizer.safetensors does not fit this model and optimizer")
