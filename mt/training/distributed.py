@@ -105,6 +105,11 @@ class Workers:
         is put together while it computes, what belongs to none of them during the whole pass."""
         # A warning of what in-place operations on a block's output would do; there are none.
         warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
+        warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
+        for part in objective.modules():
+            if isinstance(part, nn.RNNBase):
+                # On a GPU it moves the weights to where FSDP2 does not look for them: they would never change.
+                part.flatten_parameters = lambda: None  # type: ignore[method-assign]
         mesh = init_device_mesh(self.device.type, (self.size,))
         for block in blocks:
             fully_shard(block, mesh=mesh)
@@ -208,7 +213,7 @@ def put_together(tensor: Tensor) -> Tensor:
 def spread_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """This worker's part of a whole tensor, if ``pattern``, of the same shape, is spread over the workers."""
     if isinstance(pattern, DTensor) and tensor.shape == pattern.shape:
-        return distribute_tensor(tensor, pattern.device_mesh, pattern.placements)
+        return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
     return tensor
 
 

@@ -9,13 +9,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mt.config import TrainingConfig
-from mt.data.batching import no_pairs
+from mt.config import RNNAttentionConfig, TrainingConfig
+from mt.data.batching import collate, no_pairs
 from mt.errors import InputError, WorkerDied
+from mt.model.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.distributed import Seat, Workers, interleaved, working_together
-from mt.training.local_workers import number_of_workers
-from mt.training.objective import smoothed_cross_entropy
+from mt.training.local_workers import local_workers, number_of_workers
+from mt.training.objective import Objective, smoothed_cross_entropy
 from tests import toy
 from tests.processes import finish, lead_one, local_workers_of, start, wait_for, workers_of
 
@@ -252,3 +253,26 @@ def test_shares_are_put_together_in_their_order(size):
 def test_one_worker_agrees_with_itself():
     alone = Workers(torch.device("cpu"))
     assert alone.agree(None) is None and alone.agree(15) == 15
+
+
+def _sharded_lstm(workers: Workers):
+    model = RNNAttention(RNNAttentionConfig(**toy.MODELS["rnn"]), 20, 20, joint_vocabulary=True)
+    return workers.shard(Objective(model, TrainingConfig()).train(), model.blocks)
+
+
+def _learn_from_a_pair(replica):
+    replica(collate([0], [[5, 6]], [[7]])).backward()
+
+
+def _as_worker(seat: Seat):
+    torch.set_num_threads(1)  # as in conftest.py
+    with working_together(torch.device("cpu"), seat) as workers:
+        _learn_from_a_pair(_sharded_lstm(workers))
+
+
+def test_a_sharded_lstm_leaves_its_weights_where_they_are(monkeypatch):
+    """A GPU's LSTM, told to flatten its weights, would copy them to where FSDP2 does not put the next ones."""
+    with local_workers(2, _as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:
+        replica = _sharded_lstm(workers)
+        monkeypatch.setattr(torch.nn.LSTM, "flatten_parameters", lambda lstm: pytest.fail("moved"))
+        _learn_from_a_pair(replica)
