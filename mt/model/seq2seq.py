@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 
@@ -26,17 +25,15 @@ class State(ABC):
     def select(self, rows: Tensor) -> Any:
         """The state whose sentence b has the rows ``rows[b]`` (B', K') of this one.
 
-        All K' must come from one sentence; sentences may be left out (finished ones), rows repeated (beams that split).
+        All K' must come from one sentence; rows may be repeated (beams that split), sentences left out (finished ones),
+        but as long as all are there they keep their order.
         """
 
 
 def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
-    """Which of ``count`` sentences, ``beams`` rows each, the rows (B', K') belong to: (B'); None if it is all of them
-    in their order, so that what belongs to sentences can stay as it is."""
-    sentences = rows[:, 0] // beams
-    if len(rows) == count and torch.equal(sentences, torch.arange(count, device=rows.device)):
-        return None
-    return sentences
+    """Which of ``count`` sentences, ``beams`` rows each, the rows (B', K') belong to: (B'); None if it is all of them,
+    so that what belongs to sentences can stay as it is."""
+    return None if len(rows) == count else rows[:, 0] // beams
 
 
 class Seq2Seq(ABC, nn.Module):

@@ -79,17 +79,18 @@ def forced_log_probabilities(model: Seq2Seq, source: Tensor, target_input: Tenso
     return (log_probabilities * (target_output != PAD)).sum(dim=1)
 
 
-def _next_log_p(model: Seq2Seq, features: Tensor, at_limit: Tensor) -> Tensor:
+def _next_log_p(model: Seq2Seq, features: Tensor, at_limit: Tensor | None) -> Tensor:
     """Features (N, D) → log-probabilities (N, V) of the next pieces, those never written at -∞.
 
-    A row at its length limit (N,) can only end: its hypothesis is then as complete as any other.
+    A row at its length limit (N,) can only end: its hypothesis is then as complete as any other. None: no row is.
     """
     log_p = model.project(features).log_softmax(dim=-1, dtype=torch.float32)
-    log_p[:, NEVER_WRITTEN] = -torch.inf
-    if at_limit.any():
-        end = log_p[at_limit, EOS].clone()
-        log_p[at_limit] = -torch.inf
-        log_p[at_limit, EOS] = end
+    for piece in NEVER_WRITTEN:
+        log_p[:, piece] = -torch.inf
+    if at_limit is not None:
+        end = log_p[:, EOS].clone()
+        log_p.masked_fill_(at_limit[:, None], -torch.inf)
+        log_p[:, EOS] = end
     return log_p
 
 
@@ -119,19 +120,22 @@ def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothe
     history = last.new_empty(len(source), int(limits.max()) + 1)
     totals = torch.zeros(len(source), device=source.device)
     lengths = torch.zeros_like(sentences)
+    soonest = int(limits.min())
     for step in range(history.shape[1]):
         features, state = model.advance(last, state)
-        best, choice = largest(_next_log_p(model, features, limits[sentences] == step), 1)  # (N, 1)
+        at_limit = limits[sentences] == step if step >= soonest else None
+        best, choice = largest(_next_log_p(model, features, at_limit), 1)  # (N, 1)
         last = choice.squeeze(1)
-        totals[sentences] += best.squeeze(1)
-        history[sentences, step] = last
         alive = last != EOS
-        if not alive.all():
-            lengths[sentences[~alive]] = step
-            rows = alive.nonzero()  # (N', 1)
-            if len(rows) == 0:
-                break
-            state, last, sentences = state.select(rows), last[alive], sentences[alive]
+        totals[sentences] += best.squeeze(1)
+        lengths[sentences] += alive
+        history[sentences, step] = last
+        rows = alive.nonzero()  # (N', 1)
+        if len(rows) == 0:
+            break
+        if len(rows) < len(last):
+            living = rows.squeeze(1)
+            state, last, sentences = state.select(rows), last[living], sentences[living]
     pieces = history.tolist()
     return [
         [Hypothesis(row[:length], total)]
@@ -145,40 +149,42 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
     beam_size = config.beam_size
     finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     state = model.start(model.encode(source))
-    sentences = torch.arange(len(source), device=source.device)  # (B,) the sentences still in the batch
-    alive = torch.zeros(
-        len(source), 1, device=source.device
-    )  # (B, K) log-probabilities; one beam before the first step
-    pieces = sentences.new_full((len(source), 1, 1), BOS)  # (B, K, t)
+    number = list(range(len(source)))  # of the B sentences still in the batch
+    alive = torch.zeros(len(source), 1, device=source.device)  # (B, K) log-probabilities; at first one beam
+    pieces = source.new_full((len(source), 1, 1), BOS)  # (B, K, t)
+    soonest = int(limits.min())
     step = 0
-    while len(sentences):
+    while number:
         features, state = model.advance(pieces[:, :, -1].flatten(), state)
         beams = alive.shape[1]
-        log_p = _next_log_p(model, features, (limits[sentences] == step).repeat_interleave(beams))
+        at_limit = (limits == step).repeat_interleave(beams) if step >= soonest else None
+        log_p = _next_log_p(model, features, at_limit)
         # The best 2K of all continuations hold K that go on, even if K of them end.
         width = min(2 * beam_size, log_p.shape[1])
         best, choice = largest(log_p, width)  # (N, 2K)
-        scores = (best + alive.view(-1, 1)).view(len(sentences), -1)  # (B, K·2K)
+        scores = (best + alive.view(-1, 1)).view(len(number), -1)  # (B, K·2K)
         scores, index = scores.topk(min(2 * beam_size, scores.shape[1]), dim=-1)  # (B, 2K)
-        choice = choice.view(len(sentences), -1).gather(1, index)
+        choice = choice.view(len(number), -1).gather(1, index)
         origin = index // width  # which beam it continues
 
         ends = choice == EOS
         complete = ends[:, :beam_size] & scores[:, :beam_size].isfinite()
-        number = sentences.tolist()
-        for row, column in complete.nonzero().tolist():
-            hypothesis = pieces[row, origin[row, column], 1:].tolist()
-            finished[number[row]].append(Hypothesis(hypothesis, scores[row, column].item()))
+        row, column = complete.nonzero().unbind(1)
+        written = pieces[row, origin[row, column], 1:].tolist()
+        for place, hypothesis, total in zip(row.tolist(), written, scores[row, column].tolist(), strict=True):
+            finished[number[place]].append(Hypothesis(hypothesis, total))
 
         alive, order = scores.masked_fill(ends, -torch.inf).topk(min(beam_size, scores.shape[1]), dim=-1)  # (B, K)
         origin, choice = origin.gather(1, order), choice.gather(1, order)
-        open_ = [len(finished[n]) < beam_size for n in number]
-        kept = torch.tensor(open_, device=source.device) & alive[:, 0].isfinite()
-        rows = torch.arange(len(sentences), device=source.device)[:, None] * beams + origin  # (B, K)
+        rows = torch.arange(len(number), device=source.device)[:, None] * beams + origin  # (B, K)
         pieces = torch.cat([pieces.gather(1, origin[:, :, None].expand(-1, -1, step + 1)), choice[:, :, None]], dim=2)
-        if not kept.all():
-            rows, pieces, alive, sentences = rows[kept], pieces[kept], alive[kept], sentences[kept]
-        if len(sentences):
+        goes_on = alive[:, 0].isfinite().tolist()
+        kept = [place for place, n in enumerate(number) if goes_on[place] and len(finished[n]) < beam_size]
+        if len(kept) < len(number):
+            number = [number[place] for place in kept]
+            living = torch.tensor(kept, dtype=torch.int64, device=source.device)
+            rows, pieces, alive, limits = rows[living], pieces[living], alive[living], limits[living]
+        if number:
             state = state.select(rows)
         step += 1
     return finished
@@ -205,15 +211,18 @@ def _draw(
     state = model.start(model.encode(source)).select(sentences[:, None].expand(-1, draws))
     last = sentences.new_full((len(uniform),), BOS)
     alive = torch.ones_like(last, dtype=torch.bool)  # (N,)
+    soonest = int(limits.min())
     for step in range(longest):
         number = (sentences[:, None] * draws + torch.arange(draws, device=source.device)).flatten()  # (N,) of the draw
         features, state = model.advance(last, state)
-        log_p = _next_log_p(model, features, limits[number // draws] == step)
+        at_limit = limits[number // draws] == step if step >= soonest else None
+        log_p = _next_log_p(model, features, at_limit)
         last = _inverse_cumulative(log_p / config.temperature, uniform[number, step], config.top_k, config.top_p)
         totals[number] += log_p.gather(1, last[:, None]).squeeze(1) * alive
         alive = alive & (last != EOS)
-        for row in alive.nonzero().flatten().tolist():
-            written[int(number[row])].append(int(last[row]))
+        for place, piece, lives in zip(number.tolist(), last.tolist(), alive.tolist(), strict=True):
+            if lives:
+                written[place].append(piece)
         going_on = alive.view(-1, draws).any(dim=1)
         if not going_on.all():
             rows = torch.arange(len(number), device=source.device).view(-1, draws)[going_on]  # (B', K)

@@ -61,13 +61,17 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
     if reasons:
         logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", "; ".join(reasons))
         return None
-    engine = CTranslate2Engine(export_into(run, trained), str(run / EXPORT), trained, config)
-    if device.type == "cuda":
-        try:
+    exported = export_into(run, trained)
+    try:
+        engine = CTranslate2Engine(exported, str(run / EXPORT), trained, config)
+        if device.type == "cuda":
             engine.search([[UNK]], [(0,)])
-        except RuntimeError as error:  # the CUDA libraries that it looks for are not torch's
-            logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", error)
-            return None
+    except RuntimeError as error:
+        if device.type != "cuda":
+            raise
+        # The CUDA libraries that it looks for are not torch's.
+        logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", error)
+        return None
     return engine
 
 
