@@ -16,8 +16,8 @@ def choose_device(wanted: str) -> torch.device:
 
     Raises InputError for a device this machine lacks.
     """
-    # cuDNN's recurrent layers would round fp32 to TF32's ten bits.
-    torch.backends.cudnn.allow_tf32 = False
+    # cuDNN's attention plans anew for every shape, and batches and decoding steps have ever new ones.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -31,7 +31,10 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    """``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
+    """``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32.
+
+    In fp32 cuDNN's recurrent layers keep all its bits from now on, otherwise TF32's ten: more than bf16 has.
+    """
     if wanted == "fp16" and device.type == "cpu":
         raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
     if wanted == "auto":
@@ -39,6 +42,7 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
             wanted = "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
         else:
             wanted = "bf16" if device.type == "cpu" and _cpu_multiplies_bf16() else "fp32"
+    torch.backends.cudnn.allow_tf32 = wanted != "fp32"
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[wanted]
 
 

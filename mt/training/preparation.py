@@ -71,7 +71,7 @@ def _encode(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> P
     return PreparedData(corpus, tokenizers, train, valid)
 
 
-def provenance(data: PreparedData, workers: int) -> dict:
+def provenance(data: PreparedData, workers: Workers) -> dict:
     """What a run was made from and with."""
     try:
         revision = subprocess.run(
@@ -91,9 +91,9 @@ def provenance(data: PreparedData, workers: int) -> dict:
         "machine": {
             "system": platform.platform(),
             "processor": platform.processor() or platform.machine(),
-            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+            "gpu": torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else None,
             "threads": torch.get_num_threads(),
-            "workers": workers,
+            "workers": workers.size,
         },
         "data": {
             split: {"pairs": len(pairs), "sha256": fingerprint(pairs)}

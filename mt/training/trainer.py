@@ -83,7 +83,7 @@ class Trainer:
         self.stop = StopRequest()
         self.told_of_memory = False
 
-        origin = provenance(data, workers.size)
+        origin = provenance(data, workers)
         if checkpoint:
             self._restore(checkpoint, origin)
         workers.wait()
@@ -150,9 +150,9 @@ class Trainer:
                             # They hear a signal together, after the validation, which torchrun may not wait for.
                             self._save(monitor)
                         self._validate(monitor)
+                        self._interrupt_if_asked(monitor)
                     elif self._is_scheduled(progress.update):
                         self._save(monitor)
-                    self._interrupt_if_asked(monitor)
             if self._out_of_patience():
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
 
@@ -208,8 +208,7 @@ class Trainer:
         finite = bool(norm.isfinite())
         rate = self.optimizer.set_learning_rate(progress.update + 1)
         if finite:
-            for part in self.optimizer.parts:
-                self.scaler.step(part)
+            self.optimizer.step()  # not the scaler's: it would look for what has just been found absent
         self._count_bad(finite)
         self.scaler.update()
         self.optimizer.zero_grad()

@@ -371,7 +371,7 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
 
     again = trainer_module.Trainer(config, data, ALONE, None)
     again.scaler = torch.amp.GradScaler("cpu")
-    again._restore(newest_checkpoint(config.folder), provenance(data, 1))
+    again._restore(newest_checkpoint(config.folder), provenance(data, ALONE))
     assert again.scaler.state_dict() == before
     updates = feed(again.batches, 0, 3, 1, ALONE)
     again._update(next(updates))
