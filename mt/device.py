@@ -3,7 +3,8 @@
 import ctypes
 import os
 import platform
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 
 import torch
@@ -16,6 +17,8 @@ def choose_device(wanted: str) -> torch.device:
 
     Raises InputError for a device this machine lacks.
     """
+    # cuDNN's recurrent layers would round fp32 to TF32's ten bits.
+    torch.backends.cudnn.allow_tf32 = False
     # cuDNN's attention plans anew for every shape, and batches and decoding steps have ever new ones.
     torch.backends.cuda.enable_cudnn_sdp(False)
     if wanted == "auto":
@@ -31,10 +34,7 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    """``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32.
-
-    In fp32 cuDNN's recurrent layers keep all its bits from now on, otherwise TF32's ten: more than bf16 has.
-    """
+    """``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
     if wanted == "fp16" and device.type == "cpu":
         raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
     if wanted == "auto":
@@ -42,7 +42,6 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
             wanted = "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
         else:
             wanted = "bf16" if device.type == "cpu" and _cpu_multiplies_bf16() else "fp32"
-    torch.backends.cudnn.allow_tf32 = wanted != "fp32"
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[wanted]
 
 
@@ -53,6 +52,17 @@ def _cpu_multiplies_bf16() -> bool:
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:
     """Matrix products in ``precision``, everything delicate in fp32."""
     return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
+
+
+@contextmanager
+def recurrent_layers_in(precision: torch.dtype) -> Iterator[None]:
+    """Inside this cuDNN's recurrent layers, which get fp32 even under autocast, may round it to TF32 if ``precision``
+    is no more exact than that."""
+    torch.backends.cudnn.allow_tf32 = precision != torch.float32
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = False
 
 
 @lru_cache

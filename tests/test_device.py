@@ -1,4 +1,4 @@
-"""What is kept of freed memory, and given back."""
+"""What is kept of freed memory, and given back; how exactly a GPU may compute."""
 
 import json
 import platform
@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+from mt.device import choose_device, recurrent_layers_in
 
 KEEP_AND_RETURN = """
 import json
@@ -34,3 +37,13 @@ def test_freed_memory_is_kept_until_it_is_returned():
     full, kept, returned = json.loads(printed)
     assert kept > full - 50
     assert returned < full - 300
+
+
+def test_recurrent_layers_are_exact_but_in_training_with_less():
+    choose_device("cpu")
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    for precision, rounds in ((torch.bfloat16, True), (torch.float32, False)):
+        assert not torch.backends.cudnn.allow_tf32
+        with recurrent_layers_in(precision):
+            assert torch.backends.cudnn.allow_tf32 == rounds
+    assert not torch.backends.cudnn.allow_tf32

@@ -1,7 +1,7 @@
 """Muon (Jordan et al. 2024): what moves a matrix is its gradients' running mean, made orthogonal."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +14,14 @@ MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the polynomial a·x + b·x³ + c·x⁵, which a few times over takes small singular values to about one the soonest."""
 LIKE_ADAMW = 0.2
-"""The mean size of AdamW's steps (Liu et al. 2025), so that one learning rate fits both."""
+"""The root mean square of AdamW's steps (Liu et al. 2025), so that one learning rate fits both."""
+STACK = 2**24
+"""Most elements that are made orthogonal together: what takes more time than its launch, and little memory."""
 
 
 def orthogonalised(matrices: Tensor, iterations: int) -> Tensor:
-    """(N, R, C) → bf16 (N, R, C) with the same singular vectors and singular values near one: the iteration of Newton
-    and Schulz."""
+    """(N, R, C) → bf16 (N, R, C) with the same singular vectors, and singular values the nearer to one the more
+    iterations (of Newton and Schulz)."""
     a, b, c = COEFFICIENTS
     x = matrices.bfloat16()
     tall = x.shape[1] > x.shape[2]
@@ -53,21 +55,18 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
         rate = self.param_groups[0]["lr"]
-        stacks: dict[torch.Size, list[nn.Parameter]] = {}
-        for matrix in self.own:
-            stacks.setdefault(matrix.shape, []).append(matrix)
-        for shape, matrices in stacks.items():
+        for matrices in _stacks(self.own):
             directions = orthogonalised(torch.stack([self._smoothed(matrix) for matrix in matrices]), self.iterations)
             for matrix, direction in zip(matrices, directions, strict=True):
                 matrix.mul_(1 - rate * self.weight_decay)
-                matrix.add_(spread_like(direction, matrix), alpha=-rate * LIKE_ADAMW * math.sqrt(max(shape)))
+                matrix.add_(spread_like(direction, matrix), alpha=-rate * LIKE_ADAMW * math.sqrt(max(matrix.shape)))
         self.workers.hand_round(self.shares)
 
     def _smoothed(self, matrix: nn.Parameter) -> Tensor:
-        """The whole of Nesterov's mean, which looks one gradient ahead."""
+        """The whole of Nesterov's mean, which looks one gradient ahead, in bf16."""
         assert matrix.grad is not None
         momentum = self._momentum(matrix).lerp_(matrix.grad, 1 - MOMENTUM)
-        return put_together(matrix.grad.lerp(momentum, MOMENTUM))
+        return put_together(matrix.grad.lerp(momentum, MOMENTUM)).bfloat16()
 
     def _momentum(self, matrix: nn.Parameter) -> Tensor:
         state = self.state[matrix]
@@ -79,6 +78,17 @@ class Muon(torch.optim.Optimizer):
     def complete_state(self) -> None:
         """Brings the other workers' momentum up to date; all have to ask for it."""
         self.workers.hand_round([[self._momentum(matrix) for matrix in share] for share in self.shares])
+
+
+def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Those of one shape together, as many as STACK allows."""
+    by_shape: dict[torch.Size, list[nn.Parameter]] = {}
+    for matrix in matrices:
+        by_shape.setdefault(matrix.shape, []).append(matrix)
+    for shape, alike in by_shape.items():
+        most = max(1, STACK // shape.numel())
+        for first in range(0, len(alike), most):
+            yield alike[first : first + most]
 
 
 def evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parameter]]:

@@ -13,7 +13,7 @@ import torch
 
 from mt.config import DecodingConfig, TrainConfig
 from mt.data.batching import Batch, TrainingBatches, evaluation_batches
-from mt.device import autocast, choose_precision, return_freed_memory
+from mt.device import autocast, choose_precision, recurrent_layers_in, return_freed_memory
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
@@ -126,7 +126,7 @@ class Trainer:
     def fit(self) -> None:
         """Updates and validates until max_updates or until patience runs out."""
         settings, progress = self.config.training, self.progress
-        with self.stop, self.monitor() as monitor:
+        with self.stop, recurrent_layers_in(self.precision), self.monitor() as monitor:
             if progress.validation_due:
                 self._validate(monitor)
                 self._interrupt_if_asked(monitor)

@@ -34,7 +34,9 @@ def compare(run: Path, lines: list[str], references: list[str], compute_type: An
 def _compare(run: Path, lines: list[str], references: list[str], compute_type: Any, beam_size: int) -> dict[str, float]:
     config = DecodingConfig(beam_size=beam_size, engine="ctranslate2", compute_type=compute_type)
     ours = Translator.load(run, config, device="cpu")
-    engine = ctranslate2.Translator(str(run / EXPORT), compute_type=compute_type, inter_threads=task.THREADS)
+    engine = ctranslate2.Translator(
+        str(run / EXPORT), compute_type=compute_type, inter_threads=task.THREADS, intra_threads=1
+    )
     torch.set_num_threads(task.THREADS)  # CTranslate2 has just set its own number
     tokenizer = SentencePieceProcessor(model_file=str(run / "tokenizer.model"))
 

@@ -8,6 +8,7 @@ import torch
 from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, TrainingConfig, TransformerConfig
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
+from mt.training import muon
 from mt.training.distributed import Seat, Workers, put_together, spread_like, working_together
 from mt.training.local_workers import local_workers
 from mt.training.muon import evenly, orthogonalised
@@ -82,8 +83,9 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
         assert rates[id(parameter)] == pytest.approx(3e-3 if looked_up else 1e-3), name
 
 
-@pytest.mark.parametrize("iterations", [2, 5])
-def test_matrices_move_as_by_torchs_muon(iterations):
+@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.STACK), (3, 200), (5, 1)])
+def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
+    monkeypatch.setattr(muon, "STACK", stack)
     model = _model()
     config = OptimizerConfig(kind="muon", learning_rate=1e-2, muon_iterations=iterations, weight_decay=0.1)
     optimizer = Optimizer(model, config, ScheduleConfig(warmup=0), 100, ALONE)
