@@ -103,6 +103,19 @@ def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
 
 
+def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
+    monkeypatch.setattr(muon, "STACK", 50)
+    matrices = [torch.nn.Parameter(torch.zeros(shape)) for shape in [(4, 4), (8, 8), (4, 4), (4, 4), (4, 4), (8, 8)]]
+    stacks = list(muon._stacks(matrices))
+    assert sorted(map(id, matrices)) == sorted(id(matrix) for stack in stacks for matrix in stack)
+    assert [(len(stack), {tuple(matrix.shape) for matrix in stack}) for stack in stacks] == [
+        (3, {(4, 4)}),
+        (1, {(4, 4)}),
+        (1, {(8, 8)}),
+        (1, {(8, 8)}),
+    ]
+
+
 @pytest.mark.parametrize("shape", [(3, 6, 6), (2, 4, 16), (2, 16, 4)])
 def test_singular_values_come_near_one_and_singular_vectors_stay(shape):
     torch.manual_seed(0)

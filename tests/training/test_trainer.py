@@ -330,6 +330,21 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architect
     assert all(tensor.isfinite().all() for tensor in checkpoint.weights().values())
 
 
+@pytest.mark.parametrize(("precision", "rounds"), [("bf16", True), ("fp32", False)])
+def test_recurrent_layers_may_round_while_training_in_less_than_fp32(folder, monkeypatch, precision, rounds):
+    seen = []
+    real_update = trainer_module.Trainer._update
+
+    def update(self, ready):
+        seen.append(torch.backends.cudnn.allow_tf32)
+        return real_update(self, ready)
+
+    monkeypatch.setattr(trainer_module.Trainer, "_update", update)
+    train(toy.config(folder, training={"max_updates": 6, "validate_every": 6, "precision": precision}))
+    assert seen == 6 * [rounds]
+    assert not torch.backends.cudnn.allow_tf32
+
+
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monkeypatch, kind):
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
