@@ -5,7 +5,8 @@ from mt.config import TrainConfig
 
 
 def run(config: TrainConfig) -> None:
-    from mt.training.command import train  # PyTorch takes seconds to import: wrong configs are told before
+    # Here and not above: PyTorch takes seconds to import, and a mistake in the config is to be told at once.
+    from mt.training.command import train
 
     train(config)
 

@@ -5,9 +5,8 @@ from mt.config import TranslateConfig
 
 
 def run(config: TranslateConfig) -> None:
-    from mt.translation.command import (
-        translate,
-    )  # PyTorch takes seconds to import: wrong configs are told before
+    # Here and not above: PyTorch takes seconds to import, and a mistake in the config is to be told at once.
+    from mt.translation.command import translate
 
     translate(config)
 

@@ -143,14 +143,14 @@ def _exit_status(work: Callable[[], None]) -> int:
         return _say(reason, 1)
 
 
-def _leads() -> bool:
+def _is_leader() -> bool:
     """Whether this is the first of the workers on this machine, or the only one."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 def _say_once(message: object, status: int) -> int:
-    """What all workers find, the first one says. They wait for its end: torchrun ends all when one has ended."""
-    if not _leads():
+    """An error that every worker meets is told by the first; the others wait, for torchrun ends all when one ends."""
+    if not _is_leader():
         try:
             time.sleep(UNTIL_THE_FIRST_HAS_SPOKEN)
         except (Interrupted, KeyboardInterrupt):
@@ -160,7 +160,7 @@ def _say_once(message: object, status: int) -> int:
 
 def _say_if_first(message: object, status: int) -> int:
     """What the first worker hears, too."""
-    return _say(message, status) if _leads() else status
+    return _say(message, status) if _is_leader() else status
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -197,4 +197,4 @@ def _trouble_outside(error: BaseException) -> str | None:
 def _log_to_stderr() -> None:
     """Standard output belongs to results; libraries speak up only to warn."""
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)
-    logging.getLogger("mt").setLevel(logging.INFO if _leads() else logging.ERROR)
+    logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)

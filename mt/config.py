@@ -25,16 +25,16 @@ def _not_a_switch(value: object) -> object:
     return value
 
 
-Number = BeforeValidator(_not_a_switch)
+NotABool = BeforeValidator(_not_a_switch)
 """Python counts True as 1; a user who writes training.patience=true means something else."""
-PositiveInt = Annotated[int, Number, Field(gt=0)]
-Size = Annotated[int, Number, Field(ge=1, le=65_536)]
-Layers = Annotated[int, Number, Field(ge=1, le=256)]
+PositiveInt = Annotated[int, NotABool, Field(gt=0)]
+Size = Annotated[int, NotABool, Field(ge=1, le=65_536)]
+Layers = Annotated[int, NotABool, Field(ge=1, le=256)]
 """Bounds far beyond any use: a config from elsewhere must not make its own check take for ever."""
-NonNegativeInt = Annotated[int, Number, Field(ge=0)]
-PositiveFloat = Annotated[float, Number, Field(gt=0)]
-NonNegativeFloat = Annotated[float, Number, Field(ge=0)]
-Probability = Annotated[float, Number, Field(ge=0, lt=1)]
+NonNegativeInt = Annotated[int, NotABool, Field(ge=0)]
+PositiveFloat = Annotated[float, NotABool, Field(gt=0)]
+NonNegativeFloat = Annotated[float, NotABool, Field(ge=0)]
+Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 LanguageCode = Annotated[
     str,
@@ -59,6 +59,10 @@ class Section(BaseModel):
     def contradictions(self) -> Iterator[str]:
         """What cannot be true together, though each value could be by itself; each names its keys."""
         yield from ()
+
+    def is_given(self, key: str) -> bool:
+        """Whether a key has another value than its default."""
+        return bool(getattr(self, key) != type(self).model_fields[key].default)
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> Self:
@@ -200,18 +204,18 @@ class TokenizerConfig(Section):
     """SentencePiece, trained on the training split alone."""
 
     kind: Literal["bpe", "unigram", "char"] = "bpe"
-    vocabulary_size: Annotated[int, Number, Field(ge=300, le=1_000_000)] = 8000
+    vocabulary_size: Annotated[int, NotABool, Field(ge=300, le=1_000_000)] = 8000
     """An upper bound for char."""
     joint: bool = True
     """One vocabulary for both languages, or one for each."""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] | None = None
     """null: none where a language is Chinese, Japanese or Korean, whose wide punctuation NFKC would replace by ASCII;
     else nmt_nfkc."""
-    character_coverage: Annotated[float, Number, Field(gt=0.9, le=1)] | None = None
+    character_coverage: Annotated[float, NotABool, Field(gt=0.9, le=1)] | None = None
     """Share of characters that get a piece of their own, the rest become bytes; null: 0.9995 for Chinese,
     Japanese and Korean, else 1."""
     sampling: Probability = 0.0
-    """BPE-dropout probability (Provilkov et al. 2020) or, for unigram, 1 - the smoothing α is drawn with."""
+    """BPE: probability that a merge is left out (BPE-dropout, Provilkov et al. 2020); unigram: 1 - α of Kudo 2018."""
     reuse: Text | None = None
     """A run or model folder whose tokenizer to take instead of training one."""
 
@@ -241,7 +245,7 @@ class TransformerConfig(Section):
     activation: Literal["relu", "gelu"] = "relu"
     norm: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_positions: Annotated[int, Number, Field(ge=1, le=1_000_000)] = 512
+    max_positions: Annotated[int, NotABool, Field(ge=1, le=1_000_000)] = 512
     """Longest sequence that learned positions can take."""
     tie_embeddings: bool = True
     """Target embedding = output matrix, and with a joint vocabulary = source embedding too."""
@@ -255,6 +259,8 @@ class TransformerConfig(Section):
             yield f"heads={self.heads} does not divide width={self.width}; nearest that does: {nearest}"
         if self.positions == "sinusoidal" and self.width % 2:
             yield f"sinusoidal positions need an even width, not {self.width}"
+        if self.positions == "sinusoidal" and self.is_given("max_positions"):
+            yield f"max_positions={self.max_positions} is for positions=learned, not sinusoidal"
 
 
 class RNNAttentionConfig(Section):
@@ -303,15 +309,15 @@ class OptimizerConfig(Section):
     learning_rate: PositiveFloat = 4e-3
     """The schedule's peak."""
     embedding_factor: PositiveFloat = 2.5
-    """How many times the learning rate is that of embeddings and output layer."""
-    muon_iterations: Annotated[int, Number, Field(ge=1, le=20)] = 3
+    """The learning rate of embeddings and output layer is this many times as high."""
+    muon_iterations: Annotated[int, NotABool, Field(ge=1, le=20)] = 3
     """Newton-Schulz iterations, which bring the singular values of a step towards 1."""
     betas: tuple[Probability, Probability] = (0.9, 0.98)
     epsilon: PositiveFloat = 1e-9
     weight_decay: NonNegativeFloat = 0.0
 
     def contradictions(self) -> Iterator[str]:
-        if self.kind == "adamw" and self.muon_iterations != 3:
+        if self.kind == "adamw" and self.is_given("muon_iterations"):
             yield f"muon_iterations={self.muon_iterations} is for kind=muon, not adamw"
 
 
@@ -350,7 +356,7 @@ class TrainingConfig(Section):
     """Processes that train together on this machine; auto: one a GPU, or one a CPU core as long as each has 1,024 of
     the batch's tokens. torchrun starts its own."""
     shard: bool = False
-    """Spread weights, gradients and optimizer state over the workers; each must be able to hold the weights."""
+    """Spread weights, gradients and optimizer state over the workers (FSDP2); each must be able to hold the weights."""
 
     validate_every: PositiveInt = 240
     """Updates between validations; each also saves a checkpoint."""
@@ -378,12 +384,12 @@ class TrainingConfig(Section):
                 f"weights=average over average={self.average} checkpoints needs keep_last ≥ {self.average}, "
                 f"not {self.keep_last}"
             )
-        for key, value, default, readers in (
-            ("consistency", self.consistency, 3.0, ("simcut", "r_drop")),
-            ("cutoff", self.cutoff, 0.05, ("simcut",)),
-        ):
-            if value != default and self.objective not in readers:
-                yield f"{key}={value} is for objective={' or '.join(readers)}, not {self.objective}"
+        if self.weights != "average" and self.is_given("average"):
+            yield f"average={self.average} is for weights=average, not {self.weights}"
+        if self.objective == "cross_entropy" and self.is_given("consistency"):
+            yield f"consistency={self.consistency} is for objective=simcut or r_drop, not cross_entropy"
+        if self.objective != "simcut" and self.is_given("cutoff"):
+            yield f"cutoff={self.cutoff} is for objective=simcut, not {self.objective}"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:
@@ -406,7 +412,7 @@ class DecodingConfig(Section):
     compute_type: ComputeType | None = None
     """Of engine=ctranslate2: the number format of its products. null: float32, in which both engines find the same."""
     method: Literal["beam", "sample"] = "beam"
-    beam_size: Annotated[int, Number, Field(ge=1, le=1000)] = 5
+    beam_size: Annotated[int, NotABool, Field(ge=1, le=1000)] = 5
     """1 is greedy search; method=sample has no beam."""
     length_penalty: NonNegativeFloat = 1.0
     """α in score = log P(hypothesis) / lengthᵅ."""
@@ -415,7 +421,7 @@ class DecodingConfig(Section):
     temperature: PositiveFloat = 1.0
     top_k: NonNegativeInt = 0
     """Sample among the k likeliest pieces only; 0 is all of them."""
-    top_p: Annotated[float, Number, Field(gt=0, le=1)] = 1.0
+    top_p: Annotated[float, NotABool, Field(gt=0, le=1)] = 1.0
     """Sample among the likeliest pieces that hold this much probability."""
     seed: NonNegativeInt = 1
     """Sampling is keyed by this and the line number."""
@@ -430,13 +436,9 @@ class DecodingConfig(Section):
     def contradictions(self) -> Iterator[str]:
         if self.method == "beam" and self.n_best > self.beam_size:
             yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self.beam_size}"
-        for key, value, everything in (
-            ("temperature", self.temperature, 1.0),
-            ("top_k", self.top_k, 0),
-            ("top_p", self.top_p, 1.0),
-        ):
-            if self.method == "beam" and value != everything:
-                yield f"{key}={value} is for sampling: it needs method=sample, not beam"
+        for key in ("temperature", "top_k", "top_p"):
+            if self.method == "beam" and self.is_given(key):
+                yield f"{key}={getattr(self, key)} is for sampling: it needs method=sample, not beam"
         if self.engine == "ctranslate2" and self.method == "sample":
             yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
         if self.engine == "torch" and self.compute_type is not None:
@@ -472,6 +474,10 @@ class TrainConfig(Section):
         return name
 
     def contradictions(self) -> Iterator[str]:
+        if self.training.objective == "r_drop" and not (
+            self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
+        ):
+            yield "training.objective=r_drop compares predictions under two dropouts: it needs model.dropout > 0"
         if self.training.init_from and self.tokenizer.reuse:
             yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
         if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":
@@ -538,16 +544,16 @@ class CompareConfig(Section):
     """Instead of first and second: two or more of the same, the first of them the baseline."""
     output: Text | None = None
     """null: FIRST-vs-SECOND beside the second."""
-    bootstrap_samples: Annotated[int, Number, Field(ge=100)] = 1000
-    randomization_trials: Annotated[int, Number, Field(ge=100)] = 10_000
+    bootstrap_samples: Annotated[int, NotABool, Field(ge=100)] = 1000
+    randomization_trials: Annotated[int, NotABool, Field(ge=100)] = 10_000
     examples: PositiveInt = 20
     """Sentences shown for each side's clearest wins."""
     studied_sentences: NonNegativeInt = 100
     """Test sentences over which attention is averaged; 0 leaves attention out."""
     timed_sentences: NonNegativeInt = 200
     """Test sentences translated to measure speed; 0 leaves it out."""
-    valid_bleu: Annotated[float, Number, Field(gt=0, le=100)] | None = None
-    """To which the time of training is told; null: the highest that all runs reached."""
+    valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
+    """The report tells the training time to this validation BLEU; null: the highest that all runs reached."""
     device: Device = "auto"
     threads: NonNegativeInt = 0
 

@@ -3,6 +3,8 @@
 import ctypes
 import os
 import platform
+import resource
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -13,14 +15,11 @@ from mt.errors import InputError
 
 
 def choose_device(wanted: str) -> torch.device:
-    """``auto`` is the GPU where there is one (CUDA, then Apple's), else the CPU.
+    """``auto`` is the GPU where there is one (CUDA, then Apple's), else the CPU. Settles how this process uses a GPU.
 
     Raises InputError for a device this machine lacks.
     """
-    # cuDNN's recurrent layers would round fp32 to TF32's ten bits.
-    torch.backends.cudnn.allow_tf32 = False
-    # cuDNN's attention plans anew for every shape, and batches and decoding steps have ever new ones.
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    _keep_cudnn_exact_and_quick()
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -31,6 +30,13 @@ def choose_device(wanted: str) -> torch.device:
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise InputError("device=mps: not available on this machine; try device=auto")
     return device
+
+
+def _keep_cudnn_exact_and_quick() -> None:
+    # Its recurrent layers would round fp32 to TF32's ten bits.
+    torch.backends.cudnn.allow_tf32 = False
+    # Its attention plans anew for every shape, and batches and decoding steps have ever new ones.
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
@@ -55,7 +61,7 @@ def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMan
 
 
 @contextmanager
-def recurrent_layers_in(precision: torch.dtype) -> Iterator[None]:
+def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
     """Inside this cuDNN's recurrent layers, which get fp32 even under autocast, may round it to TF32 if ``precision``
     is no more exact than that."""
     torch.backends.cudnn.allow_tf32 = precision != torch.float32
@@ -67,7 +73,7 @@ def recurrent_layers_in(precision: torch.dtype) -> Iterator[None]:
 
 @lru_cache
 def cpu_threads() -> int:
-    """As many as torch takes by itself, one a core: the first call, which settles it, must come before anyone sets
+    """As many as torch takes by itself, one a core. The first call remembers it, and must come before anyone sets
     another number."""
     return torch.get_num_threads()
 
@@ -105,3 +111,11 @@ def return_freed_memory() -> None:
 @lru_cache
 def _glibc() -> ctypes.CDLL | None:
     return ctypes.CDLL(None) if platform.libc_ver()[0] == "glibc" else None
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """The most memory this process has held: on the GPU, or of the machine."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -13,7 +13,7 @@ class RunError(Exception):
 
 
 class WorkerDied(RunError):
-    """Seen by those alone that were waiting for the dead one; their end tells the others."""
+    """Raised only in workers that were waiting for the dead one; their end tells the others."""
 
 
 class Interrupted(Exception):

@@ -37,12 +37,13 @@ TENSORBOARD = "tensorboard"
 SCORED = "scored"
 CHECKPOINTS = "checkpoints"
 
+# fmt: off
 NO_PART_OF_A_RUN = (
-    *("name", "runs", "training.device", "training.threads", "training.workers"),
-    *("training.shard", "training.log_every"),
+    "name", "runs", "training.device", "training.threads", "training.workers", "training.shard", "training.log_every",
 )
-"""Where a run lies, what it runs on and how often it speaks may change on the way (exact to the last bit it then is no
-more)."""
+# fmt: on
+"""Where a run lies, what it runs on and how often it speaks may change when it goes on. On another device, or with
+another number of threads or workers, its result is no longer the same to the last bit."""
 
 
 @dataclass(frozen=True)

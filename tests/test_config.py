@@ -20,6 +20,7 @@ from mt.config import (
     FilesConfig,
     HubConfig,
     MixtureConfig,
+    OptimizerConfig,
     RecipeConfig,
     RNNAttentionConfig,
     Section,
@@ -193,7 +194,12 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         ),
         (TokenizerConfig, {"kind": "char", "sampling": 0.1}, "sampling"),
         (TransformerConfig, {"architecture": "transformer", "width": 9, "heads": 3}, "width"),
+        (TransformerConfig, {"architecture": "transformer", "max_positions": 100}, "positions=learned"),
         (TrainingConfig, {"weights": "average", "average": 5, "keep_last": 4}, "keep_last"),
+        (TrainingConfig, {"weights": "last", "average": 3}, "weights=average"),
+        (TrainingConfig, {"consistency": 1.0}, "objective=simcut or r_drop"),
+        (TrainingConfig, {"objective": "r_drop", "cutoff": 0.1}, "objective=simcut"),
+        (OptimizerConfig, {"kind": "adamw", "muon_iterations": 5}, "kind=muon"),
         (TrainingConfig, {"device": "cpu", "precision": "fp16"}, "precision"),
         (TrainingConfig, {"max_updates": 9, "schedule": {"kind": "linear", "warmup": 9}}, "warmup"),
         (DecodingConfig, {"beam_size": 2, "n_best": 3}, "beam_size"),
@@ -222,6 +228,8 @@ def test_contradictions_between_sections() -> None:
         ["model.positions=learned", "model.max_positions=128"],
         ["decoding.method=sample"],
         ["decoding.engine=ctranslate2"],
+        ["training.objective=r_drop", "model.dropout=0"],
+        ["training.objective=r_drop", "model=rnn_attention", "model.dropout=0"],
     ):
         with pytest.raises(Exception, match="one mistake") as caught:
             compose_jobs("train", TrainConfig, words, multirun=False)
@@ -230,6 +238,13 @@ def test_contradictions_between_sections() -> None:
     assert "model.max_positions=128" in found[1] and "data.max_length=128" in found[1]
     assert "decoding.method" in found[2]
     assert "decoding.engine=torch" in found[3]
+    assert "model.dropout > 0" in found[4] and "model.dropout > 0" in found[5]
+    compose_jobs(
+        "train",
+        TrainConfig,
+        ["training.objective=r_drop", "model.dropout=0", "model.attention_dropout=0.1"],
+        multirun=False,
+    )
 
 
 def test_a_mixture_hands_its_languages_and_lengths_down() -> None:

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from mt.device import choose_device, recurrent_layers_in
+from mt.device import choose_device, tf32_in_recurrent_layers
 
 KEEP_AND_RETURN = """
 import json
@@ -44,6 +44,6 @@ def test_recurrent_layers_are_exact_but_in_training_with_less():
     assert not torch.backends.cuda.cudnn_sdp_enabled()
     for precision, rounds in ((torch.bfloat16, True), (torch.float32, False)):
         assert not torch.backends.cudnn.allow_tf32
-        with recurrent_layers_in(precision):
+        with tf32_in_recurrent_layers(precision):
             assert torch.backends.cudnn.allow_tf32 == rounds
     assert not torch.backends.cudnn.allow_tf32

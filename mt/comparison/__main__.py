@@ -5,7 +5,8 @@ from mt.config import CompareConfig
 
 
 def run(config: CompareConfig) -> None:
-    from mt.comparison.command import compare  # PyTorch takes seconds to import: wrong configs are told before
+    # Here and not above: PyTorch takes seconds to import, and a mistake in the config is to be told at once.
+    from mt.comparison.command import compare
 
     compare(config)
 

@@ -23,7 +23,7 @@ from mt.data.corpus import load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
-from mt.training.preparation import fingerprint
+from mt.training.provenance import fingerprint
 
 logger = logging.getLogger(__name__)
 

@@ -9,13 +9,16 @@ import pyarrow
 from mt.data.column import column
 from mt.data.tokenizer import TokenizerPair
 
+VERSION = 1
+"""Part of the cache's key: to be raised when the same text shall give other pieces."""
+
 
 def encode_pairs(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> datasets.Dataset:
     """Adds ``source_ids`` and ``target_ids`` (int32, without BOS and EOS) and their lengths.
 
     The result lies in the cache of ``datasets``, under the fingerprint of the pairs and of the tokenizers.
     """
-    text = f"{pairs._fingerprint} {_digest(tokenizers.source.model)} {_digest(tokenizers.target.model)} 1"
+    text = f"{pairs._fingerprint} {_digest(tokenizers.source.model)} {_digest(tokenizers.target.model)} {VERSION}"
     encoded = pairs.with_format("arrow").map(
         _encode,
         batched=True,

@@ -20,8 +20,8 @@ Texts: TypeAlias = pyarrow.Array | pyarrow.ChunkedArray
 def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray:
     """Assigns every pair to the rest or to one of the held-out parts.
 
-    Groups of more than a twentieth of the smallest part stay in the rest: a few of them could make up most of
-        it.
+    Groups of more than 4 pairs and more than a twentieth of the smallest part stay in the rest: a few of them could
+    make up most of it.
 
     Args:
         sources, targets: (N,) strings.
@@ -67,8 +67,8 @@ def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """(N,) int64 from 0: the connected component of each pair, where a pair joins its source to its target.
 
     Every sentence points to one of no higher number in its component. Each round makes what the two sides of
-    a pair point to point to the lower of both, and then halves all ways; at rest, a component points to one
-    sentence.
+    a pair point to point to the lower of both, then halves every path (pointer jumping); at rest, a component points
+    to one sentence.
     """
     targets = targets + sources.max() + 1
     lowest = np.arange(targets.max() + 1)

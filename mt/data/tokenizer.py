@@ -135,43 +135,43 @@ class Tokenizer:
         """The pieces of each text, without BOS and EOS."""
         return self._processor.encode(list(texts), out_type=int)
 
-    def sample(self, text: str, alpha: float, key: int) -> list[int]:
+    def sample(self, text: str, sampling: float, key: int) -> list[int]:
         """One of the ways to cut a text into pieces, chosen by ``key`` alone.
 
-        BPE overlooks each merge with probability ``alpha`` (Provilkov et al. 2020); CUTS ways to cut a word are drawn
-        once for all, from which each of its occurrences takes one. Unigram takes one of a word's CUTS best, each as
-        likely as its probability to the power of 1 - ``alpha`` (Kudo 2018).
+        BPE overlooks each merge with probability ``sampling`` (Provilkov et al. 2020); CUTS ways to cut a word are
+        drawn once for all, from which each of its occurrences takes one. Unigram takes one of a word's CUTS best, each
+        as likely as its probability to the power of 1 - ``sampling`` (Kudo 2018).
         """
         words = split_words(self._processor.normalize(text))
         draws = np.random.Generator(np.random.Philox(key=key)).random(len(words)).tolist()
         cut = self._cut_unigram if self._unigram else self._cut_bpe
         pieces: list[int] = []
         for word, draw in zip(words, draws, strict=True):
-            pieces += cut(word, alpha, draw)
+            pieces += cut(word, sampling, draw)
         return pieces
 
-    def _cut_bpe(self, word: str, alpha: float, draw: float) -> tuple[int, ...]:
-        cuts = self._cuts.get((word, alpha))
+    def _cut_bpe(self, word: str, sampling: float, draw: float) -> tuple[int, ...]:
+        cuts = self._cuts.get((word, sampling))
         if cuts is None:
             if len(self._cuts) >= MOST_WORDS:
                 self._cuts.clear()
-            cuts = self._cuts[word, alpha] = [None] * CUTS
+            cuts = self._cuts[word, sampling] = [None] * CUTS
         number = int(draw * CUTS)
         found = cuts[number]
         if found is None:
-            random = generator(number, f"BPE-dropout {alpha} {word}")
-            symbols = bpe_dropout(word, self._scores, alpha, random)
+            random = generator(number, f"BPE-dropout {sampling} {word}")
+            symbols = bpe_dropout(word, self._scores, sampling, random)
             found = cuts[number] = tuple(piece for symbol in symbols for piece in self._pieces_of(symbol))
         return found
 
-    def _cut_unigram(self, word: str, alpha: float, draw: float) -> tuple[int, ...]:
+    def _cut_unigram(self, word: str, sampling: float, draw: float) -> tuple[int, ...]:
         best = self._best.get(word)
         if best is None:
             if len(self._best) >= MOST_WORDS:
                 self._best.clear()
             best = self._best[word] = self._best_cuts(word)
         cuts, log_probabilities = best
-        return cuts[choose(log_probabilities, 1 - alpha, draw)]
+        return cuts[choose(log_probabilities, 1 - sampling, draw)]
 
     def _best_cuts(self, word: str) -> tuple[list[tuple[int, ...]], list[float]]:
         """The CUTS likeliest ways to cut a word, each with its log-probability."""

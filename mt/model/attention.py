@@ -49,9 +49,9 @@ def scaled_dot_product_attention(
         scores = scores.add_(mask_bias(mask, scores.dtype))
     weights = scores.softmax(dim=-1)
     if mask is not None:
-        attended = mask.any(dim=-1, keepdim=True)
-        if not attended.all():
-            weights = weights * attended
+        sees_any = mask.any(dim=-1, keepdim=True)
+        if not sees_any.all():
+            weights = weights * sees_any
     used = weights if dropout is None else dropout(weights)
     return used.to(value.dtype) @ value, weights, scores
 
@@ -110,7 +110,7 @@ class MultiHeadAttention(RecordableAttention):
         """(B, S, D) → what queries are compared with and what they get; computed once, used by many queries."""
         return KeyValue(self._split_heads(self.key(x)), self._split_heads(self.value(x)))
 
-    def forward(self, x: Tensor, attended: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+    def forward(self, x: Tensor, key_value: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """Queries from x (B, T, D) look at S keys, as far as mask (broadcastable to B, H, T, S) allows; (B, T, D).
 
         With causal=True (and no mask), query t sees keys 0 … t.
@@ -122,14 +122,14 @@ class MultiHeadAttention(RecordableAttention):
             if causal:
                 mask = causal_mask(x.shape[1], x.device)
             context, weights, scores = scaled_dot_product_attention(
-                query, attended.key, attended.value, mask, self.dropout
+                query, key_value.key, key_value.value, mask, self.dropout
             )
             if self.recorder is not None:
                 self.recorder.keep(weights, scores)
         else:
             probability = self.dropout.probability if self.training else 0.0
             context = functional.scaled_dot_product_attention(
-                query, attended.key, attended.value, attn_mask=mask, dropout_p=probability, is_causal=causal
+                query, key_value.key, key_value.value, attn_mask=mask, dropout_p=probability, is_causal=causal
             )
         return self.output(context.transpose(1, 2).flatten(2))
 

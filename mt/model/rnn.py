@@ -1,12 +1,12 @@
 """A bidirectional LSTM encoder and an LSTM decoder with attention (Bahdanau et al. 2015).
 
 Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, E width of embeddings, H of
-states, A of the space in which attention compares.
+states, A of the space in which attention compares, D of features.
 """
 
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -39,16 +39,16 @@ class BidirectionalLSTM(nn.Module):
             initialise_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
             nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
             nn.init.zeros_(lstm.get_parameter("bias_ih_l0"))
-            remember(lstm.get_parameter("bias_ih_l0"))
+            open_forget_gate(lstm.get_parameter("bias_ih_l0"))
 
-    def forward(self, x: Tensor, turned: Tensor) -> Tensor:
-        """x (B, S, ·), ``turned`` (B, S) of ``reversed_positions`` → (B, S, H)"""
+    def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
+        """x (B, S, ·), ``reversal`` (B, S) of ``reversed_positions`` → (B, S, H)"""
         # On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told.
         with torch.autocast("cuda", enabled=False) if x.is_cuda else nullcontext():
             x = x.float() if x.is_cuda else x
             forth, _ = self.forward_lstm(x)
-            back, _ = self.backward_lstm(_take(x, turned))
-        return torch.cat([forth, _take(back, turned)], dim=-1)
+            back, _ = self.backward_lstm(_take(x, reversal))
+        return torch.cat([forth, _take(back, reversal)], dim=-1)
 
 
 def _take(x: Tensor, positions: Tensor) -> Tensor:
@@ -65,8 +65,8 @@ def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
             nn.init.orthogonal_(gate[:, recurrent_from:])
 
 
-def remember(bias: Tensor) -> None:
-    """Opens the forget gate (the second of four) at the start (Jozefowicz et al. 2015)."""
+def open_forget_gate(bias: Tensor) -> None:
+    """A bias of 1 for the second of four gates, so that training begins with a long memory (Jozefowicz et al. 2015)."""
     bias.detach().chunk(4)[1].fill_(1.0)
 
 
@@ -82,10 +82,10 @@ class Encoder(nn.Module):
 
     def forward(self, source: Tensor) -> Tensor:
         """(B, S) → (B, S, H)"""
-        turned = reversed_positions(source != PAD)
+        reversal = reversed_positions(source != PAD)
         x = self.dropout(self.tokens(source))
         for depth, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
-            y = layer(x, turned)
+            y = layer(x, reversal)
             x = self.dropout(norm(x + y if self.residual and depth else y))
         return x
 
@@ -110,12 +110,13 @@ class RNNState(State):
     values: Tensor
     bias: Tensor
 
-    def select(self, rows: Tensor) -> "RNNState":
+    def select(self, rows: Tensor) -> Self:
         keys, values, bias = self.keys, self.values, self.bias
         sentences = sentences_of(rows, len(self.layers[0].hidden) // len(keys), len(keys))
         if sentences is not None:
             keys, values, bias = (part.index_select(0, sentences) for part in (keys, values, bias))
-        return RNNState([layer.select(rows.flatten()) for layer in self.layers], keys, values, bias)
+        layers = [layer.select(rows.flatten()) for layer in self.layers]
+        return replace(self, layers=layers, keys=keys, values=values, bias=bias)
 
 
 class LSTMCell(nn.Module):
@@ -128,15 +129,15 @@ class LSTMCell(nn.Module):
         initialise_gates(self.gates.weight, recurrent_from=width)
         if bias:
             nn.init.zeros_(self.gates.bias)
-            remember(self.gates.bias)
+            open_forget_gate(self.gates.bias)
 
-    def forward(self, x: Tensor, before: LayerState, more: Tensor | None = None) -> LayerState:
-        """x (N, ·); ``more`` (N, 4H): what else moves the gates, computed beforehand."""
+    def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
+        """x (N, ·); ``extra_gates`` (N, 4H) is added to the gates before they are squashed."""
         gates = self.gates(torch.cat([x, before.hidden.to(x.dtype)], dim=-1)).float()
-        gates = gates if more is None else gates + more
-        write, keep, new, read = gates.chunk(4, dim=-1)  # input, forget, candidate and output gate
-        cell = keep.sigmoid() * before.cell + write.sigmoid() * new.tanh()
-        return LayerState(read.sigmoid() * cell.tanh(), cell)
+        gates = gates if extra_gates is None else gates + extra_gates
+        input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
+        cell = forget_gate.sigmoid() * before.cell + input_gate.sigmoid() * candidate.tanh()
+        return LayerState(output_gate.sigmoid() * cell.tanh(), cell)
 
 
 class Decoder(nn.Module):
@@ -162,7 +163,7 @@ class Decoder(nn.Module):
             nn.init.zeros_(layer.bias)
         initialise_gates(self.from_embedding.weight, recurrent_from=config.width)
         nn.init.zeros_(self.from_embedding.bias)
-        remember(self.from_embedding.bias)
+        open_forget_gate(self.from_embedding.bias)
 
     def start(self, memory: Memory) -> RNNState:
         """s₀ = tanh(W_s [→h_S; ←h₁]) (appendix A.2.2, of both directions), c₀ likewise, for each layer."""
@@ -188,12 +189,12 @@ class Decoder(nn.Module):
         seen: list[tuple[Tensor, Tensor]] = []
         for step in range(target.shape[1]):
             query = layers[-1].hidden.view(len(state.keys), -1, layers[-1].hidden.shape[-1])  # (B, K, H)
-            context, *weights_and_scores = self.cross_attention(query, state.keys, state.values, state.bias)
+            context, weights, scores = self.cross_attention(query, state.keys, state.values, state.bias)
             context = context.flatten(0, 1)  # (N, H)
             output, layers = self._step(context, layers, from_embedding[step], [mask[:, step] for mask in masks])
             outputs.append(output)
             contexts.append(context)
-            seen.append(weights_and_scores)
+            seen.append((weights, scores))
         if self.cross_attention.recorder is not None:
             weights, scores = (torch.cat(steps, dim=1)[:, None] for steps in zip(*seen, strict=True))
             self.cross_attention.recorder.keep(weights, scores)
@@ -201,7 +202,7 @@ class Decoder(nn.Module):
         if self.readout is not None:
             parts = [features.to(embedded.dtype), torch.stack(contexts, dim=1).to(embedded.dtype), embedded]
             features = self.readout(torch.cat(parts, dim=-1)).tanh()
-        return self.dropout(self.norm(features)), RNNState(layers, state.keys, state.values, state.bias)
+        return self.dropout(self.norm(features)), replace(state, layers=layers)
 
     def _step(
         self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]

@@ -1,11 +1,11 @@
-"""The seam: what the trainer, the search and the scoring know of a model, and all they know.
+"""The seam: what training, search and comparison know of a model.
 
 Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D features, V pieces.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, nn
 
@@ -22,7 +22,7 @@ class State(ABC):
     """A decoder in mid-sentence: K rows for each of B sentences, rows of one sentence side by side."""
 
     @abstractmethod
-    def select(self, rows: Tensor) -> Any:
+    def select(self, rows: Tensor) -> Self:
         """The state whose sentence b has the rows ``rows[b]`` (B', K') of this one.
 
         All K' must come from one sentence; rows may be repeated (beams that split), sentences left out (finished ones),
@@ -37,7 +37,12 @@ def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
 
 
 class Seq2Seq(ABC, nn.Module):
-    """An encoder-decoder over pieces. Anything that can do this can be trained, searched and compared."""
+    """An encoder-decoder over pieces. Anything that can do this can be trained, searched and compared.
+
+    Three conventions besides: pieces are embedded by ``TokenEmbedding`` (which SimCut cuts and the optimizer gives a
+    rate of its own); attention derives from ``RecordableAttention``; a decoder's attention to the source is an
+    attribute called ``cross_attention``, by which its maps are found.
+    """
 
     @abstractmethod
     def encode(self, source: Tensor) -> Memory:
@@ -48,11 +53,11 @@ class Seq2Seq(ABC, nn.Module):
         """Teacher forcing: pieces BOS y₁ … (B, T) → features (B, T, D) that predict y₁ y₂ …"""
 
     @abstractmethod
-    def start(self, memory: Memory) -> Any:
+    def start(self, memory: Memory) -> State:
         """The state before the first piece, one row a sentence (K = 1)."""
 
     @abstractmethod
-    def advance(self, pieces: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def advance(self, pieces: Tensor, state: Any) -> tuple[Tensor, State]:
         """One step: the last piece of every row (N,) → features (N, D) that predict the next, and the state after."""
 
     @property
@@ -64,6 +69,10 @@ class Seq2Seq(ABC, nn.Module):
     @abstractmethod
     def max_length(self) -> int | None:
         """Most positions (EOS included) that a source or target may have; None: any number."""
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:

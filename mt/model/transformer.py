@@ -3,9 +3,8 @@
 Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D width.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Self, cast
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -39,7 +38,8 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """The branch around a sublayer f: x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), dropout on f."""
+    """The residual connection around a sublayer f: leave(x, f(enter(x))) is x + f(norm(x)) (pre-norm) or
+    norm(x + f(x)) (post-norm), with dropout on f."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -47,11 +47,14 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.norm_first = config.norm == "pre"
 
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(B, T, D) → (B, T, D)"""
-        if self.norm_first:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+    def enter(self, x: Tensor) -> Tensor:
+        """What the sublayer gets of x (B, T, D)."""
+        return self.norm(x) if self.norm_first else x
+
+    def leave(self, x: Tensor, y: Tensor) -> Tensor:
+        """x (B, T, D) and what the sublayer made of it, y (B, T, D) → (B, T, D)"""
+        x = x + self.dropout(y)
+        return x if self.norm_first else self.norm(x)
 
 
 class EncoderLayer(nn.Module):
@@ -66,9 +69,11 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """x (B, S, D), mask (B, 1, 1, S) → (B, S, D)"""
-        attention = self.self_attention
-        x = self.around_attention(x, lambda y: attention(y, attention.keys_and_values(y), mask))
-        return self.around_feed_forward(x, self.feed_forward)
+        y = self.around_attention.enter(x)
+        x = self.around_attention.leave(x, self.self_attention(y, self.self_attention.keys_and_values(y), mask))
+
+        y = self.around_feed_forward.enter(x)
+        return self.around_feed_forward.leave(x, self.feed_forward(y))
 
 
 class DecoderLayer(nn.Module):
@@ -91,24 +96,19 @@ class DecoderLayer(nn.Module):
         Without ``past`` all T positions stand side by side under the causal mask; with it, x is the one position that
         follows. Returns (N, T, D) and the self-attention's keys and values up to here.
         """
-        own = past
+        y = self.around_self_attention.enter(x)
+        own = self.self_attention.keys_and_values(y)
+        if past is not None:
+            own = past.append(own)
+        x = self.around_self_attention.leave(x, self.self_attention(y, own, causal=past is None))
 
-        def attend_to_self(y: Tensor) -> Tensor:
-            nonlocal own
-            new = self.self_attention.keys_and_values(y)
-            own = new if past is None else past.append(new)
-            return self.self_attention(y, own, causal=past is None)
+        y = self.around_cross_attention.enter(x)
+        # The K rows of a sentence are its K queries: the memory need not be repeated for them.
+        queries = y.reshape(len(memory_mask), -1, y.shape[-1])  # (B, K·T, D)
+        x = self.around_cross_attention.leave(x, self.cross_attention(queries, memory, memory_mask).view_as(y))
 
-        def attend_to_memory(y: Tensor) -> Tensor:
-            # The K rows of a sentence are its K queries: the memory need not be repeated for them.
-            queries = y.reshape(len(memory_mask), -1, y.shape[-1])
-            return self.cross_attention(queries, memory, memory_mask).view_as(y)
-
-        x = self.around_self_attention(x, attend_to_self)
-        x = self.around_cross_attention(x, attend_to_memory)
-        x = self.around_feed_forward(x, self.feed_forward)
-        assert own is not None
-        return x, own
+        y = self.around_feed_forward.enter(x)
+        return self.around_feed_forward.leave(x, self.feed_forward(y)), own
 
 
 class Encoder(nn.Module):
@@ -164,14 +164,14 @@ class TransformerState(State):
     memory_mask: Tensor
     """(B, 1, 1, S)"""
 
-    def select(self, rows: Tensor) -> "TransformerState":
+    def select(self, rows: Tensor) -> Self:
         memory, memory_mask = self.memory, self.memory_mask
         sentences = sentences_of(rows, self.rows // len(memory_mask), len(memory_mask))
         if sentences is not None:
             memory = [layer.select(sentences) for layer in memory]
             memory_mask = memory_mask.index_select(0, sentences)
         own = None if self.own is None else [layer.select(rows.flatten()) for layer in self.own]
-        return TransformerState(rows.numel(), own, memory, memory_mask)
+        return replace(self, rows=rows.numel(), own=own, memory=memory, memory_mask=memory_mask)
 
 
 class Transformer(Seq2Seq):
@@ -230,7 +230,7 @@ class Transformer(Seq2Seq):
 
     def advance(self, pieces: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         features, own = self.decoder(pieces[:, None], state.memory, state.memory_mask, state.own)
-        return features[:, 0], TransformerState(state.rows, own, state.memory, state.memory_mask)
+        return features[:, 0], replace(state, own=own)
 
 
 def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions:

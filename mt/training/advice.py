@@ -43,4 +43,4 @@ def _presets(architecture: str) -> dict[str, ModelConfig]:
 
 def _parameters(model: ModelConfig, data: PreparedData) -> int:
     with torch.device("meta"):
-        return sum(parameter.numel() for parameter in build_model(model, data.tokenizers).parameters())
+        return build_model(model, data.tokenizers).parameter_count

@@ -36,9 +36,9 @@ def train(config: TrainConfig) -> None:
 
     Raises InputError (config or data), RunError (diverged, another process at work), Interrupted (state saved).
     """
-    cpu_threads()
+    cpu_threads()  # to be remembered before torch is given another number
     device = choose_device(config.training.device)
-    choose_precision(config.training.precision, device)
+    choose_precision(config.training.precision, device)  # to refuse what the device cannot do before any work
     if under_torchrun():
         if config.training.workers not in (1, "auto"):
             raise InputError(
@@ -60,8 +60,8 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
     keep_few_kernels()
     torch.set_num_threads(threads or cpu_threads())
     with working_together(choose_device(config.training.device), seat) as workers:
-        if not workers.leads:
-            workers.wait()
+        if not workers.is_leader:
+            workers.barrier()
             _train(config, workers)
             return
         run = config.folder
@@ -69,7 +69,7 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
         refuse_links_out(run)
         with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
             recover_folders(run / CHECKPOINTS)
-            workers.wait()
+            workers.barrier()
             _train(config, workers)
 
 
@@ -94,7 +94,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
             _refuse_another_model(config, Path(origin))
     if _is_finished(config):
         logger.info("%s is finished", run)
-        if workers.leads:
+        if workers.is_leader:
             show_results(run)
         return
     if checkpoint is None and (run / RESULTS).is_file():
@@ -108,8 +108,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     if checkpoint is None and not config.training.init_from and (advice := advice_on_size(config, data)):
         logger.warning("%s", advice)
     trainer = Trainer(config, data, workers, checkpoint)
-    if workers.leads:
-        (run / RESULTS).unlink(missing_ok=True)
+    trainer.begin()
     trainer.fit()
     deliver(trainer)
 

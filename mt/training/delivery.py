@@ -5,6 +5,7 @@ import logging
 import time
 from pathlib import Path
 
+from mt.device import peak_memory_bytes
 from mt.files import write_atomically
 from mt.run_folder import (
     PROVENANCE,
@@ -22,23 +23,24 @@ from mt.run_folder import (
 )
 from mt.scoring import corpus_scores
 from mt.training.checkpoint import average_weights, checkpoint_folders
-from mt.training.monitor import peak_memory_bytes
 from mt.training.trainer import Trainer
 
+# fmt: off
 SHOWN = (
-    *("bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature"),
-    *("parameters", "updates", "best_update", "training_minutes", "target_tokens"),
+    "bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature",
+    "parameters", "updates", "best_update", "training_minutes", "target_tokens",
 )
+# fmt: on
 
 logger = logging.getLogger(__name__)
 
 
 def deliver(trainer: Trainer) -> None:
     """Settles which weights the run delivers, translates the test set with them and writes the scores."""
-    with trainer.workers.whole(trainer.replica):
-        if trainer.workers.leads:
+    with trainer.workers.unsharded(trainer.replica):
+        if trainer.workers.is_leader:
             _settle_weights(trainer)
-        trainer.workers.wait()
+        trainer.workers.barrier()
         load_weights(trainer.model, trainer.run / WEIGHTS)
         _translate_and_score(trainer)
 
@@ -60,13 +62,11 @@ def _translate_and_score(trainer: Trainer) -> None:
     sources, references = list(test["source"]), list(test["target"])
     logger.info("translating %s test sentences", f"{len(sources):,}")
     started = time.perf_counter()
-    translator = trainer.translator(trainer.config.decoding)
-    own = translator.translate(workers.share(sources), workers.share(range(len(sources))))
-    hypotheses = workers.gather(own)
+    hypotheses = trainer.translate(sources, trainer.config.decoding)
     seconds = time.perf_counter() - started
-    if workers.leads:
+    if workers.is_leader:
         _write_results(trainer, sources, references, hypotheses, seconds)
-    workers.wait()
+    workers.barrier()
 
 
 def _write_results(
@@ -84,7 +84,7 @@ def _write_results(
     results = dataclasses.asdict(scores) | {
         "test_pairs": len(sources),
         "decoding_sentences_per_second": len(sources) / seconds,
-        "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
+        "parameters": trainer.model.parameter_count,
         "weights": settings.weights,
         "best_valid_score": progress.best_score,
         "best_update": progress.best_update,

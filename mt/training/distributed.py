@@ -30,6 +30,8 @@ PATIENCE = timedelta(days=1)
 """How long a worker waits for another that may be reading a large corpus."""
 STEP_PATIENCE = timedelta(minutes=30)
 """How long it waits inside a step. Over gloo a dead worker is noticed at once."""
+SIGNS_OF_DEATH = ("onnection", "NCCL", "gloo")  # Connection reset, connection closed …
+"""In the error of a collective operation when another worker is gone."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def under_torchrun() -> bool:
 
 
 class Workers:
-    """All of them as one of them sees them; a process without a seat is alone."""
+    """The group as one of its workers sees it; a process without a seat is a group of one."""
 
     def __init__(self, device: torch.device, seat: Seat | None = None) -> None:
         self.rank, self.size = 0, 1
@@ -78,12 +80,12 @@ class Workers:
         distributed.init_process_group(
             backend, timeout=STEP_PATIENCE, world_size=self.size, rank=self.rank, store=seat.store
         )
-        # Talk goes over the CPU, where it makes no GPU wait; batches are prepared in a thread of their own.
-        self._talk = distributed.new_group(backend="gloo", timeout=PATIENCE)
-        self._feed = distributed.new_group(backend="gloo", timeout=PATIENCE)
+        # Over the CPU, where messages make no GPU wait; batches are prepared in a thread of their own.
+        self._control_group = distributed.new_group(backend="gloo", timeout=PATIENCE)
+        self._data_group = distributed.new_group(backend="gloo", timeout=PATIENCE)
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this one writes files and speaks to the user."""
         return self.rank == 0
 
@@ -96,6 +98,7 @@ class Workers:
         if self.size == 1:
             return objective
         devices = [self.device] if self.device.type == "cuda" else None
+        # The table of positions grows with the longest sentence, so its size differs from worker to worker.
         constants = [name for name, _ in objective.named_buffers()]
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(objective, constants)
         return DistributedDataParallel(objective, device_ids=devices, gradient_as_bucket_view=True)
@@ -117,7 +120,7 @@ class Workers:
         return objective
 
     @contextmanager
-    def whole(self, replica: nn.Module) -> Iterator[None]:
+    def unsharded(self, replica: nn.Module) -> Iterator[None]:
         """Inside it every worker holds all the weights, and can use the model on its own."""
         parts = [part for part in replica.modules() if isinstance(part, FSDPModule)]
         for part in parts:
@@ -128,12 +131,13 @@ class Workers:
             part.set_reshard_after_forward(part is not replica, recurse=False)
             part.reshard()
 
-    def exchanging(self, replica: nn.Module, now: bool) -> AbstractContextManager:
+    def gradient_sync(self, replica: nn.Module, enabled: bool) -> AbstractContextManager:
         """Around a forward and backward pass: whether its gradients are exchanged, or wait for a later one's."""
         if isinstance(replica, FSDPModule):
-            replica.set_requires_gradient_sync(now)
-        waits = isinstance(replica, DistributedDataParallel) and not now
-        return replica.no_sync() if waits else nullcontext()  # type: ignore[operator]
+            replica.set_requires_gradient_sync(enabled)
+        if isinstance(replica, DistributedDataParallel) and not enabled:
+            return replica.no_sync()
+        return nullcontext()
 
     def sum(self, tensor: Tensor) -> Tensor:
         """A tensor of the training's device, added up over the workers in place."""
@@ -141,7 +145,7 @@ class Workers:
             distributed.all_reduce(tensor)
         return tensor
 
-    def hand_round(self, shares: Sequence[Sequence[Tensor]]) -> None:
+    def broadcast_shares(self, shares: Sequence[Sequence[Tensor]]) -> None:
         """Tensors of the training's device, each worker's share written by it, to all the others in place."""
         for rank, share in enumerate(shares):
             if share and self.size > 1:
@@ -150,20 +154,20 @@ class Workers:
                 for tensor, part in zip(share, together.split([tensor.numel() for tensor in share]), strict=True):
                     tensor.copy_(part.view_as(tensor))
 
-    def count(self, numbers: Sequence[int]) -> list[int]:
+    def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
         """Numbers added up over the workers; for the thread that prepares batches."""
         if self.size == 1:
             return list(numbers)
         total = torch.tensor(numbers)
-        distributed.all_reduce(total, group=self._feed)
+        distributed.all_reduce(total, group=self._data_group)
         return total.tolist()
 
-    def agree(self, number: int | None) -> int | None:
+    def max_number(self, number: int | None) -> int | None:
         """The largest number that any worker gives; None if none gives one."""
         if self.size == 1:
             return number
         largest = torch.tensor(number or 0)
-        distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self._talk)
+        distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self._control_group)
         return int(largest) or None
 
     def gather(self, own: Sequence[Result]) -> list[Result]:
@@ -171,30 +175,30 @@ class Workers:
         if self.size == 1:
             return list(own)
         shares: list[Sequence[Result]] = [[]] * self.size
-        distributed.all_gather_object(shares, list(own), group=self._talk)
+        distributed.all_gather_object(shares, list(own), group=self._control_group)
         return interleaved(shares)
 
     def from_leader(self, make: Callable[[], Result]) -> Result:
         """What the leader makes, on every worker."""
         if self.size == 1:
             return make()
-        box = [make() if self.leads else None]
-        distributed.broadcast_object_list(box, group=self._talk)
+        box = [make() if self.is_leader else None]
+        distributed.broadcast_object_list(box, group=self._control_group)
         return box[0]  # type: ignore[return-value]
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Until all have come here."""
         if self.size > 1:
-            distributed.barrier(group=self._talk)
+            distributed.barrier(group=self._control_group)
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:
         """The others begin when the leader is through, and find what it put into the cache."""
-        if not self.leads:
-            self.wait()
+        if not self.is_leader:
+            self.barrier()
         yield
-        if self.leads:
-            self.wait()
+        if self.is_leader:
+            self.barrier()
 
 
 def interleaved(shares: Sequence[Sequence[Result]]) -> list[Result]:
@@ -205,12 +209,12 @@ def interleaved(shares: Sequence[Sequence[Result]]) -> list[Result]:
     return whole
 
 
-def put_together(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """The whole of a tensor that may be spread over the workers, who all have to ask for it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def spread_like(tensor: Tensor, pattern: Tensor) -> Tensor:
+def sharded_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """This worker's part of a whole tensor, if ``pattern``, of the same shape, is spread over the workers."""
     if isinstance(pattern, DTensor) and tensor.shape == pattern.shape:
         return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
@@ -244,9 +248,9 @@ def working_together(device: torch.device, seat: Seat | None) -> Iterator[Worker
     try:
         yield Workers(device, seat)
     except RuntimeError as error:
-        if seat and distributed.is_initialized() and any(sign in str(error) for sign in ("onnection", "NCCL", "gloo")):
+        if seat and distributed.is_initialized() and any(sign in str(error) for sign in SIGNS_OF_DEATH):
             raise WorkerDied(f"worker {seat.rank}: another worker has died: {error}") from error
         raise
-    # Only in concord: after an error this would wait for workers that wait in a step. The end of the process will do.
+    # Only after success: after an error this would wait for workers that are stuck in a collective operation.
     if distributed.is_initialized():
         distributed.destroy_process_group()

@@ -44,7 +44,7 @@ def feed(
     def next_update() -> UpdateBatches:
         taken = list(islice(stream, accumulate))
         ready = [one for one, _, _ in taken]
-        counts = workers.count(
+        counts = workers.sum_numbers(
             [
                 sum(one.source_tokens for one in ready),
                 sum(one.target_tokens for one in ready),

@@ -4,12 +4,10 @@ import json
 import logging
 import math
 import os
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
 
-import torch
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
@@ -137,13 +135,3 @@ class NoMonitor(Monitor):
 
     def flush(self) -> int:
         return 0
-
-
-def peak_memory_bytes(device: torch.device) -> int:
-    """The most memory this process has held: on the GPU, or of the machine."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

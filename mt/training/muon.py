@@ -8,20 +8,21 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from mt.config import OptimizerConfig
-from mt.training.distributed import Workers, put_together, spread_like
+from mt.training.distributed import Workers, full_tensor, sharded_like
 
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the polynomial a·x + b·x³ + c·x⁵, which a few times over takes small singular values to about one the soonest."""
-LIKE_ADAMW = 0.2
+"""Of the polynomial a·x + b·x³ + c·x⁵, which, applied again and again, drives singular values to about one, small ones
+the fastest."""
+ADAMW_RMS = 0.2
 """The root mean square of AdamW's steps (Liu et al. 2025), so that one learning rate fits both."""
-STACK = 2**24
-"""Most elements that are made orthogonal together: what takes more time than its launch, and little memory."""
+MAX_STACKED = 2**24
+"""Most elements that are orthogonalised together: enough to outweigh the launch of a kernel, and little memory."""
 
 
 def orthogonalised(matrices: Tensor, iterations: int) -> Tensor:
-    """(N, R, C) → bf16 (N, R, C) with the same singular vectors, and singular values the nearer to one the more
-    iterations (of Newton and Schulz)."""
+    """(N, R, C) → bf16 (N, R, C) with the same singular vectors and singular values of about one (Newton-Schulz): the
+    more iterations, the nearer."""
     a, b, c = COEFFICIENTS
     x = matrices.bfloat16()
     tall = x.shape[1] > x.shape[2]
@@ -34,16 +35,15 @@ def orthogonalised(matrices: Tensor, iterations: int) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """torch.optim.Muon with Nesterov's momentum, a stack of matrices of one shape at a time: one after the other they
-    are thousands of small operations, for which a GPU waits longer than it computes.
+    """torch.optim.Muon with Nesterov's momentum, for a stack of matrices of one shape at a time: one by one they would
+    be thousands of small kernels, which take a GPU longer to launch than to compute.
 
-    The matrices are shared among the workers: each moves some, and hands them to the others. For orthogonalising costs
-    the same however few of the batch's tokens a worker has: with five iterations a third of a CPU's step on 1,536
-    tokens.
+    Orthogonalising costs the same however small a worker's part of the batch is (with five iterations a third of a
+    CPU's step on 1,536 tokens). So the workers divide the matrices: each updates some and broadcasts them.
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
-        super().__init__([{"params": matrices, "pace": 1.0}], {"lr": config.learning_rate})
+        super().__init__([{"params": matrices, "rate_factor": 1.0}], {"lr": config.learning_rate})
         self.weight_decay = config.weight_decay
         self.iterations = config.muon_iterations
         self.workers = workers
@@ -59,14 +59,14 @@ class Muon(torch.optim.Optimizer):
             directions = orthogonalised(torch.stack([self._smoothed(matrix) for matrix in matrices]), self.iterations)
             for matrix, direction in zip(matrices, directions, strict=True):
                 matrix.mul_(1 - rate * self.weight_decay)
-                matrix.add_(spread_like(direction, matrix), alpha=-rate * LIKE_ADAMW * math.sqrt(max(matrix.shape)))
-        self.workers.hand_round(self.shares)
+                matrix.add_(sharded_like(direction, matrix), alpha=-rate * ADAMW_RMS * math.sqrt(max(matrix.shape)))
+        self.workers.broadcast_shares(self.shares)
 
     def _smoothed(self, matrix: nn.Parameter) -> Tensor:
         """The whole of Nesterov's mean, which looks one gradient ahead, in bf16."""
         assert matrix.grad is not None
         momentum = self._momentum(matrix).lerp_(matrix.grad, 1 - MOMENTUM)
-        return put_together(matrix.grad.lerp(momentum, MOMENTUM)).bfloat16()
+        return full_tensor(matrix.grad.lerp(momentum, MOMENTUM)).bfloat16()
 
     def _momentum(self, matrix: nn.Parameter) -> Tensor:
         state = self.state[matrix]
@@ -77,16 +77,16 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def complete_state(self) -> None:
         """Brings the other workers' momentum up to date; all have to ask for it."""
-        self.workers.hand_round([[self._momentum(matrix) for matrix in share] for share in self.shares])
+        self.workers.broadcast_shares([[self._momentum(matrix) for matrix in share] for share in self.shares])
 
 
 def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Those of one shape together, as many as STACK allows."""
+    """Those of one shape together, as many as MAX_STACKED allows."""
     by_shape: dict[torch.Size, list[nn.Parameter]] = {}
     for matrix in matrices:
         by_shape.setdefault(matrix.shape, []).append(matrix)
     for shape, alike in by_shape.items():
-        most = max(1, STACK // shape.numel())
+        most = max(1, MAX_STACKED // shape.numel())
         for first in range(0, len(alike), most):
             yield alike[first : first + most]
 

@@ -22,6 +22,12 @@ Formula = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Callable[[], Sequen
 prediction's logits (R, V). The latter may overwrite log p."""
 
 
+CPU_ROWS = 512
+"""Rows whose logits are held at a time."""
+GPU_ROWS = {1: 8192, 2: 2048}
+"""By the number of predictions: with two, a formula holds about eight times the logits."""
+
+
 class _ProjectedLoss(torch.autograd.Function):
     """Projects features, and computes the loss and its gradients, a chunk of rows at a time.
 
@@ -30,30 +36,30 @@ class _ProjectedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, formula: Formula, weight: Tensor, gold: Tensor, *predictions: Tensor) -> Tensor:
+    def forward(ctx: Any, formula: Formula, weight: Tensor, gold: Tensor, *features: Tensor) -> Tensor:
         """weight (V, D), gold (R,), features (R, D) of each prediction → sum of the losses"""
         device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         rows, vocabulary = len(gold), len(weight)
-        training = any(features.requires_grad for features in predictions)
+        training = any(x.requires_grad for x in features)
         matrix = weight.to(precision)
-        predictions = tuple(features.to(precision) for features in predictions)
-        # Of two predictions a formula holds about eight times the logits.
-        chunk = max(1, min(512 if device == "cpu" else 8192 if len(predictions) == 1 else 2048, rows))
-        buffers = [features.new_empty(chunk, vocabulary) for features in predictions]
+        features = tuple(x.to(precision) for x in features)
+        chunk = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
+        chunk = max(1, min(chunk, rows))
+        buffers = [x.new_empty(chunk, vocabulary) for x in features]
         total = torch.zeros((), device=weight.device)
-        gradients = [torch.empty_like(features) for features in predictions] if training else []
+        gradients = [torch.empty_like(x) for x in features] if training else []
         weight_gradient = torch.zeros_like(weight) if training else weight.new_empty(0)
         for first in range(0, rows, chunk):
             part = slice(first, first + chunk)
-            inputs = [features[part] for features in predictions]
-            logits = [torch.mm(x, matrix.t(), out=z[: len(x)]) for x, z in zip(inputs, buffers, strict=True)]
+            rows_of_each = [x[part] for x in features]
+            logits = [torch.mm(x, matrix.t(), out=z[: len(x)]) for x, z in zip(rows_of_each, buffers, strict=True)]
             log_p = [z.log_softmax(dim=-1, dtype=torch.float32) for z in logits]  # (chunk, V)
             loss, derivatives = formula(log_p, gold[part, None])
             total += loss
             if not training:
                 continue
-            for x, gradient, derivative in zip(inputs, gradients, derivatives(), strict=True):
+            for x, gradient, derivative in zip(rows_of_each, gradients, derivatives(), strict=True):
                 by_logits = derivative.to(precision)
                 torch.mm(by_logits, matrix, out=gradient[part])
                 weight_gradient += by_logits.t() @ x
@@ -71,8 +77,8 @@ def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
     return -((1 - smoothing) * log_p.gather(1, gold).sum() + smoothing * log_p.mean(dim=-1).sum())
 
 
-def _less_target(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """p in place → ∂cross-entropy/∂logits = p - (1 - ε) · onehot(y) - ε/V"""
+def _by_logits(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+    """p (R, V), overwritten → ∂cross-entropy/∂logits = p - (1 - ε) · onehot(y) - ε/V"""
     return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))
 
 
@@ -81,7 +87,7 @@ def smoothed_cross_entropy(features: Tensor, weight: Tensor, gold: Tensor, smoot
 
     def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         (a,) = log_p
-        return _cross_entropy(a, gold, smoothing), lambda: [_less_target(a.exp_(), gold, smoothing)]
+        return _cross_entropy(a, gold, smoothing), lambda: [_by_logits(a.exp_(), gold, smoothing)]
 
     return _ProjectedLoss.apply(formula, weight, gold, features)
 
@@ -98,7 +104,7 @@ def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: 
         def derivatives() -> list[Tensor]:
             # ∂KL/∂logits: p · (log p - log q - KL) on the one side, q - p on the other
             by_plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
-            return [_less_target(by_plain, gold, smoothing), q.sub_(p).mul_(alpha)]
+            return [_by_logits(by_plain, gold, smoothing), q.sub_(p).mul_(alpha)]
 
         return _cross_entropy(a, gold, smoothing) + alpha * divergence.sum(), derivatives
 
@@ -118,8 +124,8 @@ def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: 
         def derivatives() -> list[Tensor]:
             by_one = (difference - of_one).mul_(p).add_(p).sub_(q).mul_(alpha / 4)
             by_other = difference.neg_().sub_(of_other).mul_(q).add_(q).sub_(p).mul_(alpha / 4)
-            by_one.add_(_less_target(p, gold, smoothing), alpha=0.5)
-            by_other.add_(_less_target(q, gold, smoothing), alpha=0.5)
+            by_one.add_(_by_logits(p, gold, smoothing), alpha=0.5)
+            by_other.add_(_by_logits(q, gold, smoothing), alpha=0.5)
             return [by_one, by_other]
 
         likelihoods = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from mt.config import OptimizerConfig, ScheduleConfig
 from mt.errors import InputError
 from mt.model.seq2seq import Seq2Seq
-from mt.training.distributed import Workers, put_together, spread_like
+from mt.training.distributed import Workers, full_tensor, sharded_like
 from mt.training.muon import Muon
 
 
@@ -48,8 +48,8 @@ class Optimizer:
         looked_up = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
         looked_up.add(id(model.output_weight))
 
-        def group(parameters: list[nn.Parameter], weight_decay: float, pace: float) -> dict:
-            return {"params": parameters, "weight_decay": weight_decay, "pace": pace}
+        def group(parameters: list[nn.Parameter], weight_decay: float, rate_factor: float) -> dict:
+            return {"params": parameters, "weight_decay": weight_decay, "rate_factor": rate_factor}
 
         groups = [
             group([p for p in others if id(p) in looked_up], config.weight_decay, config.embedding_factor),
@@ -73,7 +73,7 @@ class Optimizer:
         rate = self.peak * schedule_factor(self.schedule, update, self.max_updates)
         for part in self.parts:
             for group in part.param_groups:
-                group["lr"] = rate * group["pace"]
+                group["lr"] = rate * group["rate_factor"]
         return rate
 
     def step(self) -> None:
@@ -98,7 +98,7 @@ class Optimizer:
             if isinstance(part, Muon):
                 part.complete_state()
         return {
-            f"{name}.{key}": put_together(value).cpu()
+            f"{name}.{key}": full_tensor(value).cpu()
             for name, part, parameter in self._parameters()
             for key, value in part.state[parameter].items()
         }
@@ -112,5 +112,5 @@ class Optimizer:
             if own.keys() not in (set(), kept) or not fitting:
                 raise InputError("the checkpoint's optimizer.safetensors does not fit this model and optimizer")
             part.state[parameter] = {
-                key: spread_like(value.to(parameter.device), parameter) for key, value in own.items()
+                key: sharded_like(value.to(parameter.device), parameter) for key, value in own.items()
             }

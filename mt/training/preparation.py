@@ -1,15 +1,10 @@
 """From a corpus to pieces: all that stands between the config and the first batch."""
 
-import hashlib
 import logging
-import platform
-import subprocess
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import datasets
-import torch
 
 from mt.config import TrainConfig
 from mt.data.corpus import Corpus, load_corpus
@@ -69,46 +64,3 @@ def _encode(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> P
     if len(valid) == 0:
         raise InputError(f"no validation pair has at most data.max_length={config.data.max_length} pieces")
     return PreparedData(corpus, tokenizers, train, valid)
-
-
-def provenance(data: PreparedData, workers: Workers) -> dict:
-    """What a run was made from and with."""
-    try:
-        revision = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        revision = None
-    packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
-    return {
-        "code_revision": revision,
-        "libraries": {package: version(package) for package in packages},
-        "python": platform.python_version(),
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "gpu": torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else None,
-            "threads": torch.get_num_threads(),
-            "workers": workers.size,
-        },
-        "data": {
-            split: {"pairs": len(pairs), "sha256": fingerprint(pairs)}
-            for split, pairs in (
-                ("train", data.train),
-                ("valid", data.corpus.valid),
-                ("test", data.corpus.test),
-            )
-        },
-    }
-
-
-def fingerprint(pairs: datasets.Dataset) -> str:
-    """Of their sentences, in their order."""
-    digest = hashlib.sha256()
-    for batch in pairs.select_columns(["source", "target"]).iter(batch_size=10_000):
-        digest.update("\n".join(batch["source"] + batch["target"]).encode())
-    return digest.hexdigest()

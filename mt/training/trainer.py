@@ -4,6 +4,8 @@ import contextlib
 import logging
 import math
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -13,13 +15,14 @@ import torch
 
 from mt.config import DecodingConfig, TrainConfig
 from mt.data.batching import Batch, TrainingBatches, evaluation_batches
-from mt.device import autocast, choose_precision, recurrent_layers_in, return_freed_memory
+from mt.device import autocast, choose_precision, return_freed_memory, tf32_in_recurrent_layers
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
 from mt.run_folder import (
     PROVENANCE,
+    RESULTS,
     WEIGHTS,
     load_weights,
     read_json,
@@ -30,16 +33,30 @@ from mt.run_folder import (
 )
 from mt.scoring import corpus_bleu, corpus_chrf
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
-from mt.training.distributed import Workers, put_together
+from mt.training.distributed import Workers, full_tensor
 from mt.training.feed import UpdateBatches, feed
 from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
-from mt.training.preparation import PreparedData, provenance
+from mt.training.preparation import PreparedData
+from mt.training.provenance import provenance
 from mt.training.signals import StopRequest
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What was found of the weights at one time."""
+
+    loss: float
+    """Nats a target token."""
+    bleu: float
+    chrf: float
+    sources: list[str]
+    references: list[str]
+    hypotheses: list[str]
 
 
 class Trainer:
@@ -80,37 +97,41 @@ class Trainer:
             workers.rank,
             workers.size,
         )
+        self._greedy = config.decoding.model_copy(update={"beam_size": 1})
+        """How validation pairs are translated."""
         self.stop = StopRequest()
         self.told_of_memory = False
 
-        origin = provenance(data, workers)
+        self.origin = provenance(data, workers)
         if checkpoint:
-            self._restore(checkpoint, origin)
-        workers.wait()
-        if workers.leads:
-            if not checkpoint:
-                data.tokenizers.save(self.run)
-            # Only now is there something to go on from: a run that failed on its data leaves no config behind.
+            self._restore(checkpoint)
+
+    def begin(self) -> None:
+        """Writes what a run folder says of the run; before ``fit``. A run that failed on its data leaves none of it."""
+        config, workers = self.config, self.workers
+        workers.barrier()
+        if workers.is_leader:
+            self.data.tokenizers.save(self.run)
             write_config(self.run, config)
-            write_json(self.run / PROVENANCE, origin)
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+            write_json(self.run / PROVENANCE, self.origin)
+            (self.run / RESULTS).unlink(missing_ok=True)
         logger.info(
             "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %d updates",
             config.model.architecture,
-            f"{parameters:,}",
-            f"{data.tokenizers.target.vocabulary_size:,}",
+            f"{self.model.parameter_count:,}",
+            f"{self.data.tokenizers.target.vocabulary_size:,}",
             f"{workers.size} workers, " if workers.size > 1 else "",
-            device,
+            self.device,
             str(self.precision).removeprefix("torch."),
             self.batches.batches_in_epoch(self.progress.epoch),
-            settings.max_updates,
+            config.training.max_updates,
         )
 
-    def _restore(self, checkpoint: Checkpoint, origin: dict) -> None:
+    def _restore(self, checkpoint: Checkpoint) -> None:
         recorded = read_json(self.run / PROVENANCE, "data")["data"]
         if not isinstance(recorded, dict):
             raise InputError(f"{self.run / PROVENANCE}: damaged or of another version")
-        changed = [split for split, found in origin["data"].items() if recorded.get(split) != found]
+        changed = [split for split, found in self.origin["data"].items() if recorded.get(split) != found]
         if changed:
             raise InputError(
                 f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with; "
@@ -118,7 +139,7 @@ class Trainer:
             )
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.progress = checkpoint.progress
-        self.interval_loss.fill_(self.progress.interval_loss if self.workers.leads else 0.0)
+        self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
         logger.info("going on from update %d", self.progress.update)
@@ -126,7 +147,7 @@ class Trainer:
     def fit(self) -> None:
         """Updates and validates until max_updates or until patience runs out."""
         settings, progress = self.config.training, self.progress
-        with self.stop, recurrent_layers_in(self.precision), self.monitor() as monitor:
+        with self.stop, tf32_in_recurrent_layers(self.precision), self.monitor() as monitor:
             if progress.validation_due:
                 self._validate(monitor)
                 self._interrupt_if_asked(monitor)
@@ -147,7 +168,7 @@ class Trainer:
                     self._interrupt_if_asked(monitor)
                     if progress.validation_due:
                         if self.workers.size > 1:
-                            # They hear a signal together, after the validation, which torchrun may not wait for.
+                            # They heed a signal after the validation, and torchrun may end them sooner.
                             self._save(monitor)
                         self._validate(monitor)
                         self._interrupt_if_asked(monitor)
@@ -158,7 +179,7 @@ class Trainer:
 
     def monitor(self) -> Monitor:
         """What records and shows: the leader's, or none."""
-        if not self.workers.leads:
+        if not self.workers.is_leader:
             return NoMonitor()
         progress = self.progress
         return Monitor(self.run, progress.update, self.config.training.max_updates, progress.metrics_bytes)
@@ -204,8 +225,8 @@ class Trainer:
             batches = [half for batch in batches for half in batch.halves()]
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
-        norm = put_together(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
-        finite = bool(norm.isfinite())
+        norm = full_tensor(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
+        finite = bool(norm.isfinite())  # the one wait for the GPU in an update: weights and momentum must stay sound
         rate = self.optimizer.set_learning_rate(progress.update + 1)
         if finite:
             self.optimizer.step()  # not the scaler's: it would look for what has just been found absent
@@ -233,14 +254,14 @@ class Trainer:
         total = torch.zeros((), device=self.device)
         try:
             for number, batch in enumerate(batches, 1):
-                with self.workers.exchanging(self.replica, now=number == len(batches)):
+                with self.workers.gradient_sync(self.replica, enabled=number == len(batches)):
                     with autocast(self.device, self.precision):
                         loss = self.replica(batch)
                     # Replicas average their gradients over the workers.
                     self.scaler.scale(loss * (self.workers.size / target_tokens)).backward()
                 total += loss.detach()
         except (RuntimeError, MemoryError) as error:
-            # The other workers would wait for gradients that have been given up.
+            # With several workers, the others would wait for ever for this batch's gradients.
             if not is_out_of_memory(error) or self.workers.size > 1 or max(len(batch.ids) for batch in batches) == 1:
                 raise
             if not self.told_of_memory:
@@ -275,50 +296,61 @@ class Trainer:
         return bool(patience) and self.progress.validations_without_gain >= patience
 
     def _validate(self, monitor: Monitor) -> None:
-        """Loss over all validation pairs, BLEU over some; keeps the best weights; saves a checkpoint."""
-        with self.workers.whole(self.replica):
-            self._validate_and_keep_the_best(monitor)
+        """Measures the weights as they are and keeps them if they are the best so far; saves a checkpoint."""
+        with self.workers.unsharded(self.replica):
+            found = self._measure(monitor)
+            self.progress.validation_due = False
+            best = self._is_best(found)
+            if best and self.workers.is_leader:
+                write_tensors(self.run / WEIGHTS, weights_of(self.model))
+            self._show(found, best, monitor)
         self._save(monitor)
 
-    def _validate_and_keep_the_best(self, monitor: Monitor) -> None:
-        settings, progress = self.config.training, self.progress
+    def _measure(self, monitor: Monitor) -> Validation:
+        """Loss over all validation pairs, BLEU and chrF over some."""
         loss = self._validation_loss(monitor)
-        pairs = _spread(self.data.corpus.valid, settings.valid_bleu_pairs)
-        greedy = self.config.decoding.model_copy(update={"beam_size": 1})
-        translator = self.translator(greedy)
+        pairs = _spread(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = self.translate(translator, sources, monitor)
+        hypotheses = self.translate(sources, self._greedy, lambda: self._interrupt_between_batches(monitor))
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
-        chrf = corpus_chrf(hypotheses, references)
-        progress.validation_due = False
-        score = bleu if settings.metric == "bleu" else -loss
+        return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
+
+    def _is_best(self, found: Validation) -> bool:
+        """Whether no earlier validation was as good; what patience counts follows from it."""
+        progress = self.progress
+        score = found.bleu if self.config.training.metric == "bleu" else -found.loss
         gained = progress.best_score is None or score > progress.best_score
         # Early on, BLEU is often 0 time after time: then the loss tells which weights are better.
-        better = gained or (score == progress.best_score and loss < progress.best_loss)
-        if better:
-            progress.best_score, progress.best_loss, progress.best_update = score, loss, progress.update
+        best = gained or (score == progress.best_score and found.loss < progress.best_loss)
+        if best:
+            progress.best_score, progress.best_loss, progress.best_update = score, found.loss, progress.update
         progress.validations_without_gain = 0 if gained else progress.validations_without_gain + 1
+        return best
+
+    def _show(self, found: Validation, best: bool, monitor: Monitor) -> None:
+        """Numbers, a few translations, and what attention sees in one of them."""
+        progress = self.progress
         logger.info(
             "update %d  validation loss %.3f  BLEU %.2f  chrF %.2f%s",
             progress.update,
-            loss,
-            bleu,
-            chrf,
-            "  (best)" if better else "",
+            found.loss,
+            found.bleu,
+            found.chrf,
+            "  (best)" if best else "",
         )
-        values = {"epoch": progress.epoch, "loss": loss, "bleu": bleu, "chrf": chrf}
+        values = {"epoch": progress.epoch, "loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
         monitor.record(
             "valid",
             progress.update,
             values | {"target_tokens": progress.target_tokens, "seconds": progress.seconds},
         )
-        samples = [len(sources) // 6, len(sources) // 2, len(sources) * 5 // 6]
+        count = len(found.sources)
+        samples = sorted({count // 6, count // 2, count * 5 // 6})
         monitor.show_samples(
-            progress.update, [(sources[i], references[i], hypotheses[i]) for i in sorted(set(samples))]
+            progress.update, [(found.sources[i], found.references[i], found.hypotheses[i]) for i in samples]
         )
-        monitor.show_attention(progress.update, translator.attention(sources[samples[0]], references[samples[0]]))
-        if better and self.workers.leads:
-            write_tensors(self.run / WEIGHTS, weights_of(self.model))
+        attention = self.translator(self._greedy).attention(found.sources[samples[0]], found.references[samples[0]])
+        monitor.show_attention(progress.update, attention)
 
     @torch.inference_mode()
     def _validation_loss(self, monitor: Monitor) -> float:
@@ -337,17 +369,14 @@ class Trainer:
         self._interrupt_if_asked(monitor)
         return loss / tokens
 
-    def translate(self, translator: Translator, lines: list[str], monitor: Monitor) -> list[str]:
-        """Shared among the workers; every one gets all translations."""
-        own = translator.translate(
-            self.workers.share(lines),
-            self.workers.share(range(len(lines))),
-            after_batch=lambda: self._interrupt_between_batches(monitor),
-        )
-        return self.workers.gather(own)
+    def translate(
+        self, lines: list[str], decoding: DecodingConfig, after_batch: Callable[[], None] | None = None
+    ) -> list[str]:
+        """By the model as it is now; shared among the workers, every one of which gets all translations."""
+        own, numbers = self.workers.share(lines), self.workers.share(range(len(lines)))
+        return self.workers.gather(self.translator(decoding).translate(own, numbers, after_batch))
 
     def translator(self, decoding: DecodingConfig) -> Translator:
-        """The model as it is now, at work."""
         return Translator(self.model, self.data.tokenizers, self.config.data.target_language, decoding, self.precision)
 
     def _save(self, monitor: Monitor) -> None:
@@ -355,10 +384,10 @@ class Trainer:
         self.progress.scaler = self.scaler.state_dict()
         self.progress.interval_loss = self.workers.sum(self.interval_loss.clone()).item()
         optimizer = self.optimizer.state_tensors()
-        with self.workers.whole(self.replica):
-            if self.workers.leads:
+        with self.workers.unsharded(self.replica):
+            if self.workers.is_leader:
                 save_checkpoint(self.run, self.progress, weights_of(self.model), optimizer)
-        if self.workers.leads:
+        if self.workers.is_leader:
             remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
 
     def _is_scheduled(self, update: int) -> bool:
@@ -374,7 +403,7 @@ class Trainer:
 
     def _interrupt_if_asked(self, monitor: Monitor) -> None:
         """After a signal to any worker: saves and raises Interrupted. All come here together."""
-        signal_number = self.workers.agree(self.stop.signal_number)
+        signal_number = self.workers.max_number(self.stop.signal_number)
         if signal_number is None:
             return
         self._save(monitor)

@@ -114,16 +114,17 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
+    """The likeliest piece at every step, until it is EOS."""
     state = model.start(model.encode(source))
     sentences = torch.arange(len(source), device=source.device)  # (N,) which sentence a row belongs to
     last = torch.full_like(sentences, BOS)
     history = last.new_empty(len(source), int(limits.max()) + 1)
     totals = torch.zeros(len(source), device=source.device)
     lengths = torch.zeros_like(sentences)
-    soonest = int(limits.min())
+    shortest_limit = int(limits.min())
     for step in range(history.shape[1]):
         features, state = model.advance(last, state)
-        at_limit = limits[sentences] == step if step >= soonest else None
+        at_limit = limits[sentences] == step if step >= shortest_limit else None
         best, choice = largest(_next_log_p(model, features, at_limit), 1)  # (N, 1)
         last = choice.squeeze(1)
         alive = last != EOS
@@ -144,47 +145,47 @@ def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothe
 
 
 def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig) -> list[list[Hypothesis]]:
-    """Beam search as in Sutskever et al. 2014: a hypothesis that ends among the best ``beam_size`` of a step is
-    finished; a sentence is when that many have."""
+    """Beam search (Sutskever et al. 2014): a hypothesis is finished when its EOS is among the best ``beam_size``
+    continuations of a step, a sentence when ``beam_size`` of its hypotheses are."""
     beam_size = config.beam_size
     finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     state = model.start(model.encode(source))
-    number = list(range(len(source)))  # of the B sentences still in the batch
-    alive = torch.zeros(len(source), 1, device=source.device)  # (B, K) log-probabilities; at first one beam
+    sentences = list(range(len(source)))  # the B that are still searched
+    totals = torch.zeros(len(source), 1, device=source.device)  # (B, K) log P of each beam; at first there is one
     pieces = source.new_full((len(source), 1, 1), BOS)  # (B, K, t)
-    soonest = int(limits.min())
+    shortest_limit = int(limits.min())
     step = 0
-    while number:
+    while sentences:
         features, state = model.advance(pieces[:, :, -1].flatten(), state)
-        beams = alive.shape[1]
-        at_limit = (limits == step).repeat_interleave(beams) if step >= soonest else None
+        beams = totals.shape[1]
+        at_limit = (limits == step).repeat_interleave(beams) if step >= shortest_limit else None
         log_p = _next_log_p(model, features, at_limit)
         # The best 2K of all continuations hold K that go on, even if K of them end.
         width = min(2 * beam_size, log_p.shape[1])
         best, choice = largest(log_p, width)  # (N, 2K)
-        scores = (best + alive.view(-1, 1)).view(len(number), -1)  # (B, K·2K)
-        scores, index = scores.topk(min(2 * beam_size, scores.shape[1]), dim=-1)  # (B, 2K)
-        choice = choice.view(len(number), -1).gather(1, index)
+        extended = (totals.view(-1, 1) + best).view(len(sentences), -1)  # (B, K·2K)
+        extended, index = extended.topk(min(2 * beam_size, extended.shape[1]), dim=-1)  # (B, 2K)
+        choice = choice.view(len(sentences), -1).gather(1, index)
         origin = index // width  # which beam it continues
 
         ends = choice == EOS
-        complete = ends[:, :beam_size] & scores[:, :beam_size].isfinite()
+        complete = ends[:, :beam_size] & extended[:, :beam_size].isfinite()
         row, column = complete.nonzero().unbind(1)
         written = pieces[row, origin[row, column], 1:].tolist()
-        for place, hypothesis, total in zip(row.tolist(), written, scores[row, column].tolist(), strict=True):
-            finished[number[place]].append(Hypothesis(hypothesis, total))
+        for place, hypothesis, total in zip(row.tolist(), written, extended[row, column].tolist(), strict=True):
+            finished[sentences[place]].append(Hypothesis(hypothesis, total))
 
-        alive, order = scores.masked_fill(ends, -torch.inf).topk(min(beam_size, scores.shape[1]), dim=-1)  # (B, K)
+        totals, order = extended.masked_fill(ends, -torch.inf).topk(min(beam_size, extended.shape[1]), dim=-1)  # (B, K)
         origin, choice = origin.gather(1, order), choice.gather(1, order)
-        rows = torch.arange(len(number), device=source.device)[:, None] * beams + origin  # (B, K)
+        rows = torch.arange(len(sentences), device=source.device)[:, None] * beams + origin  # (B, K)
         pieces = torch.cat([pieces.gather(1, origin[:, :, None].expand(-1, -1, step + 1)), choice[:, :, None]], dim=2)
-        goes_on = alive[:, 0].isfinite().tolist()
-        kept = [place for place, n in enumerate(number) if goes_on[place] and len(finished[n]) < beam_size]
-        if len(kept) < len(number):
-            number = [number[place] for place in kept]
+        goes_on = totals[:, 0].isfinite().tolist()
+        kept = [place for place, n in enumerate(sentences) if goes_on[place] and len(finished[n]) < beam_size]
+        if len(kept) < len(sentences):
+            sentences = [sentences[place] for place in kept]
             living = torch.tensor(kept, dtype=torch.int64, device=source.device)
-            rows, pieces, alive, limits = rows[living], pieces[living], alive[living], limits[living]
-        if number:
+            rows, pieces, totals, limits = rows[living], pieces[living], totals[living], limits[living]
+        if sentences:
             state = state.select(rows)
         step += 1
     return finished
@@ -211,11 +212,11 @@ def _draw(
     state = model.start(model.encode(source)).select(sentences[:, None].expand(-1, draws))
     last = sentences.new_full((len(uniform),), BOS)
     alive = torch.ones_like(last, dtype=torch.bool)  # (N,)
-    soonest = int(limits.min())
+    shortest_limit = int(limits.min())
     for step in range(longest):
         number = (sentences[:, None] * draws + torch.arange(draws, device=source.device)).flatten()  # (N,) of the draw
         features, state = model.advance(last, state)
-        at_limit = limits[number // draws] == step if step >= soonest else None
+        at_limit = limits[number // draws] == step if step >= shortest_limit else None
         log_p = _next_log_p(model, features, at_limit)
         last = _inverse_cumulative(log_p / config.temperature, uniform[number, step], config.top_k, config.top_p)
         totals[number] += log_p.gather(1, last[:, None]).squeeze(1) * alive

@@ -77,7 +77,7 @@ class Translator:
         precision: torch.dtype = torch.float32,
         faster: Engine | None = None,
     ) -> None:
-        """``faster`` searches first; what it leaves, or everything, the model does."""
+        """``faster``, if given, searches first; the model searches what it finds nothing for."""
         self.model = model
         self.engines: list[Engine] = [*([faster] if faster else []), TorchEngine(model, config)]
         self.tokenizers = tokenizers
@@ -98,18 +98,18 @@ class Translator:
 
         Raises InputError that names what is missing or damaged in the folder, or what this machine cannot do.
         """
-        place = choose_device(device)
+        chosen = choose_device(device)
         if config is not None and config.engine == "ctranslate2":
-            check_machine(config, place)
+            check_machine(config, chosen)
         trained = open_model(Path(folder))
         config = config or trained.config.decoding
-        model = trained.model.to(place)
+        model = trained.model.to(chosen)
         return cls(
             model,
             trained.tokenizers,
             trained.config.data.target_language,
             config,
-            choose_precision(precision, place),
+            choose_precision(precision, chosen),
             open_engine(trained, Path(folder), config) if config.engine == "ctranslate2" else None,
         )
 
@@ -307,10 +307,12 @@ class Translator:
         return ScoredText(text, total / length**self.config.length_penalty)
 
     def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:
-        """Indices of similar length together, longest first, within the budget of source tokens, beams included.
+        """Indices of similar length together, longest first; a batch's rows (beams included) times its longest source
+        stay within ``decoding.batch_tokens``.
 
-        As many for each core, and no larger than that takes: so none waits long for another's last. But not so small
-        that a step's fixed cost outweighs the rest.
+        Several cores get as many batches each as that budget allows at least, and these are cut as even as that number
+        permits: so no core waits long for another's last. But a batch keeps an eighth of the budget, for a decoding
+        step has a fixed cost.
         """
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
 
@@ -327,6 +329,7 @@ class Translator:
         smallest = min(largest, self.config.batch_tokens // 8)
         cores = self._cores()
         most = cores * math.ceil(len(cut(largest)) / cores)
+        # A larger budget never makes more batches, so bisection finds the smallest that suffices.
         return cut(bisect_left(range(largest), True, lo=smallest, key=lambda budget: len(cut(budget)) <= most))
 
 

@@ -9,7 +9,7 @@ from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, Train
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 from mt.training import muon
-from mt.training.distributed import Seat, Workers, put_together, spread_like, working_together
+from mt.training.distributed import Seat, Workers, full_tensor, sharded_like, working_together
 from mt.training.local_workers import local_workers
 from mt.training.muon import evenly, orthogonalised
 from mt.training.objective import Objective
@@ -83,9 +83,9 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
         assert rates[id(parameter)] == pytest.approx(3e-3 if looked_up else 1e-3), name
 
 
-@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.STACK), (3, 200), (5, 1)])
+@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.MAX_STACKED), (3, 200), (5, 1)])
 def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
-    monkeypatch.setattr(muon, "STACK", stack)
+    monkeypatch.setattr(muon, "MAX_STACKED", stack)
     model = _model()
     config = OptimizerConfig(kind="muon", learning_rate=1e-2, muon_iterations=iterations, weight_decay=0.1)
     optimizer = Optimizer(model, config, ScheduleConfig(warmup=0), 100, ALONE)
@@ -104,7 +104,7 @@ def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
 
 
 def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
-    monkeypatch.setattr(muon, "STACK", 50)
+    monkeypatch.setattr(muon, "MAX_STACKED", 50)
     matrices = [torch.nn.Parameter(torch.zeros(shape)) for shape in [(4, 4), (8, 8), (4, 4), (4, 4), (4, 4), (8, 8)]]
     stacks = list(muon._stacks(matrices))
     assert sorted(map(id, matrices)) == sorted(id(matrix) for stack in stacks for matrix in stack)
@@ -140,7 +140,7 @@ def test_an_lstm_is_left_to_adamw():
 def _give_gradients(model, seed):
     torch.manual_seed(seed)
     for parameter in model.parameters():
-        parameter.grad = spread_like(torch.randn(parameter.shape), parameter)
+        parameter.grad = sharded_like(torch.randn(parameter.shape), parameter)
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
@@ -181,7 +181,7 @@ def _as_worker(shard: bool, seat: Seat):
         model, optimizer = _three_steps(workers, shard)
         optimizer.state_tensors()
         for parameter in model.parameters():
-            put_together(parameter)
+            full_tensor(parameter)
 
 
 @pytest.mark.parametrize("shard", [False, True])
@@ -194,7 +194,7 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
         moved = len(their_optimizer.parts[-1].own)
         assert moved == len(two.hidden_matrices) if shard else 0 < moved < len(two.hidden_matrices)
         theirs, ours = their_optimizer.state_tensors(), its_optimizer.state_tensors()
-        weights = [put_together(parameter) for parameter in two.parameters()]
+        weights = [full_tensor(parameter) for parameter in two.parameters()]
     for (name, first), second in zip(one.named_parameters(), weights, strict=True):
         torch.testing.assert_close(first, second, rtol=0, atol=rounding, msg=name)
     assert theirs.keys() == ours.keys()

@@ -20,7 +20,7 @@ from mt.training.command import _only_process, train
 from mt.training.distributed import Workers
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
-from mt.training.preparation import prepare, provenance
+from mt.training.preparation import prepare
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -374,6 +374,7 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     config.folder.mkdir(parents=True)
     data = prepare(config, False, ALONE)
     training = trainer_module.Trainer(config, data, ALONE, None)
+    training.begin()
     training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
     updates = feed(training.batches, 0, 0, 1, ALONE)
     for _ in range(3):
@@ -386,7 +387,7 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
 
     again = trainer_module.Trainer(config, data, ALONE, None)
     again.scaler = torch.amp.GradScaler("cpu")
-    again._restore(newest_checkpoint(config.folder), provenance(data, ALONE))
+    again._restore(newest_checkpoint(config.folder))
     assert again.scaler.state_dict() == before
     updates = feed(again.batches, 0, 3, 1, ALONE)
     again._update(next(updates))

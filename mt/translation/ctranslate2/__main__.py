@@ -5,9 +5,8 @@ from mt.config import ExportConfig
 
 
 def run(config: ExportConfig) -> None:
-    from mt.translation.ctranslate2.command import (
-        export,
-    )  # PyTorch takes seconds to import: wrong configs are told before
+    # Here and not above: PyTorch takes seconds to import, and a mistake in the config is to be told at once.
+    from mt.translation.ctranslate2.command import export
 
     export(config)
 

@@ -1,0 +1,301 @@
+"""One split of one corpus, in each of the formats that parallel text comes in: two files of lines, a table, a recipe, a
+data set of the hub.
+
+Line breaks inside a sentence (a lone CR, or any in a table's value) become spaces; pairs that cannot be used keep their
+place and say why.
+"""
+
+import codecs
+import csv
+import errno
+import hashlib
+import importlib.util
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+
+import datasets
+import pyarrow
+from datasets.exceptions import DatasetGenerationError
+from pyarrow import parquet
+
+from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.errors import InputError
+from mt.files import read_lines
+from mt.mistakes import nearest
+
+logger = logging.getLogger(__name__)
+
+PROJECT = Path(__file__).parents[2]
+
+VERSION = 1
+"""Part of every cache key: to be raised when the same input shall give other pairs."""
+
+TEXT = datasets.Value("string")
+FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "fault": TEXT})
+"""``fault`` is empty, or why a pair cannot be learnt from."""
+
+LINE_BREAK = re.compile(r"\r\n|\r|\n")
+UNDECODABLE = re.compile(r"[\ud800-\udfff]")
+"""What the error handler ``surrogateescape`` makes of bytes that are no UTF-8."""
+
+Pairs = Iterable[tuple[str, str]]
+
+
+def read_split(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str] | None:
+    """One split, with FEATURES as its columns, and its origin; None if the corpus has no such split.
+
+    Raises InputError: something is missing, damaged, empty or of another form than ``corpus`` says.
+    """
+    match corpus:
+        case FilesConfig():
+            files = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
+            return None if files is None else _read_files(*(_existing(split, file) for file in files))
+        case TableConfig():
+            file = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
+            if file is None:
+                return None
+            return _read_table(_existing(split, file), corpus.source_column, corpus.target_column)
+        case RecipeConfig():
+            path = _prepare(corpus) / split
+            return _read_files(
+                path.with_suffix(f".{corpus.source_language}"), path.with_suffix(f".{corpus.target_language}")
+            )
+        case HubConfig():
+            return _read_hub(corpus, split)
+
+
+def _existing(split: str, file: str) -> Path:
+    path = Path(file)
+    if not path.is_file():
+        reason = "a folder" if path.is_dir() else "no such file"
+        raise InputError(f"data.{split}: {file}: {reason}")
+    return path
+
+
+def _read_files(source: Path, target: Path) -> tuple[datasets.Dataset, str]:
+    origin = f"{source} + {target}"
+    return _cached(origin, lambda: _line_pairs(source, target), (_state(source), _state(target))), origin
+
+
+def _line_pairs(source: Path, target: Path) -> Pairs:
+    pairs = zip_longest(_text_lines(source), _text_lines(target))
+    for number, (source_line, target_line) in enumerate(pairs):
+        if source_line is None or target_line is None:
+            longer = number + 1 + sum(1 for _ in pairs)
+            counts = (number, longer) if source_line is None else (longer, number)
+            raise InputError(
+                f"{source} has {counts[0]:,} lines but {target} has {counts[1]:,}: each line of one "
+                "must be the translation of the same line of the other"
+            )
+        yield source_line, target_line
+
+
+def _prepare(corpus: RecipeConfig) -> Path:
+    """The folder of a recipe's files, which the recipe writes when one is missing."""
+    path = PROJECT / "data" / f"{corpus.recipe}.py"
+    specification = importlib.util.spec_from_file_location(corpus.recipe, path)
+    assert specification and specification.loader
+    recipe = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(recipe)
+    for language in (corpus.source_language, corpus.target_language):
+        if language not in recipe.LANGUAGES:
+            raise InputError(f"data={corpus.recipe} has {' and '.join(recipe.LANGUAGES)}, not {language}")
+    folder = path.with_suffix("")
+    names = [f"{split}.{language}" for split in ("train", "valid", "test") for language in recipe.LANGUAGES]
+    if not all((folder / name).exists() for name in names):
+        recipe.prepare(folder)
+    return folder
+
+
+def _read_table(path: Path, source: str | int, target: str | int) -> tuple[datasets.Dataset, str]:
+    name = path.name.removesuffix(path.suffix) if path.suffix in (".gz", ".xz", ".zst") else path.name
+    readers = {".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs}
+    reader = readers.get(Path(name).suffix)
+    if reader is None:
+        raise InputError(f"{path}: the name of a table ends in {', '.join(readers)} (text also in .gz, .xz, .zst)")
+    key = (_state(path), reader.__name__, source, target)
+    return _cached(str(path), lambda: reader(path, source, target), key), str(path)
+
+
+def _tsv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
+    rows = ((number, line.split("\t")) for number, line in enumerate(_text_lines(path), 1))
+    return _cell_pairs(path, rows, source, target)
+
+
+def _csv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader((line.replace("\r", " ") + "\n" for line in _text_lines(path)), strict=True)
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        width = None
+        try:
+            for cells in reader:
+                width = width or len(cells)
+                if cells and len(cells) != width:
+                    raise InputError(
+                        f"{path}: line {reader.line_num} has {len(cells)} columns but the first has {width}: "
+                        "values with commas need quotes"
+                    )
+                yield reader.line_num, cells
+        except csv.Error as error:
+            raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}") from None
+
+    return _cell_pairs(path, rows(), source, target)
+
+
+def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str | int, target: str | int) -> Pairs:
+    """Two columns of numbered rows, by number, or by name after a header. A blank line is an empty pair."""
+    if isinstance(source, str) and isinstance(target, str):
+        _, names = next(rows, (0, []))
+        first, second = (names.index(_known(column, names, path)) for column in (source, target))
+    else:
+        first, second = int(source), int(target)
+    for number, cells in rows:
+        if cells in ([], [""]):
+            yield "", ""
+        elif len(cells) <= max(first, second):
+            raise InputError(
+                f"{path}: line {number} has {len(cells)} columns, counted from 0, and none of number "
+                f"{max(first, second)}"
+            )
+        else:
+            yield cells[first], cells[second]
+
+
+def _jsonl_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
+    for number, line in enumerate(_text_lines(path), 1):
+        where = f"{path}: line {number}"
+        if not line:
+            yield "", ""
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{where} is no JSON: {error.msg} at character {error.colno}") from None
+        except RecursionError:
+            raise InputError(f"{where} is nested too deeply") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{where} is no JSON object")
+        # The layout of the hub's translation data sets.
+        if isinstance(row.get("translation"), dict) and not {source, target} <= row.keys():
+            row = row["translation"]
+        values = [row[_known(column, list(row), where)] for column in (source, target)]
+        if not all(value is None or isinstance(value, str) for value in values):
+            raise InputError(f"{where}: {source} and {target} must be text")
+        yield values[0] or "", values[1] or ""
+
+
+def _parquet_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
+    try:
+        file = parquet.ParquetFile(path)
+    except (OSError, pyarrow.ArrowInvalid) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    columns = [_known(column, file.schema_arrow.names, path) for column in (source, target)]
+    for batch in file.iter_batches(columns=columns):
+        yield from zip(*(_texts(batch[column], f"{path}: {column}") for column in columns), strict=True)
+
+
+def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | None:
+    name = {"train": corpus.train_split, "valid": corpus.valid_split, "test": corpus.test_split}[split]
+    if name is None:
+        return None
+    logger.info("loading the %s split of %s", name, corpus.path)
+    try:
+        splits = datasets.load_dataset(corpus.path, corpus.subset, revision=corpus.revision)
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(
+            f"data.path={corpus.path}: this data set cannot be loaded: {error}\n"
+            "Check data.path, data.subset, data.revision and the network. data.path may also name a local "
+            "folder, and data=files and data=table read files of your own."
+        ) from error
+    origin = f"{corpus.path}, {name}"
+    if name not in splits:
+        # The usual names are a guess of ours, not a promise of the data set's.
+        if (split, name) in (("valid", "validation"), ("test", "test")):
+            return None
+        raise InputError(f"data.{split}_split={name}: {corpus.path} has {', '.join(splits)} only")
+    pairs = splits[name].with_format("arrow")
+    columns = corpus.source_column or corpus.source_language, corpus.target_column or corpus.target_language
+    return _cached(origin, lambda: _hub_pairs(pairs, *columns, origin), (pairs._fingerprint, columns)), origin
+
+
+def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -> Pairs:
+    """Two columns, of the data set itself or inside its column ``translation``."""
+    nested = "translation" in pairs.column_names and not {source, target} <= set(pairs.column_names)
+    for table in pairs.iter(batch_size=1000):
+        if nested:
+            table = pyarrow.Table.from_struct_array(table["translation"])
+        columns = [table[_known(column, table.column_names, origin)] for column in (source, target)]
+        yield from zip(*(_texts(column, origin) for column in columns), strict=True)
+
+
+def _cached(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
+    """The pairs as a data set, from the cache when this ``key`` was there before."""
+    rows = partial(_rows, origin, pairs)
+    try:
+        return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=digest((VERSION, key)))
+    except DatasetGenerationError as error:
+        # It wraps whatever stopped the generator: a mistake in a file, a full disk, an interruption.
+        raise error.__cause__ or error from None
+
+
+def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str]]:
+    found = False
+    for source, target in pairs():
+        found = True
+        fault = ""
+        if UNDECODABLE.search(source) or UNDECODABLE.search(target):
+            source, target = (UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", text) for text in (source, target))
+            fault = "not UTF-8"
+        elif not source.strip() or not target.strip():
+            fault = "empty"
+        yield {"source": LINE_BREAK.sub(" ", source), "target": LINE_BREAK.sub(" ", target), "fault": fault}
+    if not found:
+        raise InputError(f"{origin}: there is not one pair in it")
+
+
+def _text_lines(path: Path) -> Iterator[str]:
+    """The lines without BOM and CR; bytes that are no UTF-8 become what UNDECODABLE finds."""
+    for number, line in enumerate(read_lines(path)):
+        line = line.removesuffix(b"\r")
+        yield (line if number else line.removeprefix(codecs.BOM_UTF8)).decode("utf-8", "surrogateescape")
+
+
+def _texts(column: pyarrow.Array | pyarrow.ChunkedArray, where: str) -> list[str]:
+    """The values of an Arrow column as UNDECODABLE finds what is wrong in them."""
+    try:
+        values = column.cast(pyarrow.large_binary()).to_pylist()
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+        raise InputError(f"{where}: the values are {column.type}, not text") from None
+    return ["" if value is None else value.decode("utf-8", "surrogateescape") for value in values]
+
+
+def digest(content: object) -> str:
+    """A key for the cache."""
+    return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
+
+
+def _state(path: Path) -> tuple[str, int, int]:
+    """What tells one content of a file from another without reading it."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    return str(path.resolve()), status.st_size, status.st_mtime_ns
+
+
+def _known(column: str | int, names: Sequence[str], where: object) -> str:
+    """The column, or InputError if there is none of this name."""
+    if column in names:
+        return str(column)
+    meant = nearest(str(column), names)
+    hint = f"; did you mean {meant}?" if meant else ""
+    choices = f"{', '.join(names)}{hint} (data.source_column, data.target_column)"
+    raise InputError(f"{where}: no column {column!r} among {choices}")
