@@ -120,7 +120,8 @@ def _exit_status(work: Callable[[], None]) -> int:
     """Does the work and says how it ended; whatever the user can mend gets one message and no traceback."""
     try:
         work()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed from the start
+            sys.stdout.flush()
         return 0
     except InputError as error:
         return _say_once(error, 2)
@@ -176,8 +177,10 @@ def _say(message: object, status: int) -> int:
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """An error and those it was raised from: libraries wrap what the system told them."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen: list[BaseException] = []
+    while cause is not None and cause not in seen:  # a cause that is raised again leads back to itself
         yield cause
+        seen.append(cause)
         cause = cause.__cause__ or cause.__context__
 
 

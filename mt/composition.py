@@ -4,6 +4,7 @@ Hydra alone stops at the first mistake. Here only the choice of files is left to
 afterwards, so that unknown keys, impossible values and contradictions all reach the schema at once.
 """
 
+import contextlib
 import itertools
 import re
 import shlex
@@ -15,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -134,10 +135,10 @@ class _Composer(Generic[Config]):
                 return None
             if is_key and re.fullmatch(plain, value):
                 return self.parser.parse_override(f"{key}={_quoted(value)}")
-            unquoted = r"[^,\[\]{}\"'\n]*"
-            if is_key and re.fullmatch(rf"\[{unquoted}(,{unquoted})*\]", value):
-                items = ",".join(_quoted(item.strip()) for item in value[1:-1].split(","))
-                return self.parser.parse_override(f"{key}=[{items}]")
+            if is_key and re.fullmatch(r"\[[^{}\"'\n]*\]", value):
+                quoted = re.sub(r"[^\[\],]+", lambda item: _quoted(item.group().strip()), value)
+                with contextlib.suppress(HydraException):
+                    return self.parser.parse_override(f"{key}={quoted}")
             reason = str(error).splitlines()[0]
             self.unread.add(key)
             self._wrong(
@@ -158,7 +159,7 @@ class _Composer(Generic[Config]):
                 self.unread.add(key)
                 a_list = f", or for a list '{key}=[{value}]'" if takes_list(self.schema, key) else ""
                 self._wrong(f"{word}: several values are several runs, which need --multirun{a_list}")
-            elif several and not override.is_discrete_sweep():
+            elif several and (not override.is_discrete_sweep() or override.value_type is ValueType.GLOB_CHOICE_SWEEP):
                 self._wrong(f"{word}: cannot be listed; write a,b,c or range(start,stop,step)")
             elif several:
                 key = override.get_key_element()

@@ -35,6 +35,7 @@ NonNegativeInt = Annotated[int, NotABool, Field(ge=0)]
 PositiveFloat = Annotated[float, NotABool, Field(gt=0)]
 NonNegativeFloat = Annotated[float, NotABool, Field(ge=0)]
 Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
+Weight = Annotated[float, NotABool, Field(ge=1e-4, le=1e4)]
 Text = Annotated[str, Field(min_length=1)]
 LanguageCode = Annotated[
     str,
@@ -82,7 +83,7 @@ class CorpusConfig(Section):
     target_language: LanguageCode
     max_length: PositiveInt = 128
     """Training pairs with more pieces than this on either side are dropped (and counted)."""
-    weight: PositiveFloat = 1.0
+    weight: Weight = 1.0
     """How often each training pair is seen in an epoch: 2 is twice, 0.5 every second epoch on average."""
 
     def contradictions(self) -> Iterator[str]:
@@ -204,8 +205,8 @@ class TokenizerConfig(Section):
     """SentencePiece, trained on the training split alone."""
 
     kind: Literal["bpe", "unigram", "char"] = "bpe"
-    vocabulary_size: Annotated[int, NotABool, Field(ge=300, le=1_000_000)] = 8000
-    """An upper bound for char."""
+    vocabulary_size: Annotated[int, NotABool, Field(ge=264, le=1_000_000)] = 8000
+    """An upper bound for char. All 256 bytes and four special pieces are among them."""
     joint: bool = True
     """One vocabulary for both languages, or one for each."""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] | None = None
@@ -414,7 +415,7 @@ class DecodingConfig(Section):
     method: Literal["beam", "sample"] = "beam"
     beam_size: Annotated[int, NotABool, Field(ge=1, le=1000)] = 5
     """1 is greedy search; method=sample has no beam."""
-    length_penalty: NonNegativeFloat = 1.0
+    length_penalty: Annotated[float, NotABool, Field(ge=0, le=10)] = 1.0
     """α in score = log P(hypothesis) / lengthᵅ."""
     n_best: PositiveInt = 1
     """More than 1 writes one JSON line of scored hypotheses for each input line."""
@@ -425,9 +426,9 @@ class DecodingConfig(Section):
     """Sample among the likeliest pieces that hold this much probability."""
     seed: NonNegativeInt = 1
     """Sampling is keyed by this and the line number."""
-    max_length_ratio: PositiveFloat = 2.0
+    max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
     """A hypothesis has at most ratio · source pieces + extra pieces."""
-    max_length_extra: NonNegativeInt = 20
+    max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
     max_source_length: PositiveInt = 256
     """Longer lines are cut into parts of at most so many pieces, translated and rejoined, with a warning."""
     batch_tokens: PositiveInt = 4096

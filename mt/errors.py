@@ -16,8 +16,11 @@ class WorkerDied(RunError):
     """Raised only in workers that were waiting for the dead one; their end tells the others."""
 
 
-class Interrupted(Exception):
-    """SIGINT or SIGTERM arrived and all state is saved (exit code 130 or 143)."""
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM arrived and all state is saved (exit code 130 or 143).
+
+    Like KeyboardInterrupt it passes libraries that catch every Exception.
+    """
 
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)

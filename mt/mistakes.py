@@ -188,7 +188,7 @@ def _reason(key: str, details: ErrorDetails, words: Words) -> str:
         case "literal_error":
             return _one_of(re.findall(r"'([^']*)'", context["expected"]), value)
         case "model_type" | "model_attributes_type":
-            return f"is a section: set its keys, such as {inner[0]}=…"
+            return f"is a section: set its keys, such as {inner[0]}=…" if inner else "must be a section: {key:value,…}"
         case "tuple_type":
             return f"must be a list, written '{key}=[a,b]'"
         case "string_pattern_mismatch" if field and field.description:

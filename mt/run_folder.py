@@ -102,7 +102,8 @@ def read_config(folder: Path) -> TrainConfig:
     except pydantic.ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise InputError(f"{path}: not a config of this version: {mistakes}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
+        # YAML's own dates and numbers may be none.
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
@@ -224,7 +225,7 @@ def read_json(path: Path, *needed: str) -> dict:
     """Raises InputError naming the file, if it cannot be read or lacks one of the ``needed`` keys."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object")

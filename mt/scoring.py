@@ -132,7 +132,9 @@ def paired_tests(
 
 def _metrics(language: str) -> tuple[BLEU, CHRF, TER]:
     tokenizer = bleu_tokenizer(language)
-    return BLEU(tokenize=tokenizer), CHRF(), TER(asian_support=tokenizer != "13a")
+    # TER parts Chinese and Japanese characters only when it normalizes, too: else a sentence would be one word.
+    without_spaces = tokenizer != "13a"
+    return BLEU(tokenize=tokenizer), CHRF(), TER(normalized=without_spaces, asian_support=without_spaces)
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:

@@ -1,5 +1,6 @@
 """The two entry points as a shell sees them: output, messages, exit codes."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -139,9 +140,29 @@ def test_a_full_disk_is_found_beneath_a_library_s_own_error(tmp_path: Path) -> N
     assert done.returncode == 1 and "disk is full (cache)" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_bug_shows_its_traceback(tmp_path: Path) -> None:
-    done = call_command("{}['key']", "run=x", folder=tmp_path)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}['key']",
+        # Raised again, a cause leads back to itself.
+        "try:\n        try: {}['key']\n        except KeyError as cause: raise ValueError from cause\n    "
+        "except ValueError as error: raise error.__cause__ from None",
+    ],
+)
+def test_a_bug_shows_its_traceback(tmp_path: Path, body: str) -> None:
+    done = call_command(body, "run=x", folder=tmp_path)
     assert done.returncode == 1 and "Traceback" in done.stderr and "KeyError" in done.stderr
+
+
+def test_an_interruption_passes_what_catches_every_exception(tmp_path: Path) -> None:
+    body = "try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass"
+    assert call_command(body, "run=x", folder=tmp_path).returncode == 143
+
+
+def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
+    shell = f"{shlex.quote(sys.executable)} {shlex.quote(write_command('pass', tmp_path))} run=x >&-"
+    done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_logs_go_to_standard_error(tmp_path: Path) -> None:

@@ -153,6 +153,12 @@ def test_mistakes_inside_a_list_name_the_item() -> None:
     assert "nearest: hub" in lines[2]
 
 
+@pytest.mark.parametrize("given", ["[my.en,my.es]", "[1]", "[null]", "[[]]"])
+def test_a_list_of_what_is_no_section(given: str) -> None:
+    words = ("data=mixture", "data.source_language=en", "data.target_language=es", f"data.corpora={given}")
+    assert all("data.corpora[" in line and "must be a section: {key:value,…}" in line for line in mistakes(*words))
+
+
 def test_a_value_of_two_possible_types_has_one_line() -> None:
     words = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
     lines = mistakes(*words, "data.source_column=1.5", "data.target_column=b")
@@ -192,6 +198,11 @@ def test_a_swept_name_is_left_alone() -> None:
     assert [job.config.name for job in jobs] == ["a", "b"]
 
 
+@pytest.mark.parametrize("word", ["seed=glob(*)", "model=glob(*tiny*)", "seed=interval(1,3)"])
+def test_what_cannot_be_listed_is_no_sweep(word: str) -> None:
+    assert mistakes(word, multirun=True) == [f"{word}: cannot be listed; write a,b,c or range(start,stop,step)"]
+
+
 def test_every_job_of_a_sweep_is_checked() -> None:
     lines = mistakes("model.heads=4,5,7", "seed=1,2", multirun=True)
     assert [line[:23] for line in lines] == ["model: heads=5 does not", "model: heads=7 does not"]
@@ -211,3 +222,8 @@ def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed: str, va
     (job,) = compose_jobs("compare", CompareConfig, [f"first={typed}", "second=other"], multirun=False)
     expected = tuple(value) if isinstance(value, list) else value
     assert job.config.first == expected
+
+
+def test_names_in_lists_of_lists_may_hold_it_too() -> None:
+    (job,) = compose_jobs("compare", CompareConfig, ["runs=[[a/x-seed=1,a/x-seed=2],[b=1]]"], multirun=False)
+    assert job.config.runs == (("a/x-seed=1", "a/x-seed=2"), ("b=1",))

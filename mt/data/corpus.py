@@ -181,6 +181,8 @@ def _hold_out(
         if wanted[split] > most:
             logger.info("%s: data.%s_pairs=%d is cut to %d, a tenth of the pairs", split, split, wanted[split], most)
     sizes = [min(wanted[split], most) for split in splits]
+    if sum(sizes) >= len(train):
+        raise InputError(f"{len(train)} training pairs are too few to hold {' and '.join(splits)} pairs out of")
     part = hold_out(column(train, "source"), column(train, "target"), sizes)
     held_out = {
         split: train.select(np.flatnonzero(part == number)).remove_columns("weight")

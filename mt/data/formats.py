@@ -177,6 +177,8 @@ def _jsonl_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{where} is no JSON: {error.msg} at character {error.colno}") from None
+        except ValueError as error:  # a number of thousands of digits
+            raise InputError(f"{where} cannot be read: {error}") from None
         except RecursionError:
             raise InputError(f"{where} is nested too deeply") from None
         if not isinstance(row, dict):
@@ -193,11 +195,11 @@ def _jsonl_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
 def _parquet_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
     try:
         file = parquet.ParquetFile(path)
-    except (OSError, pyarrow.ArrowInvalid) as error:
+        columns = [_known(column, file.schema_arrow.names, path) for column in (source, target)]
+        for batch in file.iter_batches(columns=columns):
+            yield from zip(*(_texts(batch[column], f"{path}: {column}") for column in columns), strict=True)
+    except (OSError, KeyError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    columns = [_known(column, file.schema_arrow.names, path) for column in (source, target)]
-    for batch in file.iter_batches(columns=columns):
-        yield from zip(*(_texts(batch[column], f"{path}: {column}") for column in columns), strict=True)
 
 
 def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | None:
@@ -207,11 +209,12 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
     logger.info("loading the %s split of %s", name, corpus.path)
     try:
         splits = datasets.load_dataset(corpus.path, corpus.subset, revision=corpus.revision)
-    except (OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    except (OSError, ValueError, RuntimeError, DatasetGenerationError) as error:
+        reason = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
+        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise InputError(
-            f"data.path={corpus.path}: this data set cannot be loaded: {error}\n"
+            f"data.path={corpus.path}: this data set cannot be loaded: {reason}\n"
             "Check data.path, data.subset, data.revision and the network. data.path may also name a local "
             "folder, and data=files and data=table read files of your own."
         ) from error

@@ -59,7 +59,7 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
 
 def _numbered(texts: Texts) -> np.ndarray:
     """(N,) int64 from 0, the same number for equal texts."""
-    encoded = pyarrow.chunked_array(texts).dictionary_encode()
+    encoded = pyarrow.chunked_array(texts).cast(pyarrow.large_string()).dictionary_encode()
     return np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int64)
 
 

@@ -86,9 +86,10 @@ class Tokenizer:
         coverage = config.character_coverage or (0.9995 if wide else 1.0)
         normalization = config.normalization or ("identity" if wide else "nmt_nfkc")
         model = io.BytesIO()
+        failures: list[BaseException] = []
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(sentences),
+                sentence_iterator=_keeping_failures(sentences, failures),
                 model_writer=model,
                 model_type=config.kind,
                 vocab_size=config.vocabulary_size,
@@ -108,6 +109,8 @@ class Tokenizer:
                 minloglevel=2,
             )
         except RuntimeError as error:
+            if failures:
+                raise failures[0] from None
             raise _explained(error, config) from error
         return cls(model.getvalue())
 
@@ -267,6 +270,17 @@ class TokenizerPair:
 def _texts(pairs: "datasets.Dataset", column: str) -> Iterator[str]:
     for batch in pairs.select_columns([column]).iter(batch_size=10_000):
         yield from batch[column]
+
+
+def _keeping_failures(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
+    """The sentences; what stops them, an interruption or a full disk, SentencePiece makes a RuntimeError of."""
+    try:
+        yield from sentences
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        failures.append(error)
+        raise
 
 
 def _explained(error: RuntimeError, config: TokenizerConfig) -> InputError:

@@ -20,8 +20,9 @@ def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
     parameters = _parameters(config.model, data)
     if parameters <= MOST_PARAMETERS * pieces:
         return None
-    sizes = {name: _parameters(model, data) for name, model in _presets(config.model.architecture).items()}
-    smaller = {name: size for name, size in sizes.items() if size < parameters}
+    sizes = {name: _parameters(model, data) for name, model in presets(config.model.architecture).items()}
+    # What has a deep encoder translates faster, not better.
+    smaller = {name: size for name, size in sizes.items() if size < parameters and not name.endswith("_deep")}
     if not smaller:
         return None
     fitting = {name: size for name, size in smaller.items() if size <= MOST_PARAMETERS * pieces}
@@ -32,13 +33,12 @@ def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
     )
 
 
-def _presets(architecture: str) -> dict[str, ModelConfig]:
+def presets(architecture: str) -> dict[str, ModelConfig]:
+    """The models of conf/model that are of an architecture, by name."""
     names = group_options("model")
     jobs = compose_jobs("train", TrainConfig, [f"model={','.join(names)}"], multirun=True)
     models = {name: job.config.model for name, job in zip(names, jobs, strict=True)}
-    # What has a deep encoder translates faster, not better.
-    plain = {name: model for name, model in models.items() if not name.endswith("_deep")}
-    return {name: model for name, model in plain.items() if model.architecture == architecture}
+    return {name: model for name, model in models.items() if model.architecture == architecture}
 
 
 def _parameters(model: ModelConfig, data: PreparedData) -> int:

@@ -1,6 +1,7 @@
 """``python train.py``: begins a run, goes on with it, or reports that it is finished."""
 
 import contextlib
+import errno
 import fcntl
 import functools
 import logging
@@ -18,7 +19,7 @@ from mt.errors import InputError, RunError
 from mt.files import recover_folders
 from mt.mistakes import shown
 from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
-from mt.training.advice import advice_on_size
+from mt.training.advice import advice_on_size, presets
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.distributed import Seat, Workers, seat_from_torchrun, under_torchrun, working_together
@@ -136,9 +137,15 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
 
 def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
     """Weights fit the model they were trained in alone (dropout aside)."""
+    theirs = read_config(origin)
+    if theirs.model.architecture != config.model.architecture:
+        raise InputError(
+            f"training.init_from={origin} is a {theirs.model.architecture}, this run a {config.model.architecture}: "
+            f"take one of model={', '.join(presets(theirs.model.architecture))}"
+        )
     differing = {
         name: before
-        for name, (before, _) in config_differences(read_config(origin), config).items()
+        for name, (before, _) in config_differences(theirs, config).items()
         if name.startswith("model.") and not name.endswith("dropout")
     }
     if differing:
@@ -194,6 +201,11 @@ def _only_process(run: Path) -> Iterator[None]:
             held = path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat())
         except BlockingIOError:
             held = False
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+            logger.warning("%s: this disk knows no locks: take care that no other process trains this run", run)
+            held = True
         if not held:
             raise RunError(f"{run}: another process is training this run")
         yield

@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 
 import torch
 from torch.distributed import Store, TCPStore
+from tqdm import tqdm
 
 from mt.command_line import end_with
 from mt.config import TrainingConfig
@@ -120,6 +121,7 @@ def _arrival(rank: int) -> str:
 
 def _sit_and_work(work: Callable[[Seat], None], rank: int, size: int, port: int) -> None:
     os.environ["LOCAL_RANK"] = str(rank)
+    tqdm.set_lock(threading.RLock())  # its own is shared by processes, and would be missed when this one is killed
     threading.Thread(target=_end_with_leader, daemon=True).start()
 
     def sit_and_work() -> None:

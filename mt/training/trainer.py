@@ -166,14 +166,12 @@ class Trainer:
                         self._log(monitor, norm, rate)
                         return_freed_memory()
                     self._interrupt_if_asked(monitor)
+                    if progress.validation_due or self._is_scheduled(progress.update):
+                        # Before a validation, too: a process killed in it has these weights to validate anew.
+                        self._save(monitor)
                     if progress.validation_due:
-                        if self.workers.size > 1:
-                            # They heed a signal after the validation, and torchrun may end them sooner.
-                            self._save(monitor)
                         self._validate(monitor)
                         self._interrupt_if_asked(monitor)
-                    elif self._is_scheduled(progress.update):
-                        self._save(monitor)
             if self._out_of_patience():
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
 

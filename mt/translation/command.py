@@ -28,8 +28,13 @@ def translate(config: TranslateConfig) -> None:
     """
     if config.threads:
         torch.set_num_threads(config.threads)
-    if config.input is not None and not Path(config.input).is_file():
-        raise InputError(f"input={config.input}: no such file")
+    if config.input is None and sys.stdin is None:
+        raise InputError("there is no standard input: give input=FILE")
+    for name, path in (("input", config.input), ("reference", config.reference)):
+        if path is not None and (not Path(path).exists() or Path(path).is_dir()):
+            raise InputError(f"{name}={path}: no such file")
+    if config.output is None and sys.stdout is None:
+        raise InputError("there is no standard output: give output=FILE")
     if config.output is not None:
         if Path(config.output).is_dir():
             raise InputError(f"output={config.output} is a folder")
@@ -110,11 +115,16 @@ def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
 
 @contextmanager
 def _output(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that has its name only once it is complete."""
+    """Standard output, or a file that has its name only once it is complete; a device or pipe is written to."""
     if path is None:
         yield sys.stdout.buffer
         return
-    partial = Path(f"{path}.partial")
+    place = Path(path).resolve()  # what a link leads to is replaced, not the link
+    if place.exists() and not place.is_file():
+        with place.open("wb") as output:
+            yield output
+        return
+    partial = Path(f"{place}.partial")
     try:
         with partial.open("wb") as output:
             yield output
@@ -125,4 +135,4 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
     except BaseException:
         logger.warning("%s holds the lines finished so far", partial)
         raise
-    partial.replace(path)
+    partial.replace(place)

@@ -218,7 +218,9 @@ def _draw(
         features, state = model.advance(last, state)
         at_limit = limits[number // draws] == step if step >= shortest_limit else None
         log_p = _next_log_p(model, features, at_limit)
-        last = _inverse_cumulative(log_p / config.temperature, uniform[number, step], config.top_k, config.top_p)
+        # Less the largest: a low temperature must not make them all infinite.
+        logits = (log_p - log_p.amax(dim=-1, keepdim=True)) / config.temperature
+        last = _inverse_cumulative(logits, uniform[number, step], config.top_k, config.top_p)
         totals[number] += log_p.gather(1, last[:, None]).squeeze(1) * alive
         alive = alive & (last != EOS)
         for place, piece, lives in zip(number.tolist(), last.tolist(), alive.tolist(), strict=True):
@@ -246,5 +248,5 @@ def _inverse_cumulative(logits: Tensor, uniform: Tensor, top_k: int, top_p: floa
     cumulative = probabilities.cumsum(dim=-1)
     place = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)
     # Rounding can carry the draw past the last piece that is possible at all.
-    last_possible = (probabilities > 0).sum(dim=-1, keepdim=True) - 1
+    last_possible = ((probabilities > 0).sum(dim=-1, keepdim=True) - 1).clamp(min=0)  # none, where scores are NaN
     return pieces.gather(1, place.minimum(last_possible)).squeeze(1)

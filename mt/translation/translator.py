@@ -282,10 +282,11 @@ class Translator:
             start = end
         parts.append(pieces[start:])
         logger.warning(
-            "line %d has %d pieces, more than decoding.max_source_length=%d: translated in %d parts",
+            "line %d has %d pieces, more than the %d of %s: translated in %d parts",
             number + 1,
             len(pieces),
             longest,
+            "decoding.max_source_length" if longest == self.config.max_source_length else "the model's positions",
             len(parts),
         )
         return parts

@@ -249,6 +249,11 @@ def test_a_held_out_part_larger_than_a_tenth_is_cut_and_told(tmp_path: Path, cap
     assert "data.valid_pairs=30 is cut to 10" in caplog.text and "data.test_pairs" not in caplog.text
 
 
+def test_what_is_held_out_leaves_something_to_learn_from(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="2 training pairs are too few to hold test and valid pairs out of"):
+        load(kind="files", train=write_files(tmp_path, PAIRS[:2]))
+
+
 def test_missing_splits_are_held_out(tmp_path: Path) -> None:
     # Every second sentence has two translations.
     pairs = [(f"Satz {number // 2 if number % 4 > 1 else number}", f"sentence {number}") for number in range(400)]
@@ -357,6 +362,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
             ("de", "en"),
             "no column 'en' among de, eng; did you mean eng",
         ),
+        ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
         ("a.parquet", ["text"], ("de", "en"), "a.parquet: cannot be read"),
         ("a.xlsx", ["text"], ("de", "en"), "the name of a table ends in .tsv, .csv, .jsonl, .parquet"),
         ("a.tsv", [], ("de", "en"), "a.tsv"),
@@ -370,6 +376,20 @@ def test_broken_tables(
         load(kind="table", train=path, source_column=columns[0], target_column=columns[1])
 
 
+def test_damaged_parquet_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    rows = {side: [f"{side} {number * 7919}" for number in range(2000)] for side in ("de", "en")}
+    parquet.write_table(pyarrow.table(rows), path)
+    content = bytearray(path.read_bytes())
+    content[2000:2060] = b"\xff" * 60
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="a.parquet: cannot be read"):
+        load(kind="table", train=str(path), source_column="de", target_column="en")
+    parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["de", "en", "en"]), path)
+    with pytest.raises(InputError, match="a.parquet: cannot be read"):
+        load(kind="table", train=str(path), source_column="de", target_column="en")
+
+
 def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"de": ["a"], "en": [1]}), path)
@@ -379,7 +399,10 @@ def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
         load(kind="table", train=str(path), source_column="de", target_column="fr")
 
 
-def test_an_unreachable_data_set_names_the_way_out(tmp_path: Path) -> None:
+def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path: Path) -> None:
+    write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this data set cannot be loaded.*data=files"):
+        load(kind="hub", path=str(tmp_path / "damaged"))
     with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"):
         load(kind="hub", path=str(tmp_path / "nothing"))
 

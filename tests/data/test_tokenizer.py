@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from mt.config import TokenizerConfig
 from mt.data.subword_sampling import bpe_dropout
 from mt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
-from mt.errors import InputError
+from mt.errors import InputError, Interrupted
 from mt.randomness import generator
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
@@ -116,6 +117,17 @@ def test_for_characters_the_size_is_an_upper_bound() -> None:
 def test_no_text_at_all_is_refused() -> None:
     with pytest.raises(InputError):
         Tokenizer.train([], ("xx",), TokenizerConfig())
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted(15, "terminated"), OSError(28, "disk full")])
+def test_what_stops_the_reading_is_not_blamed_on_the_text(stop: BaseException) -> None:
+    def stopped() -> Iterator[str]:
+        yield from sentences(50)
+        raise stop
+
+    with pytest.raises(type(stop)) as caught:
+        Tokenizer.train(stopped(), ("xx",), TokenizerConfig(vocabulary_size=300))
+    assert caught.value is stop
 
 
 def test_long_sentences_are_learned_from() -> None:
