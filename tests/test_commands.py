@@ -99,6 +99,21 @@ def test_lines_in_lines_out_through_pipes_and_files(trained):
     assert (folder / "out.txt").read_bytes() == piped.stdout
 
 
+def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
+    folder, _ = trained
+    plain = _command(folder, "translate.py", "run=runs/toy", "input=test.xx").stdout
+    (folder / "real.txt").write_text("before")
+    (folder / "link.txt").symlink_to("real.txt")
+    assert _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=link.txt").returncode == 0
+    os.mkfifo(folder / "in.pipe")
+    os.mkfifo(folder / "out.pipe")
+    around = subprocess.Popen("cat out.pipe > read.txt & cat test.xx > in.pipe; wait", shell=True, cwd=folder)
+    assert _command(folder, "translate.py", "run=runs/toy", "input=in.pipe", "output=out.pipe").returncode == 0
+    assert around.wait(60) == 0
+    assert (folder / "link.txt").is_symlink() and (folder / "out.pipe").is_fifo()
+    assert (folder / "real.txt").read_bytes() == (folder / "read.txt").read_bytes() == plain
+
+
 def test_n_best_and_forced_scores_are_one_json_line_each(trained):
     folder, _ = trained
     n_best = _command(folder, "translate.py", "run=runs/toy", "decoding.n_best=2", stdin=b"ba de\n\nfi\n")
@@ -224,6 +239,7 @@ def test_a_terminated_translation_says_so(trained):
         (["input=test.xx", "output=runs"], b"is a folder"),
         (["input=test.xx", "output=nowhere/out.txt"], b"nowhere/out.txt"),
         (["input=test.xx", "run=nowhere"], b"nowhere"),
+        (["input=test.xx", "reference=nowhere.yy"], b"reference=nowhere.yy: no such file"),
     ],
     ids=str,
 )
@@ -258,6 +274,12 @@ def _broken_folders(folder):
     )
     yield "no config", lambda run: (run / "config.yaml").unlink(), b"config.yaml: no such file"
     yield "garbage config", lambda run: (run / "config.yaml").write_bytes(b"\xff: ["), b"config.yaml"
+    for name, value in (("date", "2024-13-45"), ("number", "!!int foo"), ("switch", "!!bool foo")):
+        yield (
+            f"no {name}",
+            lambda run, value=value: (run / "config.yaml").write_text(f"seed: {value}"),
+            b"config.yaml: cannot be read",
+        )
     yield (
         "tagged config",
         lambda run: (run / "config.yaml").write_text("!!python/object/apply:os.system [exit 1]"),

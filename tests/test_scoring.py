@@ -39,7 +39,7 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
     options: dict[str, list[str]] = {"bleu": [], "chrf": [], "ter": []}
     if language == "zh":
         hypotheses, references = ["猫坐在垫子上。", "她不喜欢牛奶"], ["猫坐在垫子上。", "她不喜欢热牛奶。"]
-        options = {"bleu": ["--tokenize", "zh"], "chrf": [], "ter": ["--ter-asian-support"]}
+        options = {"bleu": ["--tokenize", "zh"], "chrf": [], "ter": ["--ter-asian-support", "--ter-normalized"]}
     scores = corpus_scores(hypotheses, references, language)
     for metric, value, signature in (
         ("bleu", scores.bleu, scores.bleu_signature),
@@ -50,6 +50,11 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
         assert value == pytest.approx(theirs["score"], abs=1e-9)
         assert signature == theirs["signature"]
     assert corpus_bleu(hypotheses, references, language) == scores.bleu
+
+
+def test_one_wrong_character_of_many_is_a_small_edit():
+    references = ["我今天早上去了学校。", "他喜欢在公园里跑步。"]
+    assert corpus_scores([references[0], "他喜欢在公园里散步。"], references, "zh").ter == pytest.approx(5.0)
 
 
 def test_no_language_without_spaces_is_scored_as_if_it_had_them():

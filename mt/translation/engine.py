@@ -12,6 +12,9 @@ from mt.translation.search import Hypothesis, search
 class Engine(Protocol):
     """One search, several machineries: each finds the hypotheses that ``mt.translation.search`` defines, or none."""
 
+    rows_each: int
+    """How many rows each source of a batch takes: what of the budget of a batch, ``decoding.batch_tokens``, it uses."""
+
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
         """The translations of a batch of B sources (pieces without BOS and EOS), best first: n_best of each, or as many
         as there are; none for a source that is left to another engine. Called from several threads at once.
@@ -26,6 +29,7 @@ class TorchEngine:
     def __init__(self, model: Seq2Seq, config: DecodingConfig) -> None:
         self.model = model
         self.config = config
+        self.rows_each = config.n_best if config.method == "sample" else config.beam_size
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
         """See Engine; the model must be in evaluation mode. Raises RunError if its scores are not finite."""

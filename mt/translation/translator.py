@@ -206,8 +206,8 @@ class Translator:
         def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
             return engine.search([parts[place][1] for place in batch], [parts[place][0] for place in batch])
 
-        rows_each = self.config.n_best if self.config.method == "sample" else self.config.beam_size
-        return self._each_on_a_core(search_batch, self._batches([len(pieces) + 1 for _, pieces in parts], rows_each))
+        lengths = [len(pieces) + 1 for _, pieces in parts]
+        return self._each_on_a_core(search_batch, self._batches(lengths, engine.rows_each))
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """Whole runs on a toy language: learning, resuming exactly, and what a run folder holds."""
 
+import errno
 import json
 import logging
 import os
@@ -450,6 +451,14 @@ def test_fine_tuning_another_model_names_the_settings_to_add(folder):
         train(tuned)
 
 
+def test_fine_tuning_another_architecture_names_the_models_to_take(folder):
+    base = toy.config(folder, "base")
+    train(base)
+    tuned = toy.config(folder, "tuned", "rnn", training={"init_from": str(base.folder)})
+    with pytest.raises(InputError, match=r"is a transformer, this run a rnn_attention: take one of model=transformer_"):
+        train(tuned)
+
+
 def test_settings_of_a_tokenizer_that_another_run_brings_are_that_runs_own(folder, monkeypatch):
     base = toy.config(folder, "base", tokenizer={"joint": False, "vocabulary_size": 310})
     train(base)
@@ -495,6 +504,32 @@ def test_two_processes_cannot_train_one_run(folder):
     config.folder.mkdir(parents=True)
     with _only_process(config.folder), pytest.raises(RunError, match="another process"):
         train(config)
+
+
+def test_a_disk_without_locks_is_warned_of(folder, monkeypatch, caplog):
+    def lockless(*arguments):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", lockless)
+    config = toy.config(folder)
+    train(config)
+    assert _results(config)["updates"] == 20 and "this disk knows no locks" in caplog.text
+
+
+def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folder, monkeypatch):
+    config = toy.config(folder)
+
+    def killed(*arguments):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trainer_module.Trainer, "_measure", killed)
+        with pytest.raises(SystemExit):
+            train(config)
+    checkpoint = newest_checkpoint(config.folder)
+    assert checkpoint.progress.update == 10 and checkpoint.progress.validation_due
+    train(config)
+    assert [line["step"] for line in _metrics(config.folder) if line["split"] == "valid"] == [10, 20]
 
 
 @pytest.mark.parametrize("place", [".lock", "train.log", "checkpoints", "tensorboard"])

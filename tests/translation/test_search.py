@@ -1,5 +1,6 @@
 """Search against brute force on a tiny vocabulary, and the promises that hold for every way of searching."""
 
+import copy
 import itertools
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import BOS, EOS, PAD
+from mt.errors import RunError
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 from mt.translation.search import BLOCK, _inverse_cumulative, forced_log_probabilities, largest, search
@@ -176,6 +178,21 @@ def test_another_seed_or_line_draws_anew(model):
     assert pieces(1, 0) == pieces(1, 0)
     assert pieces(1, 0) != pieces(2, 0)
     assert pieces(1, 0) != pieces(1, 1)
+
+
+def test_the_lowest_temperature_is_greedy(model):
+    greedy = search(model, _source(SOURCES), DecodingConfig(beam_size=1), KEYS)
+    sampled = search(model, _source(SOURCES), DecodingConfig(method="sample", temperature=1e-40), KEYS)
+    assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
+
+
+@pytest.mark.parametrize("config", [DecodingConfig(), DecodingConfig(beam_size=1), DecodingConfig(method="sample")])
+def test_scores_that_are_no_numbers_are_told(model, config):
+    broken = copy.deepcopy(model)
+    with torch.no_grad():
+        broken.output_weight.fill_(torch.nan)
+    with pytest.raises(RunError, match="not finite"):
+        search(broken, _source(SOURCES), config, KEYS)
 
 
 def test_rounding_never_draws_what_is_impossible():

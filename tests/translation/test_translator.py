@@ -190,9 +190,10 @@ def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
 
 
-def test_learned_positions_shorten_the_parts(tokenizers):
+def test_learned_positions_shorten_the_parts(tokenizers, caplog):
     translator = _translator(tokenizers, LEARNED, max_source_length=500)
     assert len(translator.translate(["ba " * 200])) == 1
+    assert "more than the 39 of the model's positions" in caplog.text
 
 
 @both_models
