@@ -159,6 +159,16 @@ def test_a_list_of_what_is_no_section(given: str) -> None:
     assert all("data.corpora[" in line and "must be a section: {key:value,…}" in line for line in mistakes(*words))
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["data.weight=1e-50", "data.weight=1e+20", "decoding.length_penalty=1000", "decoding.max_length_ratio=1e+30",
+     "decoding.max_length_extra=10000000000000000000", "tokenizer.vocabulary_size=260"],
+)  # fmt: skip
+def test_numbers_with_which_nothing_works_are_refused(word: str) -> None:
+    (line,) = mistakes(word)
+    assert line.startswith(f"{word}: must be ")
+
+
 def test_a_value_of_two_possible_types_has_one_line() -> None:
     words = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
     lines = mistakes(*words, "data.source_column=1.5", "data.target_column=b")
