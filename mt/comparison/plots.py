@@ -77,7 +77,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
                         label=legible(system.name) if seed == 0 else None,
                     )
     panels[0][0].set_ylabel("validation BLEU")
-    panels[1][0].set_ylabel("training loss (label-smoothed)")
+    panels[1][0].set_ylabel("training loss (what is minimised)")
     panels[1][0].set_xlabel("minutes of training")
     panels[1][1].set_xlabel("million target tokens")
     panels[0][0].legend()
