@@ -99,6 +99,14 @@ def test_lines_in_lines_out_through_pipes_and_files(trained):
     assert (folder / "out.txt").read_bytes() == piped.stdout
 
 
+@pytest.mark.parametrize(("closed", "expected"), [("<&-", b"give input=FILE"), (">&-", b"give output=FILE")])
+def test_closed_streams_are_told(trained, closed, expected):
+    folder, _ = trained
+    command = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy {closed}"
+    done = subprocess.run(command, shell=True, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+    assert done.returncode == 2 and expected in done.stderr and b"Traceback" not in done.stderr
+
+
 def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
     folder, _ = trained
     plain = _command(folder, "translate.py", "run=runs/toy", "input=test.xx").stdout

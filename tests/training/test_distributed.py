@@ -232,6 +232,9 @@ def test_a_mistake_is_told_once(folder):
     assert status != 0 and said.count("nearest: training.max_updates") == 1
     status, said = finish(start("train.py", [*words, "data.train=[gone.xx,train.yy]"], 2))
     assert status != 0 and said.count("gone.xx: no such file") == 1
+    here = toy.words(_config(folder, "here", workers=2))
+    status, said = finish(start("train.py", [*here, "tokenizer.vocabulary_size=100000"]))
+    assert status == 2 and said.count("is more than the training text supports") == 1 and "leaked" not in said
 
 
 def test_an_empty_share_has_no_loss_and_gradients_of_zero():

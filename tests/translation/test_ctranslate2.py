@@ -176,6 +176,15 @@ def test_sources_beyond_the_table_of_positions_are_translated(run):
     _assert_equal(ctranslate2_.hypotheses(long), torch_.hypotheses(long))
 
 
+def test_a_wide_beam_takes_no_more_rows_at_a_time(run):
+    def at_once(beam_size, compute_type=None):
+        config = DecodingConfig(engine="ctranslate2", beam_size=beam_size, compute_type=compute_type)
+        return Translator.load(run, config, device="cpu").engines[0]._at_once
+
+    assert at_once(1) == at_once(5) == 128 and at_once(100) == 6
+    assert at_once(5, "int8") == 32 and at_once(150, "int8") == 1
+
+
 def test_cores_share_the_batches_and_torch_keeps_its_threads(run):
     threads = torch.get_num_threads()
     torch.set_num_threads(3)

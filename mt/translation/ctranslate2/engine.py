@@ -101,8 +101,10 @@ class CTranslate2Engine:
         self.config = config
         on_cpu = device.type == "cpu"
         compute_type = config.compute_type or "float32"
-        # So many sentences at a time are the fastest on a core (0: the whole batch).
-        self._at_once = (128 if compute_type == "float32" else 32) if on_cpu else 0
+        # It parts a core's batch itself: so many sentences at a time are the fastest, in a beam of up to 5; a wider one
+        # must not take more memory. On a GPU the whole batch (0) is.
+        sentences = 128 if compute_type == "float32" else 32
+        self._at_once = max(1, sentences * 5 // max(5, config.beam_size)) if on_cpu else 0
         self.rows_each = 1 if on_cpu else config.beam_size
         self.positions = positions_of(trained.config.model)
         source, target = trained.tokenizers.source, trained.tokenizers.target
