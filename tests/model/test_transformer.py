@@ -8,7 +8,7 @@ from mt.config import TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import EOS, PAD
 from mt.model.embedding import sinusoidal_positions
-from mt.model.transformer import Transformer
+from mt.model.transformer import Residual, Transformer
 
 VOCABULARY = 30
 
@@ -117,3 +117,22 @@ def test_learned_positions_end():
     assert model.max_length == 8
     with pytest.raises(IndexError, match="position 9 of 8"):
         model.encode(torch.full((1, 9), EOS))
+
+
+def test_dropout_is_on_every_branch():
+    """One that drops all leaves of a pre-norm layer the way around its sublayers."""
+
+    class DropsAll(torch.nn.Module):
+        def forward(self, x):
+            return torch.zeros_like(x)
+
+    model = _model(dropout=0.5).train()
+    for part in model.modules():
+        if isinstance(part, Residual):
+            part.dropout = DropsAll()
+    x = torch.randn(2, 3, model.output_weight.shape[1])
+    seen = torch.ones(2, 1, 1, 3, dtype=torch.bool)
+    assert torch.equal(model.encoder.layers[0](x, seen), x)
+    decoder = model.decoder.layers[0]
+    after, _ = decoder(x, decoder.cross_attention.keys_and_values(x), seen)
+    assert torch.equal(after, x)
