@@ -64,6 +64,18 @@ class Batch:
 
         return Batch.of(self.ids[rows], shortened(self.source[rows]), shortened(self.target[rows]))
 
+    def twice(self) -> "Batch":
+        """Behind all pairs the same ones again: their real tokens are the second half of ``real``."""
+        return replace(
+            self,
+            ids=self.ids.repeat(2),
+            source=self.source.repeat(2, 1),
+            target=self.target.repeat(2, 1),
+            real=torch.cat([self.real, self.real + self.target_output.numel()]),
+            source_tokens=2 * self.source_tokens,
+            target_tokens=2 * self.target_tokens,
+        )
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; from pinned memory the copy runs beside other work."""
         beside = torch.device(device).type == "cuda"

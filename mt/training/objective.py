@@ -150,14 +150,15 @@ class Objective(nn.Module):
         settings = self.settings
         gold = batch.target_output.flatten().index_select(0, batch.real)  # (R,)
         weight = self.model.output_weight
+        if self.training and settings.objective == "r_drop":
+            # In one pass, which is quicker than two: every row has a dropout mask of its own.
+            one, other = self._features(batch.twice()).chunk(2)
+            return r_drop(one, other, weight, gold, settings.label_smoothing, settings.consistency)
         features = self._features(batch)
         if not self.training:
             return smoothed_cross_entropy(features, weight, gold, 0.0)
         if settings.objective == "cross_entropy":
             return smoothed_cross_entropy(features, weight, gold, settings.label_smoothing)
-        if settings.objective == "r_drop":
-            other = self._features(batch)
-            return r_drop(features, other, weight, gold, settings.label_smoothing, settings.consistency)
         with cut_embeddings(self.model, settings.cutoff):
             cut = self._features(batch)
         return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency)
