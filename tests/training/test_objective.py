@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from mt.config import RNNAttentionConfig, TrainingConfig, TransformerConfig
-from mt.data.batching import collate
+from mt.data.batching import collate, no_pairs
 from mt.model.embedding import cut_embeddings
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
@@ -124,6 +124,14 @@ class TestObjective:
         loss = Objective(model, TrainingConfig(objective=objective)).train()(self.BATCH.to("meta"))
         loss.backward()
         assert all(parameter.grad.is_meta for parameter in model.parameters())
+
+    @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
+    def test_a_worker_without_pairs_takes_part_and_adds_nothing(self, architecture, objective):
+        model = _model(architecture, dropout=0.1)
+        loss = Objective(model, TrainingConfig(objective=objective)).train()(no_pairs())
+        loss.backward()
+        assert loss == 0
+        assert all(torch.count_nonzero(parameter.grad) == 0 for parameter in model.parameters())
 
     def test_cutting_ends_with_its_context(self, architecture):
         model = _model(architecture, 0.0)
