@@ -99,6 +99,12 @@ class UnsplitConfig(CorpusConfig):
     test_pairs: PositiveInt = 2000
 
 
+def _language_suffix(file: str) -> str:
+    """``en`` of ``train.en`` or ``train.en.gz``."""
+    path = Path(file)
+    return (Path(path.stem) if path.suffix in (".gz", ".xz", ".zst") else path).suffix.removeprefix(".")
+
+
 class FilesConfig(UnsplitConfig):
     """Two parallel text files a split, one sentence a line; plain, .gz, .xz or .zst."""
 
@@ -112,24 +118,36 @@ class FilesConfig(UnsplitConfig):
         for split, files in (("train", self.train), ("valid", self.valid), ("test", self.test)):
             if files and files[0] == files[1]:
                 yield f"{split} has the same file on both sides: {files[0]}"
+            if files and [_language_suffix(file) for file in files] == [self.target_language, self.source_language]:
+                yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: the source comes first"
 
 
 class TableConfig(UnsplitConfig):
-    """One file a split with a column for each side: TSV (unquoted), CSV, JSONL or Parquet."""
+    """One file a split with a column for each side: TSV (unquoted), CSV, JSONL, Parquet; or a translation memory (TMX),
+    whose languages are its columns."""
 
     kind: Literal["table"]
     train: Text
     valid: Text | None = None
     test: Text | None = None
-    source_column: Text | NonNegativeInt
-    """A number (from 0; the file then has no header) or a name."""
-    target_column: Text | NonNegativeInt
+    source_column: Text | NonNegativeInt | None = None
+    """A number (from 0; the file then has no header) or a name; defaults to the language code."""
+    target_column: Text | NonNegativeInt | None = None
+
+    @property
+    def columns(self) -> tuple[str | int, str | int]:
+        source, target = self.source_column, self.target_column
+        return (
+            self.source_language if source is None else source,
+            self.target_language if target is None else target,
+        )
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        if self.source_column == self.target_column:
-            yield f"source_column and target_column are the same: {self.source_column}"
-        if isinstance(self.source_column, int) != isinstance(self.target_column, int):
+        source, target = self.columns
+        if source == target:
+            yield f"source_column and target_column are the same: {source}"
+        if isinstance(source, int) != isinstance(target, int):
             yield "source_column and target_column must both be numbers (no header) or both be names"
 
 

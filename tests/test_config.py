@@ -182,6 +182,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
             "_language",
         ),
         (FilesConfig, {"kind": "files", "train": ["a", "a"], **LANGUAGES}, "train"),
+        (FilesConfig, {"kind": "files", "train": ["a.es", "b.en.gz"], **LANGUAGES}, "the es file first"),
         (
             TableConfig,
             {"kind": "table", "train": "a", "source_column": 0, "target_column": "es", **LANGUAGES},

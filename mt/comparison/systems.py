@@ -22,14 +22,16 @@ from mt.run_folder import (
     refuse_links_out,
 )
 
-RESULTS_NEEDED = {
-    "bleu_signature", "parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes",
-}  # fmt: skip
+RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
+"""All of them numbers; and ``bleu_signature``."""
 PROVENANCE_NEEDED: dict[str, set[str]] = {"data": {"train", "valid", "test"}, "libraries": set(), "machine": set()}
 METRICS_NEEDED = {
     "train": {"loss", "seconds", "target_tokens"},
     "valid": {"step", "bleu", "seconds", "target_tokens"},
+    "test": set(),
 }
+CAN_BE_NULL = {"loss", "bleu"}
+"""Where they were not finite; all others are numbers."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,11 @@ def read_run(folder: Path) -> Run:
     if len({len(part) for part in lines.values()}) != 1:
         counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
         raise InputError(f"{folder / SCORED}: the files have different numbers of lines: {counts}")
-    results = read_json(folder / RESULTS, *RESULTS_NEEDED)
+    if not lines["source"]:
+        raise InputError(f"{folder / SCORED}: there is not one test sentence in it")
+    results = read_json(folder / RESULTS, "bleu_signature", *RESULTS_NEEDED)
+    if wrong := [name for name in sorted(RESULTS_NEEDED) if not _is_number(results[name])]:
+        raise InputError(f"{folder / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     provenance = read_json(folder / PROVENANCE, *PROVENANCE_NEEDED)
     for section, needed in PROVENANCE_NEEDED.items():
         if not isinstance(provenance[section], dict) or not needed <= provenance[section].keys():
@@ -121,12 +127,17 @@ def _read_metrics(path: Path) -> list[dict]:
     for number, text in enumerate(_read_text(path), 1):
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
-        if not isinstance(line, dict) or not METRICS_NEEDED.get(str(line.get("split")), set()) <= line.keys():
+        needed = METRICS_NEEDED.get(str(line.get("split"))) if isinstance(line, dict) else None
+        if needed is None or any(not _is_number(line.get(name, ""), name in CAN_BE_NULL) for name in needed):
             raise InputError(f"{path}: line {number} is damaged")
         lines.append(line)
     return lines
+
+
+def _is_number(value: object, or_null: bool = False) -> bool:
+    return isinstance(value, int | float) or (or_null and value is None)
 
 
 def _read_text(path: Path) -> list[str]:

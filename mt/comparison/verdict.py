@@ -1,5 +1,6 @@
 """Which system translates better, and what may be said of it: paired tests, and a sentence in plain words."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
@@ -63,6 +64,11 @@ def judge(
     return Verdict(baseline.name, system.name, pairs, level, _in_words(baseline, system, pairs, level))
 
 
+def at_most(p: float) -> float:
+    """Rounded up to four places: what is said to be a bound has to be one."""
+    return math.ceil(round(p * 1e4, 6)) / 1e4
+
+
 def _is_significant(paired: PairedScores, level: float) -> bool:
     return max(paired.p_bootstrap, paired.p_randomization) < level
 
@@ -96,7 +102,8 @@ def _of_one_pair(baseline: str, system: str, paired: PairedScores, level: float)
     size = f"{abs(paired.gain):.2f} BLEU"
     p = max(paired.p_bootstrap, paired.p_randomization)
     if _is_significant(paired, level):
-        return f"{better} translates better than {worse}: {size}, more than chance explains (both tests: p ≤ {p:.4f})."
+        bound = f"both tests: p ≤ {at_most(p):.4f}"
+        return f"{better} translates better than {worse}: {size}, more than chance explains ({bound})."
     return (
         f"No winner: {better} is ahead of {worse} by {size}, but that this is more than chance is not shown "
         f"(p = {p:.3f}). Nor is it shown that the two are equally good."

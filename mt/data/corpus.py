@@ -16,7 +16,7 @@ from pyarrow import compute
 
 from mt.config import DataConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig
 from mt.data.column import column
-from mt.data.formats import digest, read_split
+from mt.data.formats import digest, read_split, refuse_missing_files
 from mt.data.split import hold_out
 from mt.errors import InputError
 
@@ -68,6 +68,7 @@ def load_corpus(config: DataConfig) -> Corpus:
     """
     _silence_libraries()
     corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
+    refuse_missing_files(corpora)
     training, report = _read_training(corpora, config.weight if isinstance(config, MixtureConfig) else 1.0)
     evaluation: dict[str, datasets.Dataset] = {}
     for split in ("valid", "test"):

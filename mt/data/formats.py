@@ -1,5 +1,5 @@
-"""One split of one corpus, in each of the formats that parallel text comes in: two files of lines, a table, a recipe, a
-data set of the hub.
+"""One split of one corpus, in each of the formats that parallel text comes in: two files of lines, a table or
+translation memory, a recipe, a data set of the hub.
 
 Line breaks inside a sentence (a lone CR, or any in a table's value) become spaces; pairs that cannot be used keep their
 place and say why.
@@ -24,6 +24,7 @@ from datasets.exceptions import DatasetGenerationError
 from pyarrow import parquet
 
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.data.tmx import tmx_pairs
 from mt.errors import InputError
 from mt.files import read_lines
 from mt.mistakes import nearest
@@ -54,12 +55,10 @@ def read_split(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset
     match corpus:
         case FilesConfig():
             files = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return None if files is None else _read_files(*(_existing(split, file) for file in files))
+            return None if files is None else _read_files(*map(Path, files))
         case TableConfig():
             file = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            if file is None:
-                return None
-            return _read_table(_existing(split, file), corpus.source_column, corpus.target_column)
+            return None if file is None else _read_table(Path(file), *corpus.columns)
         case RecipeConfig():
             path = _prepare(corpus) / split
             return _read_files(
@@ -69,12 +68,17 @@ def read_split(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset
             return _read_hub(corpus, split)
 
 
-def _existing(split: str, file: str) -> Path:
-    path = Path(file)
-    if not path.is_file():
-        reason = "a folder" if path.is_dir() else "no such file"
-        raise InputError(f"data.{split}: {file}: {reason}")
-    return path
+def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
+    """Raises InputError naming all of them, before the first is read."""
+    found = []
+    for corpus in corpora:
+        if isinstance(corpus, FilesConfig | TableConfig):
+            for split, named in (("train", corpus.train), ("valid", corpus.valid), ("test", corpus.test)):
+                for file in (named,) if isinstance(named, str) else named or ():
+                    if not Path(file).is_file():
+                        found.append(f"data.{split}: {file}: {'a folder' if Path(file).is_dir() else 'no such file'}")
+    if found:
+        raise InputError("\n".join(found))
 
 
 def _read_files(source: Path, target: Path) -> tuple[datasets.Dataset, str]:
@@ -114,7 +118,9 @@ def _prepare(corpus: RecipeConfig) -> Path:
 
 def _read_table(path: Path, source: str | int, target: str | int) -> tuple[datasets.Dataset, str]:
     name = path.name.removesuffix(path.suffix) if path.suffix in (".gz", ".xz", ".zst") else path.name
-    readers = {".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs}
+    readers = {
+        ".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs, ".tmx": _tmx_pairs,
+    }  # fmt: skip
     reader = readers.get(Path(name).suffix)
     if reader is None:
         raise InputError(f"{path}: the name of a table ends in {', '.join(readers)} (text also in .gz, .xz, .zst)")
@@ -160,8 +166,8 @@ def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str |
             yield "", ""
         elif len(cells) <= max(first, second):
             raise InputError(
-                f"{path}: line {number} has {len(cells)} columns, counted from 0, and none of number "
-                f"{max(first, second)}"
+                f"{path}: line {number} has {len(cells)} columns, numbered from 0, and none of number "
+                f"{max(first, second)} (data.source_column, data.target_column)"
             )
         else:
             yield cells[first], cells[second]
@@ -202,6 +208,10 @@ def _parquet_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
+def _tmx_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
+    return tmx_pairs(path, str(source), str(target))
+
+
 def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | None:
     name = {"train": corpus.train_split, "valid": corpus.valid_split, "test": corpus.test_split}[split]
     if name is None:
@@ -222,6 +232,7 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
     if name not in splits:
         # The usual names are a guess of ours, not a promise of the data set's.
         if (split, name) in (("valid", "validation"), ("test", "test")):
+            logger.info("%s has no split %s", corpus.path, name)
             return None
         raise InputError(f"data.{split}_split={name}: {corpus.path} has {', '.join(splits)} only")
     pairs = splits[name].with_format("arrow")

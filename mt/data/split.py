@@ -31,7 +31,7 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
         (N,) int64: 0 for the rest, 1 for the first part, 2 for the second, …
 
     Raises:
-        InputError: there are too few small groups.
+        InputError: there are too few small groups, or nothing is left.
     """
     groups = _groups(_numbered(sources), _numbered(targets))
     members = np.bincount(groups)
@@ -48,13 +48,19 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
     for number, size in enumerate(sizes, 1):
         end = int(np.searchsorted(filled, filled[start] + size))
         if end == len(filled):
-            raise InputError(
-                f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a "
-                "sentence. Name validation and test data of their own (data.valid, data.test)"
-            )
+            raise _too_few(sizes, len(groups))
         part[order[start:end]] = number
         start = end
+    if part[groups].all():
+        raise _too_few(sizes, len(groups))
     return part[groups]
+
+
+def _too_few(sizes: Sequence[int], pairs: int) -> InputError:
+    return InputError(
+        f"{' + '.join(map(str, sizes))} pairs cannot be held out of {pairs}: too many share a sentence. Name "
+        "validation and test data of their own (data.valid, data.test)"
+    )
 
 
 def _numbered(texts: Texts) -> np.ndarray:

@@ -2,10 +2,8 @@
 
 import contextlib
 import errno
-import fcntl
 import functools
 import logging
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +14,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from mt.config import TrainConfig
 from mt.device import choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
 from mt.errors import InputError, RunError
-from mt.files import recover_folders
+from mt.files import locked, recover_folders
 from mt.mistakes import shown
 from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
 from mt.training.advice import advice_on_size, presets
@@ -66,7 +64,12 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
             _train(config, workers)
             return
         run = config.folder
-        run.mkdir(parents=True, exist_ok=True)
+        try:
+            run.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise
+            raise InputError(f"runs={config.runs}: the folder {run} cannot be made: {error.strerror}") from error
         refuse_links_out(run)
         with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
             recover_folders(run / CHECKPOINTS)
@@ -89,6 +92,9 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         config = _with_tokenizer_of(run, config)
         _refuse_another_config(config)
     elif origin := config.training.init_from or config.tokenizer.reuse:
+        if not Path(origin).is_dir():
+            key = "training.init_from" if config.training.init_from else "tokenizer.reuse"
+            raise InputError(f"{key}={origin}: no such run or model folder")
         refuse_links_out(Path(origin))
         config = _with_tokenizer_of(Path(origin), config)
         if config.training.init_from:
@@ -195,18 +201,8 @@ def _only_process(run: Path) -> Iterator[None]:
     """Refuses a run that another process works on; the lock ends with its holder, however that ends."""
     path = run / LOCK
     with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A process that was refused removes the file together with the folder.
-            held = path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat())
-        except BlockingIOError:
-            held = False
-        except OSError as error:
-            if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                raise
-            logger.warning("%s: this disk knows no locks: take care that no other process trains this run", run)
-            held = True
-        if not held:
+        # A process that was refused removes the file together with the folder.
+        if not locked(lock, path):
             raise RunError(f"{run}: another process is training this run")
         yield
 

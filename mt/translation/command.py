@@ -14,8 +14,8 @@ import torch
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
-from mt.errors import InputError
-from mt.files import read_lines
+from mt.errors import InputError, RunError
+from mt.files import locked, read_lines
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
@@ -38,9 +38,11 @@ def translate(config: TranslateConfig) -> None:
     if config.output is not None:
         if Path(config.output).is_dir():
             raise InputError(f"output={config.output} is a folder")
+        written_to = (_place(config.output), _partial(config.output))
         for name, path in (("input", config.input), ("reference", config.reference)):
-            if path is not None and Path(path).resolve() == Path(config.output).resolve():
-                raise InputError(f"output={config.output} is the {name}, too")
+            if path is not None and Path(path).resolve() in written_to:
+                raise InputError(f"output={config.output} would be written over the {name}, {path}")
+    _refuse_other_counts(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision)
     if config.input is None:
         lines = _text(sys.stdin.buffer, "the input")
@@ -60,6 +62,15 @@ def translate(config: TranslateConfig) -> None:
             raise InputError(f"reference={config.reference} has more lines than the input's {written}")
     if written == 0:
         logger.warning("the input has no lines")
+
+
+def _refuse_other_counts(config: TranslateConfig) -> None:
+    """Before any work, where both are files and can be read twice."""
+    paths = [Path(path) for path in (config.input, config.reference) if path is not None]
+    if len(paths) == 2 and all(path.is_file() for path in paths):
+        lines, references = (sum(1 for _ in read_lines(path)) for path in paths)
+        if lines != references:
+            raise InputError(f"reference={config.reference} has {references:,} lines, but the input {lines:,}")
 
 
 def _translated(
@@ -113,26 +124,39 @@ def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
         logger.warning("%s: not UTF-8 were %d lines", origin, broken)
 
 
+def _place(output: str) -> Path:
+    """What a link leads to is replaced, not the link."""
+    return Path(output).resolve()
+
+
+def _partial(output: str) -> Path:
+    return Path(f"{_place(output)}.partial")
+
+
 @contextmanager
 def _output(path: str | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that has its name only once it is complete; a device or pipe is written to."""
     if path is None:
         yield sys.stdout.buffer
         return
-    place = Path(path).resolve()  # what a link leads to is replaced, not the link
-    if place.exists() and not place.is_file():
-        with place.open("wb") as output:
+    if Path(path).exists() and not Path(path).is_file():
+        with Path(path).open("wb") as output:
             yield output
         return
-    partial = Path(f"{place}.partial")
+    partial = _partial(path)
     try:
-        with partial.open("wb") as output:
+        output = partial.open("ab")  # whose it is must be known before it is emptied
+    except FileNotFoundError as error:
+        raise InputError(f"output={path}: the folder does not exist") from error
+    with output:
+        if not locked(output, partial):
+            raise RunError(f"output={path}: another process is writing {partial}")
+        output.truncate(0)
+        try:
             yield output
             output.flush()
             os.fsync(output.fileno())
-    except FileNotFoundError as error:
-        raise InputError(f"output={path}: the folder does not exist") from error
-    except BaseException:
-        logger.warning("%s holds the lines finished so far", partial)
-        raise
-    partial.replace(place)
+        except BaseException:
+            logger.warning("%s holds the lines finished so far", partial)
+            raise
+        partial.replace(_place(path))

@@ -302,7 +302,7 @@ class Translator:
         ]
 
     def _join(self, parts: list[Hypothesis], texts: list[str]) -> ScoredText:
-        text = LINE_BREAKS.sub(" ", self._between_parts.join(texts))
+        text = LINE_BREAKS.sub(" ", self._between_parts.join(filter(None, texts)))
         length = sum(hypothesis.length for hypothesis in parts)
         total = sum(hypothesis.log_probability for hypothesis in parts)
         return ScoredText(text, total / length**self.config.length_penalty)

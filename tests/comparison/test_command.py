@@ -47,6 +47,10 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
         cost = system["cost"]
         assert cost["parameters"] == results[0]["parameters"]
         assert cost["target_tokens"] == (results[0]["target_tokens"] + results[1]["target_tokens"]) / 2
+        assert cost["training_minutes"] == pytest.approx(sum(one["training_minutes"] for one in results) / 2)
+        speeds = [one["target_tokens"] / one["training_minutes"] / 60 for one in results]
+        assert cost["target_tokens_per_second"] == pytest.approx(sum(speeds) / 2)
+        assert cost["peak_memory_bytes"] == sum(one["peak_memory_bytes"] for one in results) / 2
         assert cost["sentences_per_second_batched"] > 0 and cost["sentences_per_second_singly"] > 0
         reached = [
             next(line for line in run if line["bleu"] >= found["reached_valid_bleu"]) for run in system["validations"]
@@ -120,7 +124,7 @@ def test_what_does_not_compare_is_said(runs, tmp_path):
     assert not any(note in page for note in notes)
 
 
-def test_words_are_not_counted_in_other_training_data(runs, tmp_path, caplog):
+def test_words_are_not_counted_in_other_training_data(runs, tmp_path, caplog, monkeypatch):
     other = tmp_path / "transformer-1"
     shutil.copytree(runs["transformer-1"], other)
     made = json.loads((other / "provenance.json").read_text())
@@ -129,6 +133,13 @@ def test_words_are_not_counted_in_other_training_data(runs, tmp_path, caplog):
     found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
     assert found["word_f1_by_training_frequency"] == found["bleu_by_rarest_word"] == []
     assert "was trained on other pairs than are there now" in caplog.text
+
+    def unwritable(config):
+        raise PermissionError("the cache")
+
+    monkeypatch.setattr("mt.comparison.findings.load_corpus", unwritable)
+    found, _ = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
+    assert found["bleu_by_rarest_word"] == [] and "by how rare words are: the cache" in caplog.text
 
 
 def _run(folder, *words):
@@ -192,6 +203,8 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     page = (tmp_path / "o/report.html").read_text()
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; co" in page
     assert "<b>" not in page
+    # The example stands where the strange one wins: the last of the two lists.
+    assert page.index("&lt;script&gt;alert") > page.rindex("is better by most")
     markdown = (tmp_path / "o/comparison.md").read_text()
     assert r"a\|b $x\_{$ \<b\>" in markdown
 

@@ -1,12 +1,29 @@
 """What pictures show is what the tables say."""
 
 import pytest
+import torch
 
-from mt.comparison.plots import scores_with_intervals
+from mt.comparison.attention import Spread
+from mt.comparison.differences import Group
+from mt.comparison.plots import (
+    by_group,
+    chrf_differences,
+    entropies,
+    every_attention,
+    learning_curves,
+    mean_attention,
+    scores_with_intervals,
+)
 from mt.comparison.systems import Run, System
 from mt.comparison.verdict import LEVEL, Verdict
 from mt.config import TrainConfig
+from mt.model.attention import AttentionMap
 from mt.scoring import Interval, PairedScores
+from mt.translation.translator import Attention
+
+
+def _system(name, metrics=()):
+    return System(name, [Run(None, TrainConfig.model_construct(seed=1), {}, {}, list(metrics), [], [], [])])
 
 
 def test_dots_are_the_scores_and_rows_the_seeds():
@@ -28,3 +45,54 @@ def test_dots_are_the_scores_and_rows_the_seeds():
     assert [dot.lines[0].get_xdata()[0] for dot in axes.containers] == [20, 21, 30, 31]
     ends = [dot.lines[2][0].get_segments()[0][:, 0].tolist() for dot in axes.containers]
     assert ends == [pytest.approx(pair) for pair in ([18.5, 22.5], [19.5, 23.5], [27, 31], [28, 32])]
+
+
+def test_curves_are_over_minutes_and_million_tokens():
+    metrics = [
+        {"split": "train", "loss": 5.0, "seconds": 60, "target_tokens": 1_000_000},
+        {"split": "valid", "bleu": 20.0, "seconds": 120, "target_tokens": 2_000_000},
+        {"split": "train", "loss": None, "seconds": 150, "target_tokens": 2_500_000},
+    ]
+    panels = learning_curves([_system("A", metrics)]).axes
+    points = [[(*line.get_xdata(), *line.get_ydata()) for line in axes.lines] for axes in panels]
+    assert points == [[(2, 20)], [(2, 20)], [(1, 5)], [(1, 5)]]
+
+
+def test_every_system_has_its_own_line_over_the_groups():
+    groups = [Group("1–5", 10, [20.0, 30.0], [1.0, 2.0]), Group("6–9", 5, [25.0, 15.0], [])]
+    (axes,) = by_group([_system("A"), _system("B")], groups, "length", "BLEU").axes
+    assert [list(line.lines[0].get_ydata()) for line in axes.containers] == [[20, 25], [30, 15]]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["A", "B"]
+    spans = [segment[:, 1].tolist() for line in axes.containers for segment in line.lines[2][0].get_segments()]
+    assert spans == [[19, 21], [25, 25], [28, 32], [15, 15]]
+
+
+def test_gains_are_right_of_zero():
+    (axes,) = chrf_differences("B", [5.0, 6.0, 200.0, -3.0]).axes
+    counts = {"left": 0.0, "right": 0.0}
+    for bar in axes.patches:
+        counts["right" if bar.get_x() > 0 else "left"] += bar.get_height()
+    assert counts == {"left": 1, "right": 3}
+
+
+def test_maps_show_every_head_and_their_mean():
+    torch.manual_seed(0)
+    layers = [torch.rand(1, 2, 3, 4) for _ in range(2)]
+    maps = {f"decoder.layers.{n}.cross_attention": AttentionMap(weights, None) for n, weights in enumerate(layers)}
+    attention = Attention(list("abcd"), list("xyz"), maps)
+    (axes,) = mean_attention("A", attention).axes
+    assert torch.allclose(torch.tensor(axes.images[0].get_array()), torch.cat(layers).mean(dim=(0, 1)))
+    shown = [torch.tensor(axes.images[0].get_array()) for axes in every_attention(attention).axes]
+    expected = [each for layer in layers for each in (*layer[0], layer[0].mean(dim=0))]
+    assert all(torch.allclose(ours, theirs) for ours, theirs in zip(shown, expected, strict=True))
+
+
+def test_entropies_stand_in_their_rows():
+    spreads = [
+        [Spread("decoder.layers.0.cross_attention", [1.0, 2.0], [0.25, 0.5])],
+        [Spread("attention", [1.0], [1.0])],
+    ]
+    (axes,) = entropies([_system("A"), _system("B")], spreads).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["A: decoder 0 cross", "B: attention"]
+    assert axes.images[0].get_array().filled(-1).tolist() == [[0.25, 0.5], [1.0, -1]]
+    assert [text.get_text() for text in axes.texts] == ["0.25", "0.50", "1.00"]

@@ -128,6 +128,33 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
         _open([runs["transformer-1"]], [tmp_path / "nowhere"])
 
 
+@pytest.mark.parametrize(
+    "line", ['{"step": 3}', '{"split": "valie", "step": 3}', "[" * 100_000, '{"split": "train", "loss": 1}',
+             '{"split": "train", "loss": null, "seconds": "1", "target_tokens": 3}'],
+)  # fmt: skip
+def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
+    run = copy("rnn-1")
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write('{"split": "train", "loss": null, "seconds": 1, "target_tokens": 3}\n')
+    _open([runs["transformer-1"]], [run])
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write(f"{line}\n")
+    with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
+    run = copy("rnn-1")
+    results = json.loads((run / "results.json").read_text())
+    (run / "results.json").write_text(json.dumps(results | {"training_minutes": "x"}))
+    with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
+        _open([runs["transformer-1"]], [run])
+    for name in ("source", "reference", "hypothesis"):
+        (run / f"scored/test.{name}").write_text("")
+    with pytest.raises(InputError, match="scored: there is not one test sentence"):
+        _open([run], [run])
+
+
 def test_the_seeds_of_a_system_share_their_config(runs, copy):
     with pytest.raises(InputError, match="they differ in model.architecture, "):
         _open([runs["transformer-1"], runs["rnn-2"]], [runs["rnn-1"]])

@@ -58,6 +58,18 @@ def test_large_groups_are_as_likely_as_small_ones() -> None:
     assert 0.45 < share < 0.55
 
 
+def test_something_is_left_to_learn_from() -> None:
+    for count in range(4, 40):
+        pairs = [(f"left {number // 3}", f"right {number}") for number in range(count)]
+        try:
+            part = parts(pairs, (max(1, count // 10),) * 2)
+        except InputError:
+            continue
+        assert (part == 0).any()
+    with pytest.raises(InputError, match=r"2 \+ 2 pairs cannot be held out of 7"):
+        parts([(f"left {number // 3}", f"right {number}") for number in range(6)] + [("one", "alone")], (2, 2))
+
+
 def test_too_few_groups_are_refused() -> None:
     with pytest.raises(InputError, match=r"data\.valid"):
         parts([("the same", f"andere {number}") for number in range(100)], (10, 10))

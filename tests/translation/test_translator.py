@@ -17,7 +17,7 @@ from mt.model.build import build_model
 from mt.run_folder import TrainedModel
 from mt.translation.command import _as_json, _text
 from mt.translation.ctranslate2.engine import open_engine
-from mt.translation.search import forced_log_probabilities
+from mt.translation.search import Hypothesis, forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 from tests import toy
 
@@ -171,6 +171,12 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     assert all(word in toy.SYLLABLES for text in texts for word in text.split()), "cut inside a word"
     assert joined == " ".join(translator.translate(texts))
     assert "translated in" in caplog.text
+
+
+def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
+    translator = _translator(tokenizers, beam_size=1)
+    parts = [Hypothesis(tokenizers.target.encode([text])[0], -1.0) for text in ("ba", "", "go")]
+    assert translator._texts([[[part] for part in parts]])[0][0].text == "ba go"
 
 
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):

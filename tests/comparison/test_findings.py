@@ -1,0 +1,88 @@
+"""What is looked at, and what it cost."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from mt.comparison.attention import _spreads, study
+from mt.comparison.cost import Cost, same_validation, spread
+from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
+from mt.comparison.report import _cost_rows
+from mt.comparison.systems import System, open_systems
+from mt.comparison.verdict import at_most
+from mt.translation.translator import Translator
+
+
+@pytest.fixture
+def systems(runs):
+    return open_systems([[str(runs["transformer-1"])], [str(runs["rnn-1"])]])
+
+
+def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
+    lengths = [*range(1, 21), 0, LEGIBLE_PIECES + 1]
+    differences = [0.0] * 22
+    differences[3], differences[5], differences[20], differences[21] = 10.0, -30.0, 99.0, -99.0
+    assert _sentences_to_show(lengths, differences) == [10, 19, 5]
+    assert _sentences_to_show([0, LEGIBLE_PIECES + 2, LEGIBLE_PIECES + 1], [0.0] * 3) == [2]
+    assert _sentences_to_show([0, DRAWABLE_PIECES + 1], [0.0] * 2) == _sentences_to_show([], []) == []
+
+
+def test_lengths_are_the_most_pieces_of_any_side_and_system(systems):
+    sources, references = list(systems[0].first.sources), list(systems[0].first.references)
+    sources[0], references[1] = " ", ""
+    sources[2] = references[3] = "ba " * 50
+    blanked = [System(one.name, [replace(one.first, sources=sources, references=references)]) for one in systems]
+    lengths = _lengths(blanked)
+    assert lengths[:2] == [0, 0] and min(lengths[2:4]) >= 50 and 0 < min(lengths[4:]) <= max(lengths[4:]) < 50
+
+
+def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
+    run = systems[0].first
+    found = study(systems[0], [4], [1, 2, 3], "cpu")
+    translator = Translator.load(run.folder, device="cpu")
+    (one,) = found.maps
+    assert one.target_pieces[:-1] == translator.tokenizers.target.pieces(
+        translator.tokenizers.target.encode([run.references[4]])[0]
+    )
+    seen = [translator.attention(run.sources[row], run.references[row], with_scores=True) for row in (1, 2, 3)]
+    expected = [value for layer in _spreads(seen) for value in layer.entropy]
+    assert [value for layer in found.spreads for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
+
+
+def test_validations_on_fewer_pairs_do_not_compare(systems):
+    assert same_validation(systems)
+    run = systems[1].first
+    training = run.config.training.model_copy(update={"valid_bleu_pairs": 3})
+    fewer = replace(run, config=run.config.model_copy(update={"training": training}))
+    assert not same_validation([systems[0], System("fewer", [fewer])])
+
+
+def test_sentences_are_taken_from_the_whole_set():
+    assert spread(range(100), 4) == [0, 25, 50, 75] and spread([1, 2], 5) == [1, 2]
+
+
+def test_the_table_of_costs_says_what_is_what():
+    cost = Cost(
+        parameters=1000, updates=20, target_tokens=3000, training_minutes=4.0, target_tokens_per_second=12.5,
+        peak_memory_bytes=6 * 2**20, minutes_to_reach=7.0, target_tokens_to_reach=800,
+        sentences_per_second_batched=90.0, sentences_per_second_singly=10.0,
+    )  # fmt: skip
+    rows = dict(_cost_rows(SimpleNamespace(costs=[cost], reached_bleu=30.0)))
+    assert rows == {
+        "parameters": ["1,000"],
+        "updates": ["20"],
+        "target tokens seen": ["3,000"],
+        "minutes of training": ["4"],
+        "target tokens/s in training": ["12"],
+        "peak memory": ["6 MiB"],
+        "minutes to validation BLEU 30.0": ["7"],
+        "target tokens to validation BLEU 30.0": ["800"],
+        "translating, sentences/s, batched": ["90"],
+        "translating, sentences/s, one at a time": ["10"],
+    }
+
+
+@pytest.mark.parametrize(("p", "shown"), [(0.03125, "0.0313"), (0.0007, "0.0007"), (1e-6, "0.0001"), (1.0, "1.0000")])
+def test_a_bound_is_rounded_up(p, shown):
+    assert f"{at_most(p):.4f}" == shown
