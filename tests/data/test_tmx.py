@@ -77,6 +77,9 @@ def test_units_are_read_one_by_one_up_to_the_damage(tmp_path: Path) -> None:
     assert [next(reader)[1] for _ in range(3000)] == [f"Nummer {n}" for n in range(3000)]
     with pytest.raises(InputError, match="a.tmx: no XML: mismatched tag: line 3004"):
         next(reader)
+    path.write_text(HEAD + "".join(good))
+    with pytest.raises(InputError, match="a.tmx: no XML: no element found"):
+        pairs(path)
 
 
 def test_a_memory_is_a_corpus(tmp_path: Path) -> None:
