@@ -107,7 +107,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     shutil.rmtree(replaced, ignore_errors=True)
 
 
-def locked(stream: IO, path: Path) -> bool:
+def try_lock(stream: IO, path: Path) -> bool:
     """Keeps an open file for this process until it is closed, however that happens; False if another process has it, or
     has removed it or put something else in its place. A disk without locks gets a warning."""
     try:

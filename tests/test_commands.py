@@ -117,6 +117,14 @@ def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
     os.mkfifo(folder / "out.pipe")
     stdout = _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=/dev/stdout")
     assert stdout.returncode == 0 and stdout.stdout == plain
+    words = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy input=test.xx output=/dev/stdout"
+    subprocess.run(f"(echo before; {words}; echo after) > all.txt", shell=True, cwd=folder, check=True)
+    assert (folder / "all.txt").read_bytes() == b"before\n" + plain + b"after\n"
+    words = words.replace("input=test.xx output=/dev/stdout", "output=all < all.partial")
+    (folder / "all.txt").rename(folder / "all.partial")
+    refused = subprocess.run(words, shell=True, cwd=folder, capture_output=True)
+    assert refused.returncode == 2 and b"would be written over the input" in refused.stderr
+    assert (folder / "all.partial").read_bytes().startswith(b"before")
     around = subprocess.Popen("cat out.pipe > read.txt & cat test.xx > in.pipe; wait", shell=True, cwd=folder)
     assert _command(folder, "translate.py", "run=runs/toy", "input=in.pipe", "output=out.pipe").returncode == 0
     assert around.wait(60) == 0

@@ -8,7 +8,8 @@ import torch
 from mt import heat_map
 
 
-def test_letters_without_a_font_are_told_once_and_clearly(caplog):
+def test_letters_without_a_font_are_told_once_and_clearly(caplog, monkeypatch):
+    monkeypatch.setattr(heat_map, "_fonts", lambda: ["DejaVu Sans"])
     heat_map._say_once.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

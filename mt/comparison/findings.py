@@ -29,8 +29,9 @@ logger = logging.getLogger(__name__)
 
 LEGIBLE_PIECES = 40
 """Sentences with more make attention maps that nobody can read."""
-DRAWABLE_PIECES = 100
-"""Those of sentences with more would take the memory of hundreds of photographs."""
+DRAWABLE_PIECES = 60
+"""The picture of every head's map of a longer sentence would take too much memory (of this length, for six layers of
+eight heads, a third of a GB)."""
 
 
 @dataclass(frozen=True)

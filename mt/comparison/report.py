@@ -14,7 +14,7 @@ from mt.comparison.attention import Study
 from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
 from mt.comparison.systems import System
-from mt.comparison.verdict import at_most
+from mt.comparison.verdict import rounded_up
 from mt.files import write_atomically
 from mt.mistakes import shown
 from mt.run_folder import flat_config
@@ -264,7 +264,7 @@ def _number(value: float | None) -> str:
 
 
 def _p_value(value: float) -> str:
-    return f"{at_most(value):.4f}" if value < 0.1 else f"{value:.2f}"
+    return f"{rounded_up(value):.4f}" if value < 0.1 else f"{value:.2f}"
 
 
 def _interval(interval: Interval) -> str:

@@ -23,7 +23,7 @@ from mt.run_folder import (
 )
 
 RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
-"""All of them numbers; and ``bleu_signature``."""
+"""Numbers, beside ``bleu_signature``, which is text."""
 PROVENANCE_NEEDED: dict[str, set[str]] = {"data": {"train", "valid", "test"}, "libraries": set(), "machine": set()}
 METRICS_NEEDED = {
     "train": {"loss", "seconds", "target_tokens"},

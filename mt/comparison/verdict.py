@@ -64,7 +64,7 @@ def judge(
     return Verdict(baseline.name, system.name, pairs, level, _in_words(baseline, system, pairs, level))
 
 
-def at_most(p: float) -> float:
+def rounded_up(p: float) -> float:
     """Rounded up to four places: what is said to be a bound has to be one."""
     return math.ceil(round(p * 1e4, 6)) / 1e4
 
@@ -102,7 +102,7 @@ def _of_one_pair(baseline: str, system: str, paired: PairedScores, level: float)
     size = f"{abs(paired.gain):.2f} BLEU"
     p = max(paired.p_bootstrap, paired.p_randomization)
     if _is_significant(paired, level):
-        bound = f"both tests: p ≤ {at_most(p):.4f}"
+        bound = f"both tests: p ≤ {rounded_up(p):.4f}"
         return f"{better} translates better than {worse}: {size}, more than chance explains ({bound})."
     return (
         f"No winner: {better} is ahead of {worse} by {size}, but that this is more than chance is not shown "

@@ -1,5 +1,7 @@
-"""Translation memories: TMX (1.1 to 1.4b), the exchange format of translators' programs."""
+"""Translation memories: TMX (1.1 to 1.4b), which translators' programs (CAT tools) exchange."""
 
+import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -9,13 +11,17 @@ from mt.errors import InputError
 from mt.files import read_blocks
 from mt.mistakes import nearest
 
+logger = logging.getLogger(__name__)
+
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-SHOWN_MARKUP = ("hi", "g", "mrk")
-"""Inline elements whose content is text; that of all others (bpt, ept, it, ph, ut) is another program's code."""
+HIGHLIGHT = "hi"
+"""The one inline element whose content is text; that of all others (bpt, ept, it, ph, ut) is another program's code."""
+BREAK = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
+"""A code that stands for white space, as has one of the type lb: without it two words would become one."""
 
 
 def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """The segments of every translation unit in two languages, without inline codes; "" where a unit lacks one.
+    """The segments, without inline codes, of every translation unit that has both languages; the others are counted.
 
     ``en`` finds ``en-US``, too, if a unit has no plain ``en``; of several variants the first counts.
 
@@ -23,16 +29,25 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
     """
     seen: dict[str, None] = {}  # a set in the order of its elements
     found = [False, False]
-    for unit in _units(path):
-        segments: dict[str, str] = {}
-        for variant in unit.iter("tuv"):
-            language = _normal(variant.get(LANGUAGE) or variant.get("lang") or "")
-            segment = variant.find("seg")
-            segments.setdefault(language, "" if segment is None else _text(segment))
-        seen |= dict.fromkeys(segments)
-        pair = [_segment(segments, language) for language in (source, target)]
-        found = [before or text is not None for before, text in zip(found, pair, strict=True)]
-        yield pair[0] or "", pair[1] or ""
+    units = lacking = 0
+    try:
+        for unit in _units(path):
+            segments: dict[str, str] = {}
+            for variant in unit.iter("tuv"):
+                language = _normal(variant.get(LANGUAGE) or variant.get("lang") or "")
+                segment = variant.find("seg")
+                segments.setdefault(language, "" if segment is None else _text(segment))
+            seen |= dict.fromkeys(segments)
+            first, second = (_segment(segments, language) for language in (source, target))
+            found = [found[0] or first is not None, found[1] or second is not None]
+            units += 1
+            if first is None or second is None:
+                lacking += 1
+            else:
+                yield first, second
+    except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
+        # An encoding that the parser does not know is one of the latter, markup that is nested too deeply the last.
+        raise InputError(f"{path}: no XML that can be read: {error}") from None
     for language, there in zip((source, target), found, strict=True):
         if seen and not there:
             meant = nearest(language, list(seen))
@@ -41,16 +56,19 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
                 f"{path}: no language {language!r} among {', '.join(seen)}{hint} (data.source_column, "
                 "data.target_column, by default the language codes)"
             )
+    if lacking:
+        logger.info("%s: %s of %s units lack %s or %s", path, f"{lacking:,}", f"{units:,}", source, target)
 
 
 def _units(path: Path) -> Iterator[ElementTree.Element]:
-    """Every ``tu``, one at a time: memories can be larger than memory."""
+    """Every ``tu``, one at a time: memories can be larger than memory. Names are without their namespace."""
     parser: ElementTree.XMLPullParser = ElementTree.XMLPullParser(("start", "end"))
     body: ElementTree.Element | None = None
 
     def units() -> Iterator[ElementTree.Element]:
         nonlocal body
         for event, element in cast(Iterator[tuple[str, ElementTree.Element]], parser.read_events()):
+            element.tag = element.tag.rpartition("}")[2]
             if event == "start" and element.tag == "body":
                 body = element
             if event == "end" and element.tag == "tu":
@@ -58,21 +76,20 @@ def _units(path: Path) -> Iterator[ElementTree.Element]:
                 if body is not None:
                     body.clear()
 
-    try:
-        for block in read_blocks(path):
-            parser.feed(block)
-            yield from units()
-        parser.close()
+    for block in read_blocks(path):
+        parser.feed(block)
         yield from units()
-    except ElementTree.ParseError as error:
-        raise InputError(f"{path}: no XML: {error}") from None
+    parser.close()
+    yield from units()
 
 
 def _text(element: ElementTree.Element) -> str:
     parts = [element.text or ""]
     for inner in element:
-        if inner.tag in SHOWN_MARKUP:
+        if inner.tag == HIGHLIGHT:
             parts.append(_text(inner))
+        elif inner.get("type") == "lb" or BREAK.fullmatch("".join(inner.itertext())):
+            parts.append(" ")
         parts.append(inner.tail or "")
     return "".join(parts)
 

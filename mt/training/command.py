@@ -14,7 +14,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from mt.config import TrainConfig
 from mt.device import choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
 from mt.errors import InputError, RunError
-from mt.files import locked, recover_folders
+from mt.files import recover_folders, try_lock
 from mt.mistakes import shown
 from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
 from mt.training.advice import advice_on_size, presets
@@ -67,7 +67,7 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
         try:
             run.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            if error.errno == errno.ENOSPC:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise InputError(f"runs={config.runs}: the folder {run} cannot be made: {error.strerror}") from error
         refuse_links_out(run)
@@ -202,7 +202,7 @@ def _only_process(run: Path) -> Iterator[None]:
     path = run / LOCK
     with path.open("a") as lock:
         # A process that was refused removes the file together with the folder.
-        if not locked(lock, path):
+        if not try_lock(lock, path):
             raise RunError(f"{run}: another process is training this run")
         yield
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import torch
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
 from mt.errors import InputError, RunError
-from mt.files import locked, read_lines
+from mt.files import read_lines, try_lock
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ def translate(config: TranslateConfig) -> None:
     if config.output is not None:
         if Path(config.output).is_dir():
             raise InputError(f"output={config.output} is a folder")
+        if config.input is None and _is_stream(str(_partial(config.output)), sys.stdin):
+            raise InputError(f"output={config.output} would be written over the input, {_partial(config.output)}")
         written_to = (_place(config.output), _partial(config.output))
         for name, path in (("input", config.input), ("reference", config.reference)):
             if path is not None and Path(path).resolve() in written_to:
@@ -67,7 +69,7 @@ def translate(config: TranslateConfig) -> None:
 def _refuse_other_counts(config: TranslateConfig) -> None:
     """Before any work, where both are files and can be read twice."""
     paths = [Path(path) for path in (config.input, config.reference) if path is not None]
-    if len(paths) == 2 and all(path.is_file() for path in paths):
+    if len(paths) == 2 and all(path.is_file() and not path.is_relative_to("/dev") for path in paths):
         lines, references = (sum(1 for _ in read_lines(path)) for path in paths)
         if lines != references:
             raise InputError(f"reference={config.reference} has {references:,} lines, but the input {lines:,}")
@@ -124,6 +126,14 @@ def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
         logger.warning("%s: not UTF-8 were %d lines", origin, broken)
 
 
+def _is_stream(path: str, stream: TextIO | None) -> bool:
+    """Whether it is the very file, device or pipe that a standard stream is redirected to: ``/dev/stdout``, say."""
+    try:
+        return stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
+    except (OSError, ValueError):  # there is none, or the stream is none of the system's
+        return False
+
+
 def _place(output: str) -> Path:
     """What a link leads to is replaced, not the link."""
     return Path(output).resolve()
@@ -136,7 +146,7 @@ def _partial(output: str) -> Path:
 @contextmanager
 def _output(path: str | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that has its name only once it is complete; a device or pipe is written to."""
-    if path is None:
+    if path is None or _is_stream(path, sys.stdout):
         yield sys.stdout.buffer
         return
     if Path(path).exists() and not Path(path).is_file():
@@ -149,7 +159,7 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise InputError(f"output={path}: the folder does not exist") from error
     with output:
-        if not locked(output, partial):
+        if not try_lock(output, partial):
             raise RunError(f"output={path}: another process is writing {partial}")
         output.truncate(0)
         try:

@@ -34,8 +34,8 @@ def train_run(folder: Path, corpus: Path | None) -> None:
         "model.norm": "post",
         "training.threads": task.THREADS,
         "training.batch_tokens": 2048,
-        "training.max_updates": 600,
-        "training.validate_every": 600,
+        "training.max_updates": 450,
+        "training.validate_every": 450,
         "training.schedule.warmup": 50,
         "training.optimizer.kind": "muon",
     }

@@ -10,7 +10,7 @@ from mt.comparison.cost import Cost, same_validation, spread
 from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
 from mt.comparison.report import _cost_rows
 from mt.comparison.systems import System, open_systems
-from mt.comparison.verdict import at_most
+from mt.comparison.verdict import rounded_up
 from mt.translation.translator import Translator
 
 
@@ -85,4 +85,4 @@ def test_the_table_of_costs_says_what_is_what():
 
 @pytest.mark.parametrize(("p", "shown"), [(0.03125, "0.0313"), (0.0007, "0.0007"), (1e-6, "0.0001"), (1.0, "1.0000")])
 def test_a_bound_is_rounded_up(p, shown):
-    assert f"{at_most(p):.4f}" == shown
+    assert f"{rounded_up(p):.4f}" == shown
