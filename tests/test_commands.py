@@ -112,6 +112,7 @@ def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
     plain = _command(folder, "translate.py", "run=runs/toy", "input=test.xx").stdout
     (folder / "real.txt").write_text("before")
     (folder / "link.txt").symlink_to("real.txt")
+    (folder / "real.txt.partial").write_text("left over by a process that was killed")
     assert _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=link.txt").returncode == 0
     os.mkfifo(folder / "in.pipe")
     os.mkfifo(folder / "out.pipe")
