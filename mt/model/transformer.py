@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from mt.config import TransformerConfig
 from mt.model.attention import KeyValue, MultiHeadAttention, padding_mask
-from mt.model.dropout import Dropout
+from mt.model.dropout import Dropout, ReluDropout
 from mt.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, TokenEmbedding
 from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
 
@@ -22,9 +22,9 @@ class FeedForward(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.inner = nn.Linear(config.width, config.feed_forward)
-        self.dropout = Dropout(config.dropout)
         self.outer = nn.Linear(config.feed_forward, config.width)
         self.relu = config.activation == "relu"
+        self.dropout = ReluDropout(config.dropout) if self.relu else Dropout(config.dropout)
         for layer in (self.inner, self.outer):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -32,8 +32,7 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)"""
         inner = self.inner(x)  # (B, T, F)
-        # A mask that is not negative may go before a ReLU: the backward pass then needs one tensor (B, T, F) less.
-        active = self.dropout(inner).relu_() if self.relu else self.dropout(functional.gelu(inner))
+        active = self.dropout(inner if self.relu else functional.gelu(inner))
         return self.outer(active)
 
 
