@@ -1,5 +1,7 @@
 """What the trainer says when a setting is known to lead to worse translations."""
 
+import math
+
 import torch
 
 from mt.composition import compose_jobs, group_options
@@ -11,6 +13,8 @@ from mt.training.preparation import PreparedData
 MOST_PARAMETERS = 50
 """For each target piece of the corpus. With 0.4 M pieces (Multi30k) 2.6 M parameters translate better than 36 M, and
 these better than 49 M (Wu et al. 2021)."""
+FEWEST_PASSES = 0.5
+"""Over the corpus. Half of the pairs unseen is a choice; most of them unseen is an oversight."""
 
 
 def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
@@ -30,6 +34,17 @@ def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
     return (
         f"{parameters:,} parameters are many for {pieces:,} target pieces: model={best} ({smaller[best]:,} parameters) "
         "learns so few in less time, and usually translates better"
+    )
+
+
+def advice_on_length(passes: float, max_updates: int) -> str | None:
+    """How many updates would see every pair once, if a run of ``max_updates`` makes far less than one pass over them;
+    None if it does not."""
+    if passes >= FEWEST_PASSES:
+        return None
+    return (
+        f"training ends after {passes:.2g} of a pass over the pairs: every pair is seen once with "
+        f"training.max_updates={math.ceil(max_updates / passes)}"
     )
 
 

@@ -32,6 +32,7 @@ from mt.run_folder import (
     write_tensors,
 )
 from mt.scoring import corpus_bleu, corpus_chrf
+from mt.training.advice import advice_on_length
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
 from mt.training.distributed import Workers, full_tensor
 from mt.training.feed import UpdateBatches, feed
@@ -115,17 +116,23 @@ class Trainer:
             write_config(self.run, config)
             write_json(self.run / PROVENANCE, self.origin)
             (self.run / RESULTS).unlink(missing_ok=True)
+        updates = config.training.max_updates
+        batches_an_epoch = self.batches.batches_in_epoch(self.progress.epoch)
+        passes = updates * config.training.accumulate / batches_an_epoch
         logger.info(
-            "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %d updates",
+            "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s passes over the pairs",
             config.model.architecture,
             f"{self.model.parameter_count:,}",
             f"{self.data.tokenizers.target.vocabulary_size:,}",
             f"{workers.size} workers, " if workers.size > 1 else "",
             self.device,
             str(self.precision).removeprefix("torch."),
-            self.batches.batches_in_epoch(self.progress.epoch),
-            config.training.max_updates,
+            batches_an_epoch,
+            f"{updates:,}",
+            f"{passes:,.2f}",
         )
+        if advice := advice_on_length(passes, updates):
+            logger.warning("%s", advice)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         recorded = read_json(self.run / PROVENANCE, "data")["data"]

@@ -1,6 +1,8 @@
-"""A model far too large for its corpus is told, with the name of a better one."""
+"""A model far too large for its corpus is told, with the name of a better one; and a training that sees little of it."""
 
 import logging
+import math
+import re
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ import torch
 from mt.composition import compose_jobs
 from mt.config import TrainConfig
 from mt.model.build import build_model
-from mt.training.advice import advice_on_size
+from mt.training.advice import advice_on_length, advice_on_size
 from mt.training.command import train
 from mt.training.distributed import Workers
 from mt.training.preparation import prepare
@@ -65,3 +67,16 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
         with caplog.at_level(logging.WARNING):
             train(toy.config(tmp_path, f"warned-{warned}", model=model, training=training))
         assert ("target pieces: model=transformer_tiny " in caplog.text) == warned
+
+
+def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_all_takes(tmp_path, caplog):
+    assert advice_on_length(0.5, 960) is None
+    assert "0.0021 of a pass" in advice_on_length(0.0021, 960)
+
+    toy.write_corpus(tmp_path, "reverse")
+    config = toy.config(tmp_path, training={"max_updates": 2, "schedule": {"warmup": 0}, "accumulate": 3})
+    with caplog.at_level(logging.INFO):
+        train(config)
+    (needed,) = re.findall(r"seen once with training.max_updates=(\d+)", caplog.text)
+    (batches,) = re.findall(r"(\d+) batches an epoch", caplog.text)
+    assert int(needed) == math.ceil(int(batches) / 3)
