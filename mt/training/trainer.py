@@ -120,7 +120,7 @@ class Trainer:
         batches_an_epoch = self.batches.batches_in_epoch(self.progress.epoch)
         passes = updates * config.training.accumulate / batches_an_epoch
         logger.info(
-            "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s passes over the pairs",
+            "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
             config.model.architecture,
             f"{self.model.parameter_count:,}",
             f"{self.data.tokenizers.target.vocabulary_size:,}",

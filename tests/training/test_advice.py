@@ -1,4 +1,4 @@
-"""A model far too large for its corpus is told, with the name of a better one; and a training that sees little of it."""
+"""A model far too large for its corpus is told, with a better one's name; so is a training that sees little of it."""
 
 import logging
 import math
