@@ -1,12 +1,14 @@
 """What the trainer says when a setting is known to lead to worse translations."""
 
 import math
+from collections.abc import Iterator
 
 import torch
 
 from mt.composition import compose_jobs, group_options
-from mt.config import ModelConfig, TrainConfig
+from mt.config import CorpusConfig, ModelConfig, TrainConfig
 from mt.data.column import column
+from mt.language import OF_COUNTRIES, base_language
 from mt.model.build import build_model
 from mt.training.preparation import PreparedData
 
@@ -35,6 +37,17 @@ def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
         f"{parameters:,} parameters are many for {pieces:,} target pieces: model={best} ({smaller[best]:,} parameters) "
         "learns so few in less time, and usually translates better"
     )
+
+
+def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
+    """Names each language whose country's code was given instead: its words would be cut and scored as if spaces stood
+    between them."""
+    for key, code in ("source_language", corpus.source_language), ("target_language", corpus.target_language):
+        if language := OF_COUNTRIES.get(base_language(code)):
+            yield (
+                f"data.{key}={code} is a country; is the language {language}? How texts are cut into words for the "
+                "scores depends on it"
+            )
 
 
 def advice_on_length(passes: float, max_updates: int) -> str | None:

@@ -17,7 +17,7 @@ from mt.errors import InputError, RunError
 from mt.files import recover_folders, try_lock
 from mt.mistakes import shown
 from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
-from mt.training.advice import advice_on_size, presets
+from mt.training.advice import advice_on_languages, advice_on_size, presets
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.distributed import Seat, Workers, seat_from_torchrun, under_torchrun, working_together
@@ -111,6 +111,8 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         )
     if config.training.shard and workers.size == 1:
         raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
+    for doubt in advice_on_languages(config.data):
+        logger.warning("%s", doubt)
     data = prepare(config, checkpoint is not None, workers)
     if checkpoint is None and not config.training.init_from and (advice := advice_on_size(config, data)):
         logger.warning("%s", advice)

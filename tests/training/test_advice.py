@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from mt.composition import compose_jobs
-from mt.config import TrainConfig
+from mt.config import FilesConfig, TrainConfig
 from mt.model.build import build_model
-from mt.training.advice import advice_on_length, advice_on_size
+from mt.training.advice import advice_on_languages, advice_on_length, advice_on_size
 from mt.training.command import train
 from mt.training.distributed import Workers
 from mt.training.preparation import prepare
@@ -67,6 +67,12 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
         with caplog.at_level(logging.WARNING):
             train(toy.config(tmp_path, f"warned-{warned}", model=model, training=training))
         assert ("target pieces: model=transformer_tiny " in caplog.text) == warned
+
+
+def test_the_code_of_a_country_is_told_from_that_of_a_language():
+    files = FilesConfig(kind="files", train=("a", "b"), source_language="en-GB", target_language="jp_JP")
+    (advice,) = advice_on_languages(files)
+    assert "data.target_language=jp_JP" in advice and "language ja?" in advice
 
 
 def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_all_takes(tmp_path, caplog):
