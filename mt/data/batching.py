@@ -2,11 +2,15 @@
 
 The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It knows
 nothing of what ran before or of how many workers share the work, so an epoch can be entered at any batch.
+
+Subword sampling makes equal lengths unequal: a fifth of every batch would be padding. So the pairs of WINDOW planned
+batches are sampled together, and cut into as many batches anew.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow
@@ -22,6 +26,11 @@ if TYPE_CHECKING:
 
 SIDES = ("source", "target")
 ENCODED = ("source_ids", "target_ids")
+WINDOW = 64
+"""Planned batches whose pairs are put together anew where subwords are sampled."""
+
+Sample = tuple[int, list[int], list[int]]
+"""A pair's id and the pieces of its source and target."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +165,8 @@ class TrainingBatches:
         sampling: float,
         seed: int,
         batch_tokens: int,
-        rank: int = 0,
-        workers: int = 1,
+        share: Callable[[Any], Any] = lambda items: items,
+        gather: Callable[[Sequence[Sample]], Sequence[Sample]] = lambda own: own,
     ) -> None:
         """
         Args:
@@ -167,7 +176,8 @@ class TrainingBatches:
             seed: keys the plan and the sampling.
             batch_tokens: most source tokens and most target tokens in a batch, padding included; counted
                 before sampling, which lengthens sentences a little.
-            rank, workers: which of how many shares of every batch this is.
+            share, gather: what this worker takes of things that all workers have, and what puts together again what
+                they took, in the old order.
         """
         self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
         self._weights = column(pairs, "weight").to_numpy()
@@ -177,23 +187,40 @@ class TrainingBatches:
         self._sampling = sampling
         self._seed = seed
         self._batch_tokens = batch_tokens
-        self._rank = rank
-        self._workers = workers
+        self._share = share
+        self._gather = gather
         self._planned: tuple[int, list[np.ndarray]] = (-1, [])
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch from batch ``start`` on; the earlier ones cost nothing."""
+        """The batches of an epoch from batch ``start`` on; the earlier ones cost nothing, or where subwords are sampled
+        less than a window."""
+        if self._sampling:
+            yield from self._sampled_epoch(number, start)
+            return
         for batch in self._plan(number)[start:]:
-            rows = batch[self._rank :: self._workers]
-            if not len(rows):
-                yield no_pairs()
-                continue
-            table = self._pairs[rows]
-            if self._sampling:
-                sources, targets = (self._sample(side, number, table) for side in SIDES)
-                yield collate(table["id"].to_numpy(), sources, targets)
-            else:
-                yield _collate_table(table)
+            rows = self._share(batch)
+            yield _collate_table(self._pairs[rows]) if len(rows) else no_pairs()
+
+    def _sampled_epoch(self, number: int, start: int) -> Iterator[Batch]:
+        plan = self._plan(number)
+        first = start - start % WINDOW
+        samples = [sample for rows in self._own_rows(plan, first) for sample in self._sample(number, rows)]
+        for window in range(first, len(plan), WINDOW):
+            count = len(plan[window : window + WINDOW])
+            batches = _cut_anew(self._gather(samples), count, generator(self._seed, "window", number, window))
+            samples, following = [], self._own_rows(plan, window + WINDOW)
+            for place, batch in enumerate(batches):
+                # Some with each batch, so that the next window is ready when it is needed.
+                for rows in following[place : place + 1]:
+                    samples += self._sample(number, rows)
+                if window + place >= start:
+                    own = self._share(batch)
+                    yield collate(*zip(*own, strict=True)) if own else no_pairs()
+
+    def _own_rows(self, plan: Sequence[np.ndarray], window: int) -> list[np.ndarray]:
+        """This worker's share of a window, in as many parts as the window has batches."""
+        batches = plan[window : window + WINDOW]
+        return np.array_split(self._share(np.concatenate(batches)), len(batches)) if batches else []
 
     def batches_in_epoch(self, number: int) -> int:
         return len(self._plan(number))
@@ -205,7 +232,12 @@ class TrainingBatches:
             self._planned = number, plan
         return self._planned[1]
 
-    def _sample(self, side: str, epoch: int, table: pyarrow.Table) -> list[list[int]]:
+    def _sample(self, epoch: int, rows: np.ndarray) -> Iterable[Sample]:
+        table = self._pairs[rows]
+        sources, targets = (self._sample_side(side, epoch, table) for side in SIDES)
+        return zip(table["id"].to_pylist(), sources, targets, strict=True)
+
+    def _sample_side(self, side: str, epoch: int, table: pyarrow.Table) -> list[list[int]]:
         tokenizer = self._tokenizers.source if side == "source" else self._tokenizers.target
         longest = self._lengths[side].max()
         sentences = []
@@ -248,6 +280,26 @@ def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens:
         batches.append(rows[start:end])
         start = end
     return batches
+
+
+def _cut_anew(samples: Sequence[Sample], count: int, random: np.random.Generator) -> list[list[Sample]]:
+    """``count`` batches, in random order, of samples of similar lengths, none larger than it must be."""
+    rows = random.permutation(len(samples))
+    source = np.array([len(source) + 1 for _, source, _ in samples])[rows]
+    target = np.array([len(target) + 1 for _, _, target in samples])[rows]
+    longest = int(max(source.max(), target.max()))
+
+    def cut(budget: int) -> list[np.ndarray]:
+        return _cut(rows, source, target, budget)
+
+    # A larger budget never makes more batches, so bisection finds the smallest that suffices.
+    budgets = range(longest * len(rows))
+    batches = cut(bisect_left(budgets, True, lo=longest, key=lambda budget: len(cut(budget)) <= count))
+    while len(batches) < count:
+        largest = max(range(len(batches)), key=lambda number: len(batches[number]))
+        middle = len(batches[largest]) // 2
+        batches[largest : largest + 1] = [batches[largest][:middle], batches[largest][middle:]]
+    return [[samples[row] for row in batches[number]] for number in random.permutation(count)]
 
 
 def _collate_table(table: pyarrow.Table) -> Batch:

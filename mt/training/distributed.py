@@ -172,10 +172,15 @@ class Workers:
 
     def gather(self, own: Sequence[Result]) -> list[Result]:
         """What ``share`` handed out, put together again in the order it had, on every worker."""
-        if self.size == 1:
-            return list(own)
+        return list(own) if self.size == 1 else self._gathered(own, self._control_group)
+
+    def gather_ahead(self, own: Sequence[Result]) -> list[Result]:
+        """The same for the thread that prepares batches."""
+        return list(own) if self.size == 1 else self._gathered(own, self._data_group)
+
+    def _gathered(self, own: Sequence[Result], group: distributed.ProcessGroup) -> list[Result]:
         shares: list[Sequence[Result]] = [[]] * self.size
-        distributed.all_gather_object(shares, list(own), group=self._control_group)
+        distributed.all_gather_object(shares, list(own), group=group)
         return interleaved(shares)
 
     def from_leader(self, make: Callable[[], Result]) -> Result:

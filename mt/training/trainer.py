@@ -95,8 +95,8 @@ class Trainer:
             config.tokenizer.sampling,
             config.seed,
             settings.batch_tokens,
-            workers.rank,
-            workers.size,
+            workers.share,
+            workers.gather_ahead,
         )
         self._greedy = config.decoding.model_copy(update={"beam_size": 1})
         """How validation pairs are translated."""

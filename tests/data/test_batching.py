@@ -1,5 +1,10 @@
 """Every pair once an epoch, within the budget, in a plan that depends on its arguments alone."""
 
+import operator
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
 import datasets
 import numpy as np
 import pytest
@@ -8,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
-from mt.data.batching import Batch, TrainingBatches, collate, evaluation_batches, plan_epoch
+from mt.data.batching import Batch, Sample, TrainingBatches, _cut_anew, collate, evaluation_batches, plan_epoch
 from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+from mt.training.distributed import interleaved
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 
@@ -155,6 +161,57 @@ def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, tokenizers
     assert sampled(1, 0, 200) == sampled(1, 0, 5000)
     assert sampled(1, 0, 200) != sampled(1, 1, 200)
     assert sampled(1, 0, 200) != sampled(2, 0, 200)
+
+
+def test_sampling_leaves_little_padding_and_batches_of_their_size(
+    pairs: datasets.Dataset, tokenizers: TokenizerPair
+) -> None:
+    many = datasets.concatenate_datasets([pairs] * 20)
+    for sampling in (0.0, 0.1, 0.3):
+        plain = list(TrainingBatches(many, tokenizers, 0.0, seed=1, batch_tokens=1000).epoch(0))
+        batches = list(TrainingBatches(many, tokenizers, sampling, seed=1, batch_tokens=1000).epoch(0))
+        assert len(batches) == len(plain)
+        longer = sum(batch.target_tokens for batch in batches) / sum(batch.target_tokens for batch in plain)
+        assert max(batch.target_output.numel() for batch in batches) < 1.1 * longer * 1000
+        for side in ("target_output", "source"):
+            padded = [getattr(batch, side) == PAD for batch in batches]
+            assert sum(int(one.sum()) for one in padded) / sum(one.numel() for one in padded) < 0.1
+
+
+def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned() -> None:
+    for count in (1, 2, 5, 9):
+        for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
+            samples = [(number, [7] * length, [8] * length) for number, length in enumerate(lengths)]
+            batches = _cut_anew(samples, count, np.random.default_rng(1))
+            assert len(batches) == count and all(batches)
+            assert sorted(sample for batch in batches for sample in batch) == samples
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_workers_share_the_batches_that_one_would_have(
+    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mt.data.batching.WINDOW", 5)
+    alone = list(TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=100).epoch(0, 7))
+    workers = 3
+    met = threading.Barrier(workers)
+    taken: list[Sequence[Sample]] = [[]] * workers
+
+    def work(rank: int) -> list[Batch]:
+        def gather(own: Sequence[Sample]) -> list[Sample]:
+            met.wait()
+            taken[rank] = own
+            met.wait()
+            return interleaved(taken)
+
+        share = operator.itemgetter(slice(rank, None, workers))
+        return list(TrainingBatches(pairs, tokenizers, sampling, 1, 100, share, gather).epoch(0, 7))
+
+    with ThreadPoolExecutor(workers) as pool:
+        shares = list(pool.map(work, range(workers)))
+    for whole, *parts in zip(alone, *shares, strict=True):
+        assert interleaved([part.ids.tolist() for part in parts]) == whole.ids.tolist()
+        assert sum(part.target_tokens for part in parts) == whole.target_tokens
 
 
 def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
