@@ -412,7 +412,10 @@ class TrainingConfig(Section):
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:
-            yield f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}"
+            yield (
+                f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}: "
+                f"take a tenth, {self.max_updates // 10}"
+            )
 
 
 # Decoding ---------------------------------------------------------------------------------------------------

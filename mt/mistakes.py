@@ -110,9 +110,8 @@ def find_mistakes(error: ValidationError, values: Mapping[str, object], words: W
         elif first["type"] == "missing":
             mistakes.append(Mistake(key, f"{key}: is needed", "missing"))
         elif first["type"] == "value_error" and _locate(words.schema, first["loc"])[1]:
-            where = f"{key}: " if key else ""
             reasons = str(first["ctx"]["error"]).splitlines()
-            mistakes += [Mistake(key, where + reason, "contradiction") for reason in reasons]
+            mistakes += [Mistake(key, _in_section(key, reason), "contradiction") for reason in reasons]
         elif first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             mistakes.append(_wrong_kind(key, first, words))
         else:
@@ -120,6 +119,13 @@ def find_mistakes(error: ValidationError, values: Mapping[str, object], words: W
             line = f"{key}={shown(first['input'])}: {' or '.join(dict.fromkeys(reasons))}"
             mistakes.append(Mistake(key, line))
     return _with_examples(mistakes, words)
+
+
+def _in_section(section: str, reason: str) -> str:
+    """What a section says of itself, which may begin with one of its keys and the value."""
+    if not section:
+        return reason
+    return f"{section}.{reason}" if re.match(r"[\w.]+=", reason) else f"{section}: {reason}"
 
 
 def unknown_option(group: str, option: str, words: Words) -> Mistake:

@@ -215,7 +215,7 @@ def test_what_cannot_be_listed_is_no_sweep(word: str) -> None:
 
 def test_every_job_of_a_sweep_is_checked() -> None:
     lines = mistakes("model.heads=4,5,7", "seed=1,2", multirun=True)
-    assert [line[:23] for line in lines] == ["model: heads=5 does not", "model: heads=7 does not"]
+    assert [line[:23] for line in lines] == ["model.heads=5 does not ", "model.heads=7 does not "]
 
 
 @pytest.mark.parametrize(
