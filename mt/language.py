@@ -8,8 +8,8 @@ KOREAN = {"ko", "kor"}
 SOUTH_EAST_ASIAN = {"th", "tha", "km", "khm", "lo", "lao", "my", "mya", "bur"}
 TIBETAN = {"bo", "bod", "tib", "dz", "dzo"}
 
-OF_COUNTRIES = {"cn": "zh", "hk": "zh", "tw": "zh", "jp": "ja", "kr": "ko", "kh": "km", "mm": "my"}
-"""Codes of countries that are taken for languages' codes, and the latter."""
+OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kr": "ko", "kh": "km", "mm": "my"}
+"""Codes of countries that are taken for their languages' codes, and these."""
 
 
 def base_language(code: str) -> str:

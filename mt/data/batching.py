@@ -8,13 +8,14 @@ batches are sampled together, and cut into as many batches anew.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow
 import torch
+from pyarrow.compute import list_value_length
 from torch import Tensor
 
 from mt.data.column import column
@@ -27,10 +28,8 @@ if TYPE_CHECKING:
 SIDES = ("source", "target")
 ENCODED = ("source_ids", "target_ids")
 WINDOW = 64
-"""Planned batches whose pairs are put together anew where subwords are sampled."""
-
-Sample = tuple[int, list[int], list[int]]
-"""A pair's id and the pieces of its source and target."""
+"""Most planned batches whose pairs are put together anew where subwords are sampled."""
+SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, pyarrow.list_(pyarrow.int32())) for name in ENCODED)])
 
 
 @dataclass(frozen=True)
@@ -165,8 +164,9 @@ class TrainingBatches:
         sampling: float,
         seed: int,
         batch_tokens: int,
-        share: Callable[[Any], Any] = lambda items: items,
-        gather: Callable[[Sequence[Sample]], Sequence[Sample]] = lambda own: own,
+        rank: int = 0,
+        workers: int = 1,
+        gather: Callable[[pyarrow.Table], list[pyarrow.Table]] = lambda own: [own],
     ) -> None:
         """
         Args:
@@ -176,8 +176,8 @@ class TrainingBatches:
             seed: keys the plan and the sampling.
             batch_tokens: most source tokens and most target tokens in a batch, padding included; counted
                 before sampling, which lengthens sentences a little.
-            share, gather: what this worker takes of things that all workers have, and what puts together again what
-                they took, in the old order.
+            rank, workers: which of how many shares of every batch this is.
+            gather: what every worker has, by rank; called equally often by all.
         """
         self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
         self._weights = column(pairs, "weight").to_numpy()
@@ -187,8 +187,11 @@ class TrainingBatches:
         self._sampling = sampling
         self._seed = seed
         self._batch_tokens = batch_tokens
-        self._share = share
+        self._rank = rank
+        self._workers = workers
         self._gather = gather
+        self._ahead: dict[tuple[int, int], list[pyarrow.Table]] = {}
+        """This worker's samples of the next window, by its epoch and number."""
         self._planned: tuple[int, list[np.ndarray]] = (-1, [])
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
@@ -202,25 +205,35 @@ class TrainingBatches:
             yield _collate_table(self._pairs[rows]) if len(rows) else no_pairs()
 
     def _sampled_epoch(self, number: int, start: int) -> Iterator[Batch]:
-        plan = self._plan(number)
-        first = start - start % WINDOW
-        samples = [sample for rows in self._own_rows(plan, first) for sample in self._sample(number, rows)]
-        for window in range(first, len(plan), WINDOW):
-            count = len(plan[window : window + WINDOW])
-            batches = _cut_anew(self._gather(samples), count, generator(self._seed, "window", number, window))
-            samples, following = [], self._own_rows(plan, window + WINDOW)
-            for place, batch in enumerate(batches):
-                # Some with each batch, so that the next window is ready when it is needed.
-                for rows in following[place : place + 1]:
-                    samples += self._sample(number, rows)
-                if window + place >= start:
-                    own = self._share(batch)
-                    yield collate(*zip(*own, strict=True)) if own else no_pairs()
+        windows = _windows(self._plan(number))
+        first = 0
+        for place, window in enumerate(windows):
+            past, first = first, first + len(window)
+            if first <= start:
+                continue
+            own = self._ahead.pop((number, place), None) or [self._sample(number, self._own_rows(window))]
+            samples = pyarrow.concat_tables(self._gather(pyarrow.concat_tables(own).combine_chunks()))
+            # While these batches are handed out, the next window's pairs are sampled, some with each of them.
+            last = place + 1 == len(windows)
+            epoch, following = (number + 1, 0) if last else (number, place + 1)
+            upcoming = (_windows(self._plan(number + 1)) if last else windows)[following : following + 1]
+            rows = self._own_rows(upcoming[0]) if upcoming else np.empty(0, dtype=np.int64)
+            ahead: list[pyarrow.Table] = []
+            batches = _cut_anew(samples, len(window), generator(self._seed, "window", number, place))
+            parts = np.array_split(rows, len(window))
+            for index, (batch, part) in enumerate(zip(batches, parts, strict=True), start=past):
+                ahead.append(self._sample(epoch, part))
+                if index >= start:
+                    share = self._share(batch)
+                    yield _collate_table(samples.take(share)) if len(share) else no_pairs()
+            self._ahead = {(epoch, following): ahead}
 
-    def _own_rows(self, plan: Sequence[np.ndarray], window: int) -> list[np.ndarray]:
-        """This worker's share of a window, in as many parts as the window has batches."""
-        batches = plan[window : window + WINDOW]
-        return np.array_split(self._share(np.concatenate(batches)), len(batches)) if batches else []
+    def _share(self, rows: np.ndarray) -> np.ndarray:
+        return rows[self._rank :: self._workers]
+
+    def _own_rows(self, window: list[np.ndarray]) -> np.ndarray:
+        """The rows of a window that this worker samples."""
+        return np.array_split(np.concatenate(window), self._workers)[self._rank]
 
     def batches_in_epoch(self, number: int) -> int:
         return len(self._plan(number))
@@ -232,10 +245,11 @@ class TrainingBatches:
             self._planned = number, plan
         return self._planned[1]
 
-    def _sample(self, epoch: int, rows: np.ndarray) -> Iterable[Sample]:
+    def _sample(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
+        """Those rows, cut into pieces anew."""
         table = self._pairs[rows]
-        sources, targets = (self._sample_side(side, epoch, table) for side in SIDES)
-        return zip(table["id"].to_pylist(), sources, targets, strict=True)
+        columns = [table["id"].to_pylist(), *(self._sample_side(side, epoch, table) for side in SIDES)]
+        return pyarrow.table(columns, schema=SAMPLES)
 
     def _sample_side(self, side: str, epoch: int, table: pyarrow.Table) -> list[list[int]]:
         tokenizer = self._tokenizers.source if side == "source" else self._tokenizers.target
@@ -282,24 +296,29 @@ def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens:
     return batches
 
 
-def _cut_anew(samples: Sequence[Sample], count: int, random: np.random.Generator) -> list[list[Sample]]:
-    """``count`` batches, in random order, of samples of similar lengths, none larger than it must be."""
+def _windows(plan: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """An epoch's batches in windows of about equal size."""
+    count = -(-len(plan) // WINDOW)
+    return [plan[len(plan) * number // count : len(plan) * (number + 1) // count] for number in range(count)]
+
+
+def _cut_anew(samples: pyarrow.Table, count: int, random: np.random.Generator) -> list[np.ndarray]:
+    """``count`` batches, in random order, of the numbers of samples of similar lengths, cut as even as that goes."""
     rows = random.permutation(len(samples))
-    source = np.array([len(source) + 1 for _, source, _ in samples])[rows]
-    target = np.array([len(target) + 1 for _, _, target in samples])[rows]
-    longest = int(max(source.max(), target.max()))
+    source, target = (list_value_length(samples[name]).to_numpy()[rows] + 1 for name in ENCODED)
+    longest = np.maximum(source, target)
 
     def cut(budget: int) -> list[np.ndarray]:
-        return _cut(rows, source, target, budget)
+        return _cut(np.arange(len(rows)), source, target, budget)
 
     # A larger budget never makes more batches, so bisection finds the smallest that suffices.
-    budgets = range(longest * len(rows))
-    batches = cut(bisect_left(budgets, True, lo=longest, key=lambda budget: len(cut(budget)) <= count))
+    budgets = range(int(longest.max()) * len(rows))
+    batches = cut(bisect_left(budgets, True, lo=1, key=lambda budget: len(cut(budget)) <= count))
     while len(batches) < count:
-        largest = max(range(len(batches)), key=lambda number: len(batches[number]))
-        middle = len(batches[largest]) // 2
-        batches[largest : largest + 1] = [batches[largest][:middle], batches[largest][middle:]]
-    return [[samples[row] for row in batches[number]] for number in random.permutation(count)]
+        costs = [longest[batch].max() * len(batch) * (len(batch) > 1) for batch in batches]
+        largest = int(np.argmax(costs))
+        batches[largest : largest + 1] = np.array_split(batches[largest], 2)
+    return [rows[batches[number]] for number in random.permutation(count)]
 
 
 def _collate_table(table: pyarrow.Table) -> Batch:

@@ -35,7 +35,7 @@ class Dropout(nn.Module):
 
 
 class ReluDropout(Dropout):
-    """max(0, x), then dropout. Overwrites x where nothing is dropped.
+    """max(0, x) of finite x, then dropout. Overwrites x where nothing is dropped.
 
     On a CPU what is to be dropped is lowered so far that the ReLU makes zeros of it: its derivative then drops the same
     elements, and no mask is kept for the backward pass.

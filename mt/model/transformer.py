@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Self, cast
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from mt.config import TransformerConfig
 from mt.model.attention import KeyValue, MultiHeadAttention, padding_mask
@@ -23,17 +22,18 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(config.width, config.feed_forward)
         self.outer = nn.Linear(config.feed_forward, config.width)
-        self.relu = config.activation == "relu"
-        self.dropout = ReluDropout(config.dropout) if self.relu else Dropout(config.dropout)
+        self.activation = (
+            ReluDropout(config.dropout)
+            if config.activation == "relu"
+            else nn.Sequential(nn.GELU(), Dropout(config.dropout))
+        )
         for layer in (self.inner, self.outer):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)"""
-        inner = self.inner(x)  # (B, T, F)
-        active = self.dropout(inner if self.relu else functional.gelu(inner))
-        return self.outer(active)
+        return self.outer(self.activation(self.inner(x)))
 
 
 class Residual(nn.Module):

@@ -40,24 +40,24 @@ def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
 
 
 def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
-    """Names each language whose country's code was given instead: its words would be cut and scored as if spaces stood
-    between them."""
+    """Names each language whose country's code was probably given instead."""
     for key, code in ("source_language", corpus.source_language), ("target_language", corpus.target_language):
         if language := OF_COUNTRIES.get(base_language(code)):
             yield (
-                f"data.{key}={code} is a country; is the language {language}? How texts are cut into words for the "
-                "scores depends on it"
+                f"data.{key}={code} is a country's code: for the language take {language}, "
+                "for how texts are cut into pieces and scored depends on it"
             )
 
 
-def advice_on_length(passes: float, max_updates: int) -> str | None:
-    """How many updates would see every pair once, if a run of ``max_updates`` makes far less than one pass over them;
-    None if it does not."""
+def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | None:
+    """How many updates one pass over the corpus, of so many batches, takes, if a run makes far less than one; None if
+    it does not."""
+    passes = max_updates * accumulate / batches
     if passes >= FEWEST_PASSES:
         return None
     return (
-        f"training ends after {passes:.2g} of a pass over the pairs: every pair is seen once with "
-        f"training.max_updates={math.ceil(max_updates / passes)}"
+        f"training ends after {passes:.2g} of a pass over the pairs: one pass takes "
+        f"training.max_updates={math.ceil(batches / accumulate)}"
     )
 
 

@@ -172,16 +172,16 @@ class Workers:
 
     def gather(self, own: Sequence[Result]) -> list[Result]:
         """What ``share`` handed out, put together again in the order it had, on every worker."""
-        return list(own) if self.size == 1 else self._gathered(own, self._control_group)
+        return list(own) if self.size == 1 else interleaved(self._each(list(own), self._control_group))
 
-    def gather_ahead(self, own: Sequence[Result]) -> list[Result]:
-        """The same for the thread that prepares batches."""
-        return list(own) if self.size == 1 else self._gathered(own, self._data_group)
+    def each_ahead(self, own: Result) -> list[Result]:
+        """What each worker has, by rank; for the thread that prepares batches, as ``sum_numbers``."""
+        return [own] if self.size == 1 else self._each(own, self._data_group)
 
-    def _gathered(self, own: Sequence[Result], group: distributed.ProcessGroup) -> list[Result]:
-        shares: list[Sequence[Result]] = [[]] * self.size
-        distributed.all_gather_object(shares, list(own), group=group)
-        return interleaved(shares)
+    def _each(self, own: Result, group: distributed.ProcessGroup) -> list[Result]:
+        found: list[Result] = [own] * self.size
+        distributed.all_gather_object(found, own, group=group)
+        return found
 
     def from_leader(self, make: Callable[[], Result]) -> Result:
         """What the leader makes, on every worker."""

@@ -95,8 +95,9 @@ class Trainer:
             config.tokenizer.sampling,
             config.seed,
             settings.batch_tokens,
-            workers.share,
-            workers.gather_ahead,
+            workers.rank,
+            workers.size,
+            workers.each_ahead,
         )
         self._greedy = config.decoding.model_copy(update={"beam_size": 1})
         """How validation pairs are translated."""
@@ -116,9 +117,8 @@ class Trainer:
             write_config(self.run, config)
             write_json(self.run / PROVENANCE, self.origin)
             (self.run / RESULTS).unlink(missing_ok=True)
-        updates = config.training.max_updates
-        batches_an_epoch = self.batches.batches_in_epoch(self.progress.epoch)
-        passes = updates * config.training.accumulate / batches_an_epoch
+        updates, accumulate = config.training.max_updates, config.training.accumulate
+        batches = max(1, self.batches.batches_in_epoch(0))  # none where the pairs' weights are small
         logger.info(
             "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
             config.model.architecture,
@@ -127,11 +127,11 @@ class Trainer:
             f"{workers.size} workers, " if workers.size > 1 else "",
             self.device,
             str(self.precision).removeprefix("torch."),
-            batches_an_epoch,
+            batches,
             f"{updates:,}",
-            f"{passes:,.2f}",
+            f"{updates * accumulate / batches:,.2f}",
         )
-        if advice := advice_on_length(passes, updates):
+        if self.progress.update == 0 and (advice := advice_on_length(updates, accumulate, batches)):
             logger.warning("%s", advice)
 
     def _restore(self, checkpoint: Checkpoint) -> None:

@@ -1,19 +1,20 @@
 """Every pair once an epoch, within the budget, in a plan that depends on its arguments alone."""
 
-import operator
+import contextlib
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import datasets
 import numpy as np
+import pyarrow
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
-from mt.data.batching import Batch, Sample, TrainingBatches, _cut_anew, collate, evaluation_batches, plan_epoch
+from mt.data.batching import SAMPLES, Batch, TrainingBatches, _cut_anew, collate, evaluation_batches, plan_epoch
 from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
 from mt.training.distributed import interleaved
@@ -140,13 +141,23 @@ def rows_of(batches: list[Batch]) -> list[list]:
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_an_epoch_can_be_entered_anywhere(pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float) -> None:
+def test_an_epoch_can_be_entered_anywhere(
+    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mt.data.batching.WINDOW", 5)
     batches = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
-    assert len(whole) == batches.batches_in_epoch(4)
+    assert len(whole) == batches.batches_in_epoch(4) > 12
+    widths = [max(map(len, target)) for _, _, target in whole]
+    assert sum(wider > width for width, wider in pairwise(widths)) < 0.7 * len(widths)  # no window goes by length
+    after = rows_of(list(batches.epoch(5)))
     fresh = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=300)
-    for start in (0, 3, len(whole) - 1, len(whole)):
+    for start in (0, 3, 4, 5, 6, 11, len(whole) - 1, len(whole)):
         assert rows_of(list(fresh.epoch(4, start))) == whole[start:]
+        assert rows_of(list(fresh.epoch(5))) == after
+    with contextlib.closing(fresh.epoch(4)) as left:
+        next(left)
+    assert rows_of(list(fresh.epoch(4, 5))) == whole[5:]
 
 
 def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
@@ -179,12 +190,19 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(
 
 
 def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned() -> None:
-    for count in (1, 2, 5, 9):
-        for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
-            samples = [(number, [7] * length, [8] * length) for number, length in enumerate(lengths)]
+    for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
+        columns = [range(9), [[7] * length for length in lengths], [[8] * length for length in lengths]]
+        samples = pyarrow.table([list(columns[0]), *columns[1:]], schema=SAMPLES)
+        for count in (1, 2, 5, 9):
             batches = _cut_anew(samples, count, np.random.default_rng(1))
-            assert len(batches) == count and all(batches)
-            assert sorted(sample for batch in batches for sample in batch) == samples
+            assert len(batches) == count and all(map(len, batches))
+            assert sorted(np.concatenate(batches)) == list(range(9))
+
+
+def test_one_long_sample_makes_no_large_batches_of_the_others() -> None:
+    lengths = [3] * 300 + [299]
+    samples = pyarrow.table([list(range(301)), [[7] * n for n in lengths], [[8] * n for n in lengths]], schema=SAMPLES)
+    assert sorted(map(len, _cut_anew(samples, 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
@@ -192,26 +210,30 @@ def test_workers_share_the_batches_that_one_would_have(
     pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mt.data.batching.WINDOW", 5)
-    alone = list(TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=100).epoch(0, 7))
+    one = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=100)
+    alone = [*one.epoch(0, 7), *one.epoch(1)]
     workers = 3
-    met = threading.Barrier(workers)
-    taken: list[Sequence[Sample]] = [[]] * workers
+    met = threading.Barrier(workers, timeout=60)
+    given: list[pyarrow.Table] = [None] * workers
 
     def work(rank: int) -> list[Batch]:
-        def gather(own: Sequence[Sample]) -> list[Sample]:
+        def gather(own: pyarrow.Table) -> list[pyarrow.Table]:
             met.wait()
-            taken[rank] = own
+            given[rank] = own
             met.wait()
-            return interleaved(taken)
+            return list(given)
 
-        share = operator.itemgetter(slice(rank, None, workers))
-        return list(TrainingBatches(pairs, tokenizers, sampling, 1, 100, share, gather).epoch(0, 7))
+        batches = TrainingBatches(pairs, tokenizers, sampling, 1, 100, rank, workers, gather)
+        return [*batches.epoch(0, 7), *batches.epoch(1)]
+
+    def sentences(batch: Batch) -> list[list[int]]:
+        return [[piece for piece in row if piece != PAD] for row in batch.target.tolist()] if len(batch.ids) else []
 
     with ThreadPoolExecutor(workers) as pool:
         shares = list(pool.map(work, range(workers)))
     for whole, *parts in zip(alone, *shares, strict=True):
         assert interleaved([part.ids.tolist() for part in parts]) == whole.ids.tolist()
-        assert sum(part.target_tokens for part in parts) == whole.target_tokens
+        assert interleaved([sentences(part) for part in parts]) == sentences(whole)
 
 
 def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:

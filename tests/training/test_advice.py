@@ -72,17 +72,24 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
 def test_the_code_of_a_country_is_told_from_that_of_a_language():
     files = FilesConfig(kind="files", train=("a", "b"), source_language="en-GB", target_language="jp_JP")
     (advice,) = advice_on_languages(files)
-    assert "data.target_language=jp_JP" in advice and "language ja?" in advice
+    assert "data.target_language=jp_JP" in advice and "take ja," in advice
 
 
 def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_all_takes(tmp_path, caplog):
-    assert advice_on_length(0.5, 960) is None
-    assert "0.0021 of a pass" in advice_on_length(0.0021, 960)
+    assert advice_on_length(960, 1, 1920) is None
+    assert "0.0025 of a pass" in advice_on_length(960, 1, 384_000)
+    assert "max_updates=2940" in advice_on_length(960, 1, 2940)
 
     toy.write_corpus(tmp_path, "reverse")
     config = toy.config(tmp_path, training={"max_updates": 2, "schedule": {"warmup": 0}, "accumulate": 3})
     with caplog.at_level(logging.INFO):
         train(config)
-    (needed,) = re.findall(r"seen once with training.max_updates=(\d+)", caplog.text)
+    (needed,) = re.findall(r"one pass takes training.max_updates=(\d+)", caplog.text)
     (batches,) = re.findall(r"(\d+) batches an epoch", caplog.text)
     assert int(needed) == math.ceil(int(batches) / 3)
+
+
+def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):
+    toy.write_corpus(tmp_path, "reverse", train=300)
+    config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
+    train(config.model_copy(update={"data": config.data.model_copy(update={"weight": 1e-4})}))
