@@ -414,7 +414,7 @@ class TrainingConfig(Section):
         if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:
             yield (
                 f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}: "
-                f"take a tenth, {self.max_updates // 10}"
+                f"take less, such as {self.max_updates // 10}"
             )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -155,9 +156,10 @@ def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
 
 
 def _reached_rows(findings: Findings) -> list[tuple[str, list[str]]]:
-    bleu = (
-        "the same validation BLEU" if findings.reached_bleu is None else f"validation BLEU {findings.reached_bleu:.1f}"
-    )
+    bleu = "the same validation BLEU"
+    if findings.reached_bleu is not None:
+        # Rounded down: nobody need have reached more.
+        bleu = f"validation BLEU {math.floor(round(findings.reached_bleu * 100, 6)) / 100:.2f}"
     return [
         (f"minutes to {bleu}", [_number(cost.minutes_to_reach) for cost in findings.costs]),
         (f"target tokens to {bleu}", [_number(cost.target_tokens_to_reach) for cost in findings.costs]),

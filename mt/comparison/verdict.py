@@ -154,10 +154,21 @@ def _other_metrics(pairs: Sequence[Sequence[PairedScores]], difference: float, l
     """Whether chrF2 and TER see it in the same way."""
     views = {}
     for column, metric in ((1, "chrF2"), (2, "TER")):
-        agrees = mean(pair[column].gain for pair in pairs) * difference > 0
-        sure = all(_is_significant(pair[column], level) and pair[column].gain * difference > 0 for pair in pairs)
-        views[metric] = ("agrees" if sure else "points the same way") if agrees else "does not agree"
+        gain = mean(pair[column].gain for pair in pairs)
+        sure = all(_is_significant(pair[column], level) and pair[column].gain * gain > 0 for pair in pairs)
+        agrees = gain * difference > 0
+        views[metric] = {
+            (True, True): "agrees",
+            (True, False): "points the same way",
+            (False, False): "does not agree",
+            (False, True): "says the opposite, more than chance",
+        }[agrees, sure]
     if len(set(views.values())) == 1:
-        together = {"agrees": "agree", "points the same way": "point the same way", "does not agree": "do not agree"}
+        together = {
+            "agrees": "agree",
+            "points the same way": "point the same way",
+            "does not agree": "do not agree",
+            "says the opposite, more than chance": "say the opposite, more than chance",
+        }
         return f"chrF2 and TER {together[views['chrF2']]}."
     return "; ".join(f"{metric} {view}" for metric, view in views.items()) + "."

@@ -118,7 +118,7 @@ class Trainer:
             write_json(self.run / PROVENANCE, self.origin)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate
-        batches = max(1, self.batches.batches_in_epoch(0))  # none where the pairs' weights are small
+        batches = max(1, self.batches.batches_in_epoch(self.progress.epoch))  # none where the weights are small
         logger.info(
             "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
             config.model.architecture,

@@ -1,6 +1,7 @@
 """The whole comparison: its three files, and its page in a real browser."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -94,13 +95,15 @@ def test_conditions_are_those_of_every_seed(runs, tmp_path):
     found, page = _compare(tmp_path / "o", *systems)
     assert found["differing_conditions"] == {"gpu": ["null, H200", "null"]}
     assert "All other settings, machine, versions and data are the same" not in page
+    words = (tmp_path / "o/comparison.md").read_text()
+    assert "| gpu | null, H200 | null |" in words and "| model.architecture | transformer | rnn\\_attention |" in words
 
 
 def test_the_time_to_a_given_bleu(runs, tmp_path):
     systems = str(runs["transformer-1"]), str(runs["rnn-1"])
     best = max(line["bleu"] for line in _compare(tmp_path / "o", *systems)[0]["systems"][0]["validations"][0])
     found, page = _compare(tmp_path / "o", *systems, valid_bleu=best)
-    assert found["reached_valid_bleu"] == best and f"validation BLEU {best:.1f}" in page
+    assert found["reached_valid_bleu"] == best and f"validation BLEU {math.floor(100 * best) / 100:.2f}" in page
     assert found["systems"][0]["cost"]["minutes_to_reach"] is not None
     found, _ = _compare(tmp_path / "o", *systems, valid_bleu=100)
     assert [system["cost"]["minutes_to_reach"] for system in found["systems"]] == [None, None]

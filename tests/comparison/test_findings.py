@@ -68,7 +68,7 @@ def test_the_table_of_costs_says_what_is_what():
         peak_memory_bytes=6 * 2**20, minutes_to_reach=7.0, target_tokens_to_reach=800,
         sentences_per_second_batched=90.0, sentences_per_second_singly=10.0,
     )  # fmt: skip
-    rows = dict(_cost_rows(SimpleNamespace(costs=[cost], reached_bleu=30.0)))
+    rows = dict(_cost_rows(SimpleNamespace(costs=[cost], reached_bleu=30.2999)))
     assert rows == {
         "parameters": ["1,000"],
         "updates": ["20"],
@@ -76,8 +76,8 @@ def test_the_table_of_costs_says_what_is_what():
         "minutes of training": ["4"],
         "target tokens/s in training": ["12"],
         "peak memory": ["6 MiB"],
-        "minutes to validation BLEU 30.0": ["7"],
-        "target tokens to validation BLEU 30.0": ["800"],
+        "minutes to validation BLEU 30.29": ["7"],
+        "target tokens to validation BLEU 30.29": ["800"],
         "translating, sentences/s, batched": ["90"],
         "translating, sentences/s, one at a time": ["10"],
     }
