@@ -203,6 +203,11 @@ def test_sweeps_make_a_job_of_every_combination() -> None:
     assert len({job.config.name for job in jobs}) == 8
 
 
+def test_a_warm_up_too_long_for_the_run_names_one_that_fits() -> None:
+    (line,) = mistakes("training.max_updates=80")
+    assert line == "training.schedule.warmup=100 leaves nothing of max_updates=80: take less, such as 8"
+
+
 def test_a_swept_name_is_left_alone() -> None:
     jobs = compose_jobs("train", TrainConfig, ["name=a,b", "runs=x"], multirun=True)
     assert [job.config.name for job in jobs] == ["a", "b"]

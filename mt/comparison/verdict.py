@@ -150,25 +150,21 @@ def _where_bleu_is_equal(baseline: str, system: str, pairs: Sequence[Sequence[Pa
     return f"{said[0].upper()}{said[1:]}."
 
 
+VIEWS = {
+    (True, True): ("agrees", "agree"),
+    (True, False): ("points the same way", "point the same way"),
+    (False, False): ("does not agree", "do not agree"),
+    (False, True): ("says the opposite, more than chance", "say the opposite, more than chance"),
+}
+"""Of one metric and of two: whether it sees the same winner as BLEU, and whether that is more than chance."""
+
+
 def _other_metrics(pairs: Sequence[Sequence[PairedScores]], difference: float, level: float) -> str:
     """Whether chrF2 and TER see it in the same way."""
-    views = {}
-    for column, metric in ((1, "chrF2"), (2, "TER")):
+    views = []
+    for column in (1, 2):
         gain = mean(pair[column].gain for pair in pairs)
         sure = all(_is_significant(pair[column], level) and pair[column].gain * gain > 0 for pair in pairs)
-        agrees = gain * difference > 0
-        views[metric] = {
-            (True, True): "agrees",
-            (True, False): "points the same way",
-            (False, False): "does not agree",
-            (False, True): "says the opposite, more than chance",
-        }[agrees, sure]
-    if len(set(views.values())) == 1:
-        together = {
-            "agrees": "agree",
-            "points the same way": "point the same way",
-            "does not agree": "do not agree",
-            "says the opposite, more than chance": "say the opposite, more than chance",
-        }
-        return f"chrF2 and TER {together[views['chrF2']]}."
-    return "; ".join(f"{metric} {view}" for metric, view in views.items()) + "."
+        views.append(VIEWS[gain * difference > 0, sure])
+    (chrf, both), (ter, _) = views
+    return f"chrF2 and TER {both}." if chrf == ter else f"chrF2 {chrf}; TER {ter}."

@@ -5,7 +5,14 @@ import dataclasses
 import pytest
 
 from mt.comparison.systems import Run, System
-from mt.comparison.verdict import LEVEL, _of_several_pairs, _other_metrics, _where_bleu_is_equal, judge, score_system
+from mt.comparison.verdict import (
+    LEVEL,
+    _of_several_pairs,
+    _other_metrics,
+    _where_bleu_is_equal,
+    judge,
+    score_system,
+)
 from mt.config import TrainConfig
 from mt.scoring import Interval, PairedScores, corpus_scores
 from tests import toy
@@ -124,6 +131,20 @@ def test_where_bleu_is_equal_the_other_metrics_speak():
     words = _verdict(first, second).words
     assert words.startswith("A and B have the same BLEU. In chrF2 B is better by ")
     assert words.count("more than chance explains") == 2 and "in TER B is better by 100.00" in words
+
+
+@pytest.mark.parametrize(
+    ("chrf", "ter", "words"),
+    [
+        (_paired(2, 0.001), _paired(1, 0.001), "chrF2 and TER agree."),
+        (_paired(2, 0.001), _paired(1, 0.3), "chrF2 agrees; TER points the same way."),
+        (_paired(-2, 0.3), _paired(-1, 0.3), "chrF2 and TER do not agree."),
+        (_paired(-2, 0.001), _paired(-1, 0.001), "chrF2 and TER say the opposite, more than chance."),
+        (_paired(-2, 0.001), _paired(0, 1), "chrF2 says the opposite, more than chance; TER does not agree."),
+    ],
+)
+def test_what_the_other_metrics_say(chrf, ter, words):
+    assert _other_metrics([[_paired(3, 0.001), chrf, ter]], 3, LEVEL) == words
 
 
 def test_a_metric_that_sees_it_otherwise_is_named():

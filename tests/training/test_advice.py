@@ -69,10 +69,15 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
         assert ("target pieces: model=transformer_tiny " in caplog.text) == warned
 
 
-def test_the_code_of_a_country_is_told_from_that_of_a_language():
+def test_the_code_of_a_country_is_told_from_that_of_a_language(tmp_path, caplog):
     files = FilesConfig(kind="files", train=("a", "b"), source_language="en-GB", target_language="jp_JP")
     (advice,) = advice_on_languages(files)
     assert "data.target_language=jp_JP" in advice and "take ja," in advice
+
+    toy.write_corpus(tmp_path, "reverse", train=300)
+    config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
+    train(config.model_copy(update={"data": config.data.model_copy(update={"source_language": "kr"})}))
+    assert "data.source_language=kr is a country's code" in caplog.text
 
 
 def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_all_takes(tmp_path, caplog):
