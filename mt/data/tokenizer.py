@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
+LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+"""Code points that a Python string may hold and UTF-8 may not."""
+
 MOST_SENTENCES = 1_000_000
 """Of a larger corpus a part is drawn for the training of its tokenizer: more hardly change a vocabulary."""
 
@@ -135,8 +138,8 @@ class Tokenizer:
         return self._processor.get_piece_size()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The pieces of each text, without BOS and EOS."""
-        return self._processor.encode(list(texts), out_type=int)
+        """The pieces of each text, without BOS and EOS; half a surrogate pair counts as U+FFFD, like broken UTF-8."""
+        return self._processor.encode([LONE_SURROGATES.sub("\ufffd", text) for text in texts], out_type=int)
 
     def sample(self, text: str, sampling: float, key: int) -> list[int]:
         """One of the ways to cut a text into pieces, chosen by ``key`` alone.

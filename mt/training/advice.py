@@ -18,6 +18,9 @@ these better than 49 M (Wu et al. 2021)."""
 FEWEST_PASSES = 0.5
 """Over the corpus. Half of the pairs unseen is a choice; most of them unseen is an oversight."""
 
+LEAST_BLEU = 1.0
+"""What is below comes of single words, if not of chance."""
+
 
 def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
     """Names the preset to take instead of a model that is far too large for its corpus; None if it is not, or none is
@@ -58,6 +61,17 @@ def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | N
     return (
         f"training ends after {passes:.2g} of a pass over the pairs: one pass takes "
         f"training.max_updates={math.ceil(batches / accumulate)}"
+    )
+
+
+def advice_on_score(bleu: float) -> str | None:
+    """Where to look if a run has learnt nothing; None if it has."""
+    if bleu >= LEAST_BLEU:
+        return None
+    return (
+        f"a test BLEU of {bleu:.2f} is that of a model that has learnt next to nothing: it saw too few updates "
+        "(training.max_updates), its learning rate does not suit it (see the curves), or the lines of source and "
+        "target do not belong together"
     )
 
 

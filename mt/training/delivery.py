@@ -22,6 +22,7 @@ from mt.run_folder import (
     write_tensors,
 )
 from mt.scoring import corpus_scores
+from mt.training.advice import advice_on_score
 from mt.training.checkpoint import average_weights, checkpoint_folders
 from mt.training.trainer import Trainer
 
@@ -120,3 +121,5 @@ def show_results(run: Path) -> None:
     ]
     width = max(len(value) for _, value, _ in rows)
     logger.info("\n%s", "\n".join(f"  {name:<14}{value:<{width}}  {note}".rstrip() for name, value, note in rows))
+    if advice := advice_on_score(results["bleu"]):
+        logger.warning("%s", advice)

@@ -94,6 +94,18 @@ def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_al
     assert int(needed) == math.ceil(int(batches) / 3)
 
 
+def test_a_run_that_has_learnt_nothing_is_told_where_to_look_and_any_other_is_not(tmp_path, caplog, monkeypatch):
+    toy.write_corpus(tmp_path, "reverse", train=300)
+    config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
+    with caplog.at_level(logging.WARNING):
+        train(config)
+    assert "has learnt next to nothing" in caplog.text
+    caplog.clear()
+    monkeypatch.setattr("mt.training.advice.LEAST_BLEU", 0.0)
+    train(config)
+    assert "has learnt" not in caplog.text
+
+
 def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):
     toy.write_corpus(tmp_path, "reverse", train=300)
     config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})

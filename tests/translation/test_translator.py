@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -194,6 +195,18 @@ def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config)
     assert tokenizer.encode(["   "]) != [[]]
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
+
+
+def test_half_a_surrogate_pair_is_read_as_broken_utf8_is(tokenizers):
+    translator = _translator(tokenizers)
+    assert translator.translate(["ba \ud83d de", "fi"]) == translator.translate(["ba \ufffd de", "fi"])
+    assert translator.score(["ba"], ["de \udc00"])[0].score == translator.score(["ba"], ["de \ufffd"])[0].score
+
+
+def test_a_line_of_which_the_tokenizer_leaves_nothing_is_named(tokenizers, caplog):
+    assert _translator(tokenizers).translate(["", "ba", "\u200b", "\ud800"])[2:] == ["", ""]
+    lines = re.findall(r"line (\d+) holds nothing that the tokenizer reads", caplog.text)
+    assert lines == ["3", "4"]
 
 
 def test_learned_positions_shorten_the_parts(tokenizers, caplog):
