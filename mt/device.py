@@ -5,7 +5,7 @@ import os
 import platform
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 
@@ -69,6 +69,21 @@ def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
         yield
     finally:
         torch.backends.cudnn.allow_tf32 = False
+
+
+def later(tensor: torch.Tensor) -> Callable[[], float]:
+    """Sends a tensor of one element on its way to the CPU; what is returned tells its value, and waits for no more than
+    had been asked of the GPU by now."""
+    if tensor.device.type != "cuda":
+        return tensor.item
+    copy, arrived = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
+    arrived.record()
+
+    def value() -> float:
+        arrived.synchronize()
+        return copy.item()
+
+    return value
 
 
 @lru_cache

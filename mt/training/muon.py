@@ -53,20 +53,24 @@ class Muon(torch.optim.Optimizer):
         self.own = matrices if spread else self.shares[workers.rank]
 
     @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
+    def step(self, finite: Tensor) -> None:  # type: ignore[override]
+        """Where the gradients are not ``finite`` (a bool on their device), weights and momentum stay as they are."""
         rate = self.param_groups[0]["lr"]
         for matrices in _stacks(self.own):
-            directions = orthogonalised(torch.stack([self._smoothed(matrix) for matrix in matrices]), self.iterations)
+            smoothed = torch.stack([self._smoothed(matrix, finite) for matrix in matrices])
+            directions = orthogonalised(smoothed, self.iterations).mul_(finite)
             for matrix, direction in zip(matrices, directions, strict=True):
-                matrix.mul_(1 - rate * self.weight_decay)
+                matrix.mul_(1 - finite * (rate * self.weight_decay))
                 matrix.add_(sharded_like(direction, matrix), alpha=-rate * ADAMW_RMS * math.sqrt(max(matrix.shape)))
         self.workers.broadcast_shares(self.shares)
 
-    def _smoothed(self, matrix: nn.Parameter) -> Tensor:
+    def _smoothed(self, matrix: nn.Parameter, finite: Tensor) -> Tensor:
         """The whole of Nesterov's mean, which looks one gradient ahead, in bf16."""
         assert matrix.grad is not None
-        momentum = self._momentum(matrix).lerp_(matrix.grad, 1 - MOMENTUM)
-        return full_tensor(matrix.grad.lerp(momentum, MOMENTUM)).bfloat16()
+        momentum = self._momentum(matrix)
+        gradient = torch.where(finite, matrix.grad, momentum)
+        momentum.lerp_(gradient, 1 - MOMENTUM)
+        return full_tensor(gradient.lerp_(momentum, MOMENTUM)).bfloat16()
 
     def _momentum(self, matrix: nn.Parameter) -> Tensor:
         state = self.state[matrix]

@@ -56,17 +56,16 @@ class Optimizer:
             group([p for p in others if p.ndim == 2 and id(p) not in looked_up], config.weight_decay, 1.0),
             group([p for p in others if p.ndim != 2], 0.0, 1.0),
         ]
-        fused = others[0].device.type in ("cuda", "cpu")
-        adamw = torch.optim.AdamW(
+        self.fused = others[0].device.type in ("cuda", "cpu")
+        self.adamw = torch.optim.AdamW(
             [group for group in groups if group["params"]],
             lr=self.peak,
             betas=config.betas,
             eps=config.epsilon,
-            fused=fused,
+            fused=self.fused,
         )
-        self.parts: list[torch.optim.Optimizer] = [adamw]
-        if by_muon:
-            self.parts.append(Muon(by_muon, config, workers))
+        self.muon = Muon(by_muon, config, workers) if by_muon else None
+        self.parts: list[torch.optim.Optimizer] = [self.adamw, self.muon] if self.muon else [self.adamw]
 
     def set_learning_rate(self, update: int) -> float:
         """Sets the rates for ``update`` (from 1); returns the hidden layers'."""
@@ -76,9 +75,15 @@ class Optimizer:
                 group["lr"] = rate * group["rate_factor"]
         return rate
 
-    def step(self) -> None:
-        for part in self.parts:
-            part.step()
+    def step(self, finite: Tensor) -> None:
+        """Moves the weights if the gradients are ``finite``, a bool on their device that the CPU need not wait for."""
+        if self.fused:
+            self.adamw.found_inf = (~finite).float()  # type: ignore[attr-defined] # as GradScaler tells it
+        elif not finite:
+            return
+        self.adamw.step()
+        if self.muon:
+            self.muon.step(finite)
 
     def zero_grad(self) -> None:
         for part in self.parts:
@@ -94,9 +99,8 @@ class Optimizer:
 
     def state_tensors(self) -> dict[str, Tensor]:
         """All that the next step depends on besides weights and schedule; all workers have to ask for it."""
-        for part in self.parts:
-            if isinstance(part, Muon):
-                part.complete_state()
+        if self.muon:
+            self.muon.complete_state()
         return {
             f"{name}.{key}": full_tensor(value).cpu()
             for name, part, parameter in self._parameters()
@@ -107,7 +111,7 @@ class Optimizer:
         """Raises InputError if they are not those of this optimizer."""
         for name, part, parameter in self._parameters():
             own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
-            kept = {"momentum_buffer"} if isinstance(part, Muon) else {"step", "exp_avg", "exp_avg_sq"}
+            kept = {"momentum_buffer"} if part is self.muon else {"step", "exp_avg", "exp_avg_sq"}
             fitting = all(value.shape in (parameter.shape, torch.Size()) for value in own.values())
             if own.keys() not in (set(), kept) or not fitting:
                 raise InputError("the checkpoint's optimizer.safetensors does not fit this model and optimizer")

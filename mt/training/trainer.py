@@ -15,7 +15,7 @@ import torch
 
 from mt.config import DecodingConfig, TrainConfig
 from mt.data.batching import Batch, TrainingBatches, evaluation_batches
-from mt.device import autocast, choose_precision, return_freed_memory, tf32_in_recurrent_layers
+from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
@@ -60,6 +60,17 @@ class Validation:
     hypotheses: list[str]
 
 
+@dataclass(frozen=True)
+class Launched:
+    """An update at which a GPU may still be working."""
+
+    number: int
+    is_finite: Callable[[], float]
+    """Whether its gradient is; waits until that is known."""
+    target_tokens: int
+    padded_tokens: int
+
+
 class Trainer:
     """One model, its optimizer, its data and where they stand, as one of the workers sees them."""
 
@@ -89,6 +100,8 @@ class Trainer:
         self.progress = Progress()
         self.interval_loss = torch.zeros((), device=device)
         """This worker's part, on the device: reading it each update would make the GPU wait."""
+        self.launched: Launched | None = None
+        """The last update, not yet counted."""
         self.batches = TrainingBatches(
             data.train,
             data.tokenizers,
@@ -163,13 +176,16 @@ class Trainer:
                 while progress.update < settings.max_updates and not self._out_of_patience():
                     started = time.perf_counter()
                     norm, rate = self._update(next(updates))
+                    last = progress.update == settings.max_updates
+                    to_log = progress.update % settings.log_every == 0 or last
+                    if to_log:
+                        self._count()
                     seconds = time.perf_counter() - started
                     progress.seconds += seconds
                     progress.interval_seconds += seconds
                     monitor.advance()
-                    last = progress.update == settings.max_updates
                     progress.validation_due = progress.update % settings.validate_every == 0 or last
-                    if progress.update % settings.log_every == 0 or last:
+                    if to_log:
                         self._log(monitor, norm, rate)
                         return_freed_memory()
                     self._interrupt_if_asked(monitor)
@@ -231,21 +247,18 @@ class Trainer:
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
         norm = full_tensor(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
-        finite = bool(norm.isfinite())  # the one wait for the GPU in an update: weights and momentum must stay sound
+        finite = norm.isfinite()
         rate = self.optimizer.set_learning_rate(progress.update + 1)
-        if finite:
-            self.optimizer.step()  # not the scaler's: it would look for what has just been found absent
-        self._count_bad(finite)
+        self.optimizer.step(finite)  # not the scaler's, which would wait for the GPU
         self.scaler.update()
         self.optimizer.zero_grad()
+        self.interval_loss += total.where(finite, 0)
         progress.update += 1
         progress.epoch, progress.batch = ready.epoch, ready.batch
         progress.source_tokens += ready.source_tokens
         progress.target_tokens += ready.target_tokens
-        if finite:
-            self.interval_loss += total
-            progress.interval_target_tokens += ready.target_tokens
-            progress.interval_padded_tokens += ready.padded_tokens
+        self._count()  # the one wait in an update, for the update before: the GPU has this one to go on with
+        self.launched = Launched(progress.update, later(finite), ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 
     def _add_gradients(self, batches: list[Batch], target_tokens: int) -> torch.Tensor | None:
@@ -279,9 +292,17 @@ class Trainer:
             return None
         return total
 
-    def _count_bad(self, finite: bool) -> None:
-        """Non-finite gradients never reach the weights; too many in a row end the run."""
+    def _count(self) -> None:
+        """Counts the last update as a good or a bad one: a gradient that is not finite never reaches the weights; too
+        many in a row end the run."""
+        if not (launched := self.launched):
+            return
+        self.launched = None
         progress = self.progress
+        finite = launched.is_finite()
+        if finite:
+            progress.interval_target_tokens += launched.target_tokens
+            progress.interval_padded_tokens += launched.padded_tokens
         # fp16 overflows now and then until the scale fits: GradScaler's business.
         if finite or (self.scaler.is_enabled() and self.scaler.get_scale() > 1):
             progress.consecutive_bad_updates = 0
@@ -289,7 +310,7 @@ class Trainer:
         progress.bad_updates += 1
         progress.consecutive_bad_updates += 1
         if progress.consecutive_bad_updates == 1:
-            logger.warning("update %d: the gradient is not finite; weights left as they were", progress.update + 1)
+            logger.warning("update %d: the gradient is not finite; weights left as they were", launched.number)
         if progress.consecutive_bad_updates >= self.config.training.max_bad_steps:
             raise RunError(
                 f"diverged: {progress.consecutive_bad_updates} updates in a row without a finite gradient; the last "
@@ -385,6 +406,7 @@ class Trainer:
         return Translator(self.model, self.data.tokenizers, self.config.data.target_language, decoding, self.precision)
 
     def _save(self, monitor: Monitor) -> None:
+        self._count()
         self.progress.metrics_bytes = monitor.flush()
         self.progress.scaler = self.scaler.state_dict()
         self.progress.interval_loss = self.workers.sum(self.interval_loss.clone()).item()

@@ -40,7 +40,7 @@ def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tenso
         optimizer.set_learning_rate(1)
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), task.CLIP_NORM)
-        optimizer.step()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), task.CLIP_NORM)
+        optimizer.step(norm.isfinite())
 
     return step

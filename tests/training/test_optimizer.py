@@ -16,6 +16,7 @@ from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, schedule_factor
 
 ALONE = Workers(torch.device("cpu"))
+FINITE = torch.tensor(True)
 
 
 def test_inverse_sqrt_rises_to_its_peak_and_falls_with_the_root():
@@ -97,7 +98,7 @@ def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
         for one, other in zip(ours, theirs, strict=True):
             other.grad = one.grad.clone()
         reference.param_groups[0]["lr"] = optimizer.set_learning_rate(update)
-        optimizer.step()
+        optimizer.step(FINITE)
         reference.step()
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
@@ -137,10 +138,32 @@ def test_an_lstm_is_left_to_adamw():
     assert isinstance(only, torch.optim.AdamW)
 
 
-def _give_gradients(model, seed):
+def _give_gradients(model, seed, factor=1.0):
     torch.manual_seed(seed)
     for parameter in model.parameters():
-        parameter.grad = sharded_like(torch.randn(parameter.shape), parameter)
+        parameter.grad = sharded_like(torch.randn(parameter.shape) * factor, parameter)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_gradients_that_are_not_finite_move_nothing(kind, fused, bad):
+    model = _model()
+    optimizer = Optimizer(model, OptimizerConfig(kind=kind, weight_decay=0.1), ScheduleConfig(), 100, ALONE)
+    optimizer.fused = optimizer.adamw.defaults["fused"] = fused
+    for group in optimizer.adamw.param_groups:
+        group["fused"] = fused
+    optimizer.set_learning_rate(50)
+    for good_before in (False, True):
+        if good_before:
+            _give_gradients(model, 1)
+            optimizer.step(FINITE)
+        before = {name: tensor.clone() for name, tensor in (optimizer.state_tensors() | model.state_dict()).items()}
+        _give_gradients(model, 2, factor=bad)
+        optimizer.step(~FINITE)
+        after = optimizer.state_tensors() | model.state_dict()
+        for name, tensor in after.items():
+            assert torch.equal(tensor, before.get(name, torch.zeros(()).expand_as(tensor))), name
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
@@ -150,14 +173,14 @@ def test_restored_state_takes_the_same_next_step(kind):
     for update in (1, 2, 3):
         _give_gradients(first, update)
         ours.set_learning_rate(update)
-        ours.step()
+        ours.step(FINITE)
     restored = Optimizer(second, OptimizerConfig(kind=kind, weight_decay=0.01), ScheduleConfig(warmup=2), 100, ALONE)
     second.load_state_dict(first.state_dict())
     restored.load_state_tensors({name: tensor.clone() for name, tensor in ours.state_tensors().items()})
     for model, optimizer in ((first, ours), (second, restored)):
         _give_gradients(model, 4)
         optimizer.set_learning_rate(4)
-        optimizer.step()
+        optimizer.step(FINITE)
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
 
@@ -171,7 +194,9 @@ def _three_steps(workers, shard=False):
     for update in (1, 2, 3):
         _give_gradients(model, update)
         optimizer.set_learning_rate(update)
-        optimizer.step()
+        optimizer.step(FINITE)
+        _give_gradients(model, update, factor=float("nan"))
+        optimizer.step(~FINITE)
     return model, optimizer
 
 

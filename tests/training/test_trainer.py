@@ -1,5 +1,6 @@
 """Whole runs on a toy language: learning, resuming exactly, and what a run folder holds."""
 
+import contextlib
 import errno
 import json
 import logging
@@ -11,9 +12,12 @@ from itertools import pairwise
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.nn.functional import scaled_dot_product_attention
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mt.data.batching import collate
 from mt.errors import InputError, Interrupted, RunError
+from mt.model import attention
 from mt.run_folder import open_model, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
@@ -312,7 +316,7 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
 def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architecture, monkeypatch):
-    training = {"max_bad_steps": 3, "max_updates": 20, "save_every": 1}
+    training = {"max_bad_steps": 3, "max_updates": 20, "save_every": 1, "log_every": 2}
     config = toy.config(folder, architecture=architecture, training=training)
     real_forward = Objective.forward
     calls = 0
@@ -329,6 +333,40 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architect
     checkpoint = newest_checkpoint(config.folder)
     assert checkpoint.progress.bad_updates == 4  # two once, and two of the last three were saved
     assert all(tensor.isfinite().all() for tensor in checkpoint.weights().values())
+    logged = {line["step"]: line["loss"] for line in _metrics(config.folder) if line["split"] == "train"}
+    assert logged.keys() == {2, 6, 8}  # 3 and 4 were bad, 8 and those after it
+    assert None not in logged.values()
+
+
+class _NoWaiting(TorchDispatchMode):
+    """Fails whatever would make the CPU wait for a GPU: values that Python asks for, shapes that depend on values."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        waits = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "unique", "_unique2"}
+        assert function.name().removeprefix("aten::").split(".")[0] not in waits, function
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, architecture, objective, monkeypatch):
+    def as_on_a_gpu(query, key, value, mask, dropout):
+        causal = mask is not None and mask.shape[-2] > 1
+        context = scaled_dot_product_attention(query, key, value, None if causal else mask, is_causal=causal)
+        return context, None, None
+
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", as_on_a_gpu)
+    training = {"objective": objective, "accumulate": 2, "optimizer": {"kind": "muon"}}
+    config = toy.config(folder, architecture=architecture, model={"dropout": 0.1}, training=training)
+    config.folder.mkdir(parents=True)
+    trainer = trainer_module.Trainer(config, prepare(config, False, ALONE), ALONE, None)
+    with contextlib.closing(feed(trainer.batches, 0, 0, 2, ALONE)) as updates:
+        for _ in range(3):
+            ready = next(updates)
+            with _NoWaiting():
+                trainer._update(ready)
+            trainer._count()  # else the next update would do so, as it should
+    assert trainer.progress.interval_target_tokens > 0
 
 
 @pytest.mark.parametrize(("precision", "rounds"), [("bf16", True), ("fp32", False)])
