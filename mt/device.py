@@ -77,7 +77,7 @@ def later(tensor: torch.Tensor) -> Callable[[], float]:
     if tensor.device.type != "cuda":
         return tensor.item
     copy, arrived = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
-    arrived.record()
+    arrived.record(torch.cuda.current_stream(tensor.device))
 
     def value() -> float:
         arrived.synchronize()
