@@ -71,19 +71,19 @@ def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = False
 
 
-def later(tensor: torch.Tensor) -> Callable[[], float]:
-    """Sends a tensor of one element on its way to the CPU; what is returned tells its value, and waits for no more than
-    had been asked of the GPU by now."""
+def later(tensor: torch.Tensor) -> Callable[[], list]:
+    """Sends a tensor on its way to the CPU; what is returned tells its values. On CUDA that waits for no more than had
+    been asked of the GPU by now."""
     if tensor.device.type != "cuda":
-        return tensor.item
+        return tensor.tolist
     copy, arrived = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
     arrived.record(torch.cuda.current_stream(tensor.device))
 
-    def value() -> float:
+    def values() -> list:
         arrived.synchronize()
-        return copy.item()
+        return copy.tolist()
 
-    return value
+    return values
 
 
 @lru_cache

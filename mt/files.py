@@ -8,6 +8,7 @@ import io
 import logging
 import lzma
 import os
+import re
 import shutil
 import uuid
 import zlib
@@ -21,6 +22,8 @@ from mt.errors import InputError
 
 logger = logging.getLogger(__name__)
 
+UNDECODABLE = re.compile(r"[\ud800-\udfff]")
+"""Halves of surrogate pairs, unknown to UTF-8: the error handler ``surrogateescape`` makes them of other bytes."""
 BLOCK = 1 << 20
 """Bytes that are read at once."""
 

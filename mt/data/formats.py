@@ -26,7 +26,7 @@ from pyarrow import parquet
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
 from mt.data.tmx import tmx_pairs
 from mt.errors import InputError
-from mt.files import read_lines
+from mt.files import UNDECODABLE, read_lines
 from mt.mistakes import nearest
 
 logger = logging.getLogger(__name__)
@@ -41,8 +41,6 @@ FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "fault": TEXT})
 """``fault`` is empty, or why a pair cannot be learnt from."""
 
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
-UNDECODABLE = re.compile(r"[\ud800-\udfff]")
-"""What the error handler ``surrogateescape`` makes of bytes that are no UTF-8."""
 
 Pairs = Iterable[tuple[str, str]]
 

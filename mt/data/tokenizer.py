@@ -17,7 +17,7 @@ import sentencepiece
 from mt.config import TokenizerConfig
 from mt.data.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 from mt.errors import InputError
-from mt.files import write_atomically
+from mt.files import UNDECODABLE, write_atomically
 from mt.language import has_many_characters
 from mt.randomness import generator
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     import datasets  # takes a second to import, which translate.py need not wait for
 
 PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
-
-LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-"""Code points that a Python string may hold and UTF-8 may not."""
 
 MOST_SENTENCES = 1_000_000
 """Of a larger corpus a part is drawn for the training of its tokenizer: more hardly change a vocabulary."""
@@ -138,8 +135,8 @@ class Tokenizer:
         return self._processor.get_piece_size()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The pieces of each text, without BOS and EOS; half a surrogate pair counts as U+FFFD, like broken UTF-8."""
-        return self._processor.encode([LONE_SURROGATES.sub("\ufffd", text) for text in texts], out_type=int)
+        """The pieces of each text, without BOS and EOS; half a surrogate pair is read as U+FFFD, as broken UTF-8 is."""
+        return self._processor.encode([UNDECODABLE.sub("\ufffd", text) for text in texts], out_type=int)
 
     def sample(self, text: str, sampling: float, key: int) -> list[int]:
         """One of the ways to cut a text into pieces, chosen by ``key`` alone.
@@ -148,7 +145,7 @@ class Tokenizer:
         drawn once for all, from which each of its occurrences takes one. Unigram takes one of a word's CUTS best, each
         as likely as its probability to the power of 1 - ``sampling`` (Kudo 2018).
         """
-        words = split_words(self._processor.normalize(text))
+        words = split_words(self._processor.normalize(UNDECODABLE.sub("\ufffd", text)))
         draws = np.random.Generator(np.random.Philox(key=key)).random(len(words)).tolist()
         cut = self._cut_unigram if self._unigram else self._cut_bpe
         pieces: list[int] = []

@@ -19,7 +19,8 @@ FEWEST_PASSES = 0.5
 """Over the corpus. Half of the pairs unseen is a choice; most of them unseen is an oversight."""
 
 LEAST_BLEU = 1.0
-"""What is below comes of single words, if not of chance."""
+LEAST_CHRF = 25.0
+"""What is below both comes of chance; BLEU alone is 0 where no line has four words."""
 
 
 def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
@@ -64,12 +65,12 @@ def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | N
     )
 
 
-def advice_on_score(bleu: float) -> str | None:
+def advice_on_score(bleu: float, chrf: float) -> str | None:
     """Where to look if a run has learnt nothing; None if it has."""
-    if bleu >= LEAST_BLEU:
+    if bleu >= LEAST_BLEU or chrf >= LEAST_CHRF:
         return None
     return (
-        f"a test BLEU of {bleu:.2f} is that of a model that has learnt next to nothing: it saw too few updates "
+        "such scores are those of a model that has learnt next to nothing: it saw too few updates "
         "(training.max_updates), its learning rate does not suit it (see the curves), or the lines of source and "
         "target do not belong together"
     )

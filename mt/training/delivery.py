@@ -121,5 +121,5 @@ def show_results(run: Path) -> None:
     ]
     width = max(len(value) for _, value, _ in rows)
     logger.info("\n%s", "\n".join(f"  {name:<14}{value:<{width}}  {note}".rstrip() for name, value, note in rows))
-    if advice := advice_on_score(results["bleu"]):
+    if advice := advice_on_score(results["bleu"], results["chrf"]):
         logger.warning("%s", advice)

@@ -56,11 +56,12 @@ class Muon(torch.optim.Optimizer):
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
         """Where the gradients are not ``finite`` (a bool on their device), weights and momentum stay as they are."""
         rate = self.param_groups[0]["lr"]
+        kept = 1 - finite * (rate * self.weight_decay)
         for matrices in _stacks(self.own):
             smoothed = torch.stack([self._smoothed(matrix, finite) for matrix in matrices])
             directions = orthogonalised(smoothed, self.iterations).mul_(finite)
             for matrix, direction in zip(matrices, directions, strict=True):
-                matrix.mul_(1 - finite * (rate * self.weight_decay))
+                matrix.mul_(kept)
                 matrix.add_(sharded_like(direction, matrix), alpha=-rate * ADAMW_RMS * math.sqrt(max(matrix.shape)))
         self.workers.broadcast_shares(self.shares)
 
@@ -68,7 +69,7 @@ class Muon(torch.optim.Optimizer):
         """The whole of Nesterov's mean, which looks one gradient ahead, in bf16."""
         assert matrix.grad is not None
         momentum = self._momentum(matrix)
-        gradient = torch.where(finite, matrix.grad, momentum)
+        gradient = torch.where(finite, matrix.grad, momentum)  # drawn towards itself, the momentum stays the same bits
         momentum.lerp_(gradient, 1 - MOMENTUM)
         return full_tensor(gradient.lerp_(momentum, MOMENTUM)).bfloat16()
 

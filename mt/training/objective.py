@@ -24,10 +24,10 @@ prediction's logits (R, V). The latter may overwrite log p."""
 
 CPU_ROWS = 512
 """Rows whose logits are held at a time."""
-CPU_CACHED_ROWS = 16
-"""Rows to which a core applies the formula at a time: what it makes of 8,000 logits each stays in its cache."""
 GPU_ROWS = {1: 8192, 2: 2048}
-"""Both, by the number of predictions: with two, a formula holds about eight times the logits."""
+"""The same, by the number of predictions: with two, the formula makes about eight times the logits of them."""
+CACHED_LOGITS = 2**17
+"""Logits to which a core applies the formula at a time: so much, and what it makes of it, stays in its cache."""
 
 
 class _ProjectedLoss(torch.autograd.Function):
@@ -47,7 +47,7 @@ class _ProjectedLoss(torch.autograd.Function):
         matrix = weight.to(precision)
         features = tuple(x.to(precision) for x in features)
         chunk = min(max(1, rows), CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)])
-        cached = CPU_CACHED_ROWS * torch.get_num_threads() if device == "cpu" else chunk
+        cached = torch.get_num_threads() * max(16, CACHED_LOGITS // vocabulary) if device == "cpu" else chunk
         buffers = [x.new_empty(chunk, vocabulary) for x in features]
         total = torch.zeros((), device=weight.device)
         gradients = [torch.empty_like(x) for x in features] if training else []
@@ -61,7 +61,7 @@ class _ProjectedLoss(torch.autograd.Function):
                 log_p = [z[few].log_softmax(dim=-1, dtype=torch.float32) for z in logits]
                 loss, derivatives = formula(log_p, gold[part][few, None])
                 total += loss
-                if training:
+                if training:  # the derivatives take the logits' place
                     for z, derivative in zip(logits, derivatives(), strict=True):
                         z[few] = derivative
             if not training:

@@ -65,8 +65,8 @@ class Launched:
     """An update at which a GPU may still be working."""
 
     number: int
-    is_finite: Callable[[], float]
-    """Whether its gradient is; waits until that is known."""
+    outcome: Callable[[], list[bool]]
+    """Whether its gradient is finite, and whether that it is not counts; waits until both are known."""
     target_tokens: int
     padded_tokens: int
 
@@ -178,8 +178,8 @@ class Trainer:
                     norm, rate = self._update(next(updates))
                     last = progress.update == settings.max_updates
                     to_log = progress.update % settings.log_every == 0 or last
-                    if to_log:
-                        self._count()
+                    if to_log or self._is_scheduled(progress.update):
+                        self._count()  # what a GPU still has to do for this update is part of its time
                     seconds = time.perf_counter() - started
                     progress.seconds += seconds
                     progress.interval_seconds += seconds
@@ -248,6 +248,8 @@ class Trainer:
             self.scaler.unscale_(part)
         norm = full_tensor(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
         finite = norm.isfinite()
+        # fp16 overflows now and then until the scale fits: GradScaler's business.
+        counts = ~finite & (self.scaler.scale(torch.ones_like(norm)) <= 1)
         rate = self.optimizer.set_learning_rate(progress.update + 1)
         self.optimizer.step(finite)  # not the scaler's, which would wait for the GPU
         self.scaler.update()
@@ -258,7 +260,8 @@ class Trainer:
         progress.source_tokens += ready.source_tokens
         progress.target_tokens += ready.target_tokens
         self._count()  # the one wait in an update, for the update before: the GPU has this one to go on with
-        self.launched = Launched(progress.update, later(finite), ready.target_tokens, ready.padded_tokens)
+        outcome = later(torch.stack([finite, counts]))
+        self.launched = Launched(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 
     def _add_gradients(self, batches: list[Batch], target_tokens: int) -> torch.Tensor | None:
@@ -299,12 +302,11 @@ class Trainer:
             return
         self.launched = None
         progress = self.progress
-        finite = launched.is_finite()
+        finite, counts = launched.outcome()
         if finite:
             progress.interval_target_tokens += launched.target_tokens
             progress.interval_padded_tokens += launched.padded_tokens
-        # fp16 overflows now and then until the scale fits: GradScaler's business.
-        if finite or (self.scaler.is_enabled() and self.scaler.get_scale() > 1):
+        if not counts:
             progress.consecutive_bad_updates = 0
             return
         progress.bad_updates += 1

@@ -93,6 +93,10 @@ def _translated(
         yield from (_as_json(line, [one]) for line, one in zip(window, scored, strict=True))
         return
     hypotheses = translator.hypotheses(window, range(first_line, first_line + len(window)))
+    found = enumerate(zip(window, hypotheses, strict=True), first_line + 1)
+    if empty := [number for number, (line, best) in found if line.strip() and not best[0].text]:
+        others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
+        logger.warning("line %d%s: not blank, but the translation is empty", empty[0], others)
     if config.decoding.n_best > 1:
         yield from (_as_json(line, several) for line, several in zip(window, hypotheses, strict=True))
     else:

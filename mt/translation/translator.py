@@ -265,9 +265,6 @@ class Translator:
         """The pieces of each line, cut where there are too many; none of a blank line."""
         # At once: SentencePiece starts its threads anew at every call.
         encoded = self.tokenizers.source.encode([line if line.strip() else "" for line in lines])
-        for number, line, pieces in zip(numbers, lines, encoded, strict=True):
-            if line.strip() and not pieces:
-                logger.warning("line %d holds nothing that the tokenizer reads: its translation is empty", number + 1)
         return [self._cut(pieces, number) for pieces, number in zip(encoded, numbers, strict=True)]
 
     def _cut(self, pieces: list[int], number: int) -> list[list[int]]:

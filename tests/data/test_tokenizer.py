@@ -190,6 +190,7 @@ def test_bpe_without_dropout_is_the_usual_way(text: str) -> None:
 
 
 @given(ANY_TEXT, st.integers(0, 2**63 - 1))
+@example("ba \ud83d de", 0)
 def test_samples_spell_the_same_text(text: str, key: int) -> None:
     for tokenizer in (BPE, UNIGRAM, EXACT["bpe"], EXACT["unigram"]):
         usual = tokenizer.decode(tokenizer.encode([text]))

@@ -10,7 +10,8 @@ import torch
 from mt.composition import compose_jobs
 from mt.config import FilesConfig, TrainConfig
 from mt.model.build import build_model
-from mt.training.advice import advice_on_languages, advice_on_length, advice_on_size
+from mt.scoring import corpus_scores
+from mt.training.advice import advice_on_languages, advice_on_length, advice_on_score, advice_on_size
 from mt.training.command import train
 from mt.training.distributed import Workers
 from mt.training.preparation import prepare
@@ -104,6 +105,12 @@ def test_a_run_that_has_learnt_nothing_is_told_where_to_look_and_any_other_is_no
     monkeypatch.setattr("mt.training.advice.LEAST_BLEU", 0.0)
     train(config)
     assert "has learnt" not in caplog.text
+
+
+def test_single_words_that_are_right_have_been_learnt():
+    words = ["maison", "chat", "train"]
+    scores = corpus_scores(words, words, "fr")
+    assert scores.bleu == 0 and advice_on_score(scores.bleu, scores.chrf) is None
 
 
 def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):

@@ -5,6 +5,7 @@ import errno
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 from itertools import pairwise
@@ -314,9 +315,10 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
         moments_of_two_updates()
 
 
+@pytest.mark.parametrize("save_every", [1, 5])
 @pytest.mark.parametrize("architecture", toy.MODELS)
-def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architecture, monkeypatch):
-    training = {"max_bad_steps": 3, "max_updates": 20, "save_every": 1, "log_every": 2}
+def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architecture, save_every, monkeypatch, caplog):
+    training = {"max_bad_steps": 3, "max_updates": 20, "save_every": save_every, "log_every": 2}
     config = toy.config(folder, architecture=architecture, training=training)
     real_forward = Objective.forward
     calls = 0
@@ -330,8 +332,10 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architect
     monkeypatch.setattr(Objective, "forward", forward)
     with pytest.raises(RunError, match="3 updates in a row"):
         train(config)
+    assert re.findall(r"update (\d+): the gradient", caplog.text) == ["3", "8"]
     checkpoint = newest_checkpoint(config.folder)
-    assert checkpoint.progress.bad_updates == 4  # two once, and two of the last three were saved
+    # Two once, and two of the last three were saved if each is.
+    assert (checkpoint.progress.update, checkpoint.progress.bad_updates) == ((9, 4) if save_every == 1 else (5, 2))
     assert all(tensor.isfinite().all() for tensor in checkpoint.weights().values())
     logged = {line["step"]: line["loss"] for line in _metrics(config.folder) if line["split"] == "train"}
     assert logged.keys() == {2, 6, 8}  # 3 and 4 were bad, 8 and those after it
@@ -339,11 +343,23 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architect
 
 
 class _NoWaiting(TorchDispatchMode):
-    """Fails whatever would make the CPU wait for a GPU: values that Python asks for, shapes that depend on values."""
+    """Fails what makes the CPU wait for a GPU, as far as it can be seen on a CPU: values that decide where Python goes
+    on, shapes that depend on values. Copies to the CPU are none here."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        waits = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "unique", "_unique2"}
-        assert function.name().removeprefix("aten::").split(".")[0] not in waits, function
+        name = function.name().removeprefix("aten::").split(".")[0]
+        waits = {
+            "_local_scalar_dense",
+            "nonzero",
+            "masked_select",
+            "equal",
+            "_unique2",
+            "repeat_interleave",
+            "bincount",
+        }
+        assert name not in waits, function
+        if name in ("index", "index_put", "index_put_"):
+            assert all(index is None or index.dtype != torch.bool for index in args[1]), function
         return function(*args, **(kwargs or {}))
 
 
@@ -384,13 +400,14 @@ def test_recurrent_layers_may_round_while_training_in_less_than_fp32(folder, mon
     assert not torch.backends.cudnn.allow_tf32
 
 
+@pytest.mark.parametrize("scale", [2.0**16, 2.0, 1.0])
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monkeypatch, kind):
+def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monkeypatch, kind, scale):
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
     config.folder.mkdir(parents=True)
     training = trainer_module.Trainer(config, prepare(config, False, ALONE), ALONE, None)
-    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+    training.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     updates = feed(training.batches, 0, 0, 1, ALONE)
     training._update(next(updates))
     before = [parameter.detach().clone() for parameter in training.model.parameters()]
@@ -398,8 +415,9 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monke
     real_forward = Objective.forward
     monkeypatch.setattr(Objective, "forward", lambda self, batch: real_forward(self, batch) * float("inf"))
     training._update(next(updates))
-    assert training.scaler.get_scale() == 2.0**15
-    assert training.progress.bad_updates == 0
+    training._count()
+    assert training.scaler.get_scale() == scale / 2
+    assert training.progress.bad_updates == (scale == 1)  # a smaller scale would not help
     assert all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
 
     monkeypatch.setattr(Objective, "forward", real_forward)
