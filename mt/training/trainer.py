@@ -66,7 +66,7 @@ class Launched:
 
     number: int
     outcome: Callable[[], list[bool]]
-    """Whether its gradient is finite, and whether that it is not counts; waits until both are known."""
+    """Whether its gradient is finite, and whether it is to be counted as bad; waits until both are known."""
     target_tokens: int
     padded_tokens: int
 
@@ -249,7 +249,7 @@ class Trainer:
         norm = full_tensor(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
         finite = norm.isfinite()
         # fp16 overflows now and then until the scale fits: GradScaler's business.
-        counts = ~finite & (self.scaler.scale(torch.ones_like(norm)) <= 1)
+        bad = ~finite & (self.scaler.scale(torch.ones_like(norm)) <= 1)
         rate = self.optimizer.set_learning_rate(progress.update + 1)
         self.optimizer.step(finite)  # not the scaler's, which would wait for the GPU
         self.scaler.update()
@@ -260,7 +260,7 @@ class Trainer:
         progress.source_tokens += ready.source_tokens
         progress.target_tokens += ready.target_tokens
         self._count()  # the one wait in an update, for the update before: the GPU has this one to go on with
-        outcome = later(torch.stack([finite, counts]))
+        outcome = later(torch.stack([finite, bad]))
         self.launched = Launched(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 
@@ -302,11 +302,11 @@ class Trainer:
             return
         self.launched = None
         progress = self.progress
-        finite, counts = launched.outcome()
+        finite, bad = launched.outcome()
         if finite:
             progress.interval_target_tokens += launched.target_tokens
             progress.interval_padded_tokens += launched.padded_tokens
-        if not counts:
+        if not bad:
             progress.consecutive_bad_updates = 0
             return
         progress.bad_updates += 1
