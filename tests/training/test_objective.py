@@ -50,10 +50,12 @@ LOSSES = {
 }
 
 
+@pytest.mark.parametrize("cached_logits", [1, 40 * 100, 2**17])  # 16, 100 and all rows of a part
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [1, 511, 512, 1300])
 @pytest.mark.parametrize("name", LOSSES)
-def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing):
+def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing, cached_logits, monkeypatch):
+    monkeypatch.setattr("mt.training.objective.CACHED_LOGITS", cached_logits)
     ours, plain, predictions = LOSSES[name]
     features, weight, gold = _tensors(rows, predictions)
     loss = ours(*features, weight, gold, smoothing) / rows

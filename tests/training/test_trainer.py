@@ -402,7 +402,9 @@ def test_recurrent_layers_may_round_while_training_in_less_than_fp32(folder, mon
 
 @pytest.mark.parametrize("scale", [2.0**16, 2.0, 1.0])
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_an_overflow_under_fp16_scaling_is_skipped_and_not_counted(folder, monkeypatch, kind, scale):
+def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_cannot_fall(
+    folder, monkeypatch, kind, scale
+):
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
     config.folder.mkdir(parents=True)
