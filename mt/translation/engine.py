@@ -10,14 +10,14 @@ from mt.translation.search import Hypothesis, search
 
 
 class Engine(Protocol):
-    """One search, several machineries: each finds the hypotheses that ``mt.translation.search`` defines, or none."""
+    """One search, several machineries: each finds the hypotheses that ``mt.translation.search`` defines."""
 
     rows_each: int
     """How many rows each source of a batch takes: what of the budget of a batch, ``decoding.batch_tokens``, it uses."""
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
         """The translations of a batch of B sources (pieces without BOS and EOS), best first: n_best of each, or as many
-        as there are; none for a source that is left to another engine. Called from several threads at once.
+        as there are. Called from several threads at once; the model must be in evaluation mode.
 
         ``sampling_keys`` (B): the same key draws the same numbers in any batch.
         """
@@ -32,6 +32,6 @@ class TorchEngine:
         self.rows_each = config.n_best if config.method == "sample" else config.beam_size
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
-        """See Engine; the model must be in evaluation mode. Raises RunError if its scores are not finite."""
+        """See Engine. Raises RunError if the model's scores are not finite."""
         source = collate(range(len(sources)), sources, [[]] * len(sources)).source
         return search(self.model, source.to(self.model.output_weight.device), self.config, sampling_keys)

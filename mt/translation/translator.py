@@ -75,11 +75,11 @@ class Translator:
         target_language: str,
         config: DecodingConfig,
         precision: torch.dtype = torch.float32,
-        faster: Engine | None = None,
+        engine: Engine | None = None,
     ) -> None:
-        """``faster``, if given, searches first; the model searches what it finds nothing for."""
+        """Without an ``engine`` the model itself searches."""
         self.model = model
-        self.engines: list[Engine] = [*([faster] if faster else []), TorchEngine(model, config)]
+        self.engine: Engine = engine or TorchEngine(model, config)
         self.tokenizers = tokenizers
         self.config = config
         self.precision = precision
@@ -142,14 +142,18 @@ class Translator:
             for part, pieces in enumerate(pieces_of_line)
         ]
         found: list[list[Hypothesis]] = [[] for _ in flat]
+
+        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
+            keys, pieces = zip(*(flat[place] for place in batch), strict=True)
+            return self.engine.search(pieces, keys)
+
+        batches = self._batches([len(pieces) + 1 for _, pieces in flat], self.engine.rows_each)
         with self._evaluating():
-            for engine in self.engines:
-                left = [index for index, hypotheses in enumerate(found) if not hypotheses]
-                for batch, translations in self._search(engine, [flat[index] for index in left]):
-                    for place, hypotheses in zip(batch, translations, strict=True):
-                        found[left[place]] = hypotheses
-                    if after_batch:
-                        after_batch()
+            for batch, translations in self._each_on_a_core(search_batch, batches):
+                for place, hypotheses in zip(batch, translations, strict=True):
+                    found[place] = hypotheses
+                if after_batch:
+                    after_batch()
         following = iter(found)
         return self._texts([list(islice(following, len(pieces_of_line))) for pieces_of_line in parts])
 
@@ -197,17 +201,6 @@ class Translator:
             [*self.tokenizers.target.pieces(target), end],
             {name: seen[0] for name, seen in maps.items()},
         )
-
-    def _search(
-        self, engine: Engine, parts: Sequence[tuple[tuple[int, int], list[int]]]
-    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
-        """Batches of parts, each a sampling key and its pieces: the parts' places, and what the engine finds."""
-
-        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
-            return engine.search([parts[place][1] for place in batch], [parts[place][0] for place in batch])
-
-        lengths = [len(pieces) + 1 for _, pieces in parts]
-        return self._each_on_a_core(search_batch, self._batches(lengths, engine.rows_each))
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:

@@ -102,7 +102,7 @@ def _assert_equal(found, expected):
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
     parts = sum(translator._parts(lines, range(len(lines))), [])
-    found = translator.engines[0].search(parts, [(0,)] * len(parts))
+    found = translator.engine.find(parts)
     return found.count([]), len(parts)
 
 
@@ -152,6 +152,21 @@ def test_at_the_length_limit_hypotheses_end_as_those_of_the_model(run, beam_size
         assert (_left(ctranslate2_)[0] > 0) == (beam_size > 1)
 
 
+def test_what_is_left_to_the_model_keeps_to_the_budget(run, monkeypatch):
+    torch_, ctranslate2_ = _translators(run, beam_size=4, max_length_ratio=0.2, max_length_extra=0, batch_tokens=150)
+    by_model, sizes = ctranslate2_.engine.by_model, []
+    search = by_model.search
+
+    def watched(sources, sampling_keys):
+        sizes.append((len(sources), 4 * len(sources) * (len(sources[0]) + 1)))
+        return search(sources, sampling_keys)
+
+    monkeypatch.setattr(by_model, "search", watched)
+    _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
+    assert all(sources == 1 or tokens <= 150 for sources, tokens in sizes)
+    assert max(sources for sources, _ in sizes) > 1, "a test of single sources"
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_pieces_that_are_never_written_are_not_written(run, beam_size):
     texts = Translator.load(run, DecodingConfig(beam_size=beam_size), device="cpu").translate(LINES[:10])
@@ -179,7 +194,7 @@ def test_sources_beyond_the_table_of_positions_are_translated(run):
 def test_a_wide_beam_takes_no_more_rows_at_a_time(run):
     def at_once(beam_size, compute_type=None):
         config = DecodingConfig(engine="ctranslate2", beam_size=beam_size, compute_type=compute_type)
-        return Translator.load(run, config, device="cpu").engines[0]._at_once
+        return Translator.load(run, config, device="cpu").engine._at_once
 
     assert at_once(1) == at_once(5) == 128 and at_once(100) == 6
     assert at_once(5, "int8") == 32 and at_once(150, "int8") == 1
@@ -212,7 +227,7 @@ def test_what_is_called_after_a_batch_may_stop(run):
 def test_other_compute_types_translate(run):
     config = DecodingConfig(engine="ctranslate2", compute_type="int8_float32", max_source_length=30)
     translator = Translator.load(run, config, device="cpu")
-    assert translator.engines[0]._translator.compute_type == "int8_float32"
+    assert translator.engine._translator.compute_type == "int8_float32"
     assert [bool(text) for text in translator.translate(["ba de fi", "", "go ku"])] == [True, False, True]
 
 

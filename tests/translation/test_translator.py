@@ -54,8 +54,8 @@ def _translator(tokenizers, config=TRANSFORMER, **decoding):
         return Translator(model, tokenizers, "yy", values)
     with TemporaryDirectory() as folder:
         run = toy.config(Path(folder), model=config.model_dump())
-        faster = open_engine(TrainedModel(run, tokenizers, model), Path(folder), values)
-    return Translator(model, tokenizers, "yy", values, faster=faster)
+        engine = open_engine(TrainedModel(run, tokenizers, model), Path(folder), values)
+    return Translator(model, tokenizers, "yy", values, engine=engine)
 
 
 SEARCHES = [

@@ -4,7 +4,7 @@ Where both do the same: scores are log P(hypothesis, end included) / lengthᵅ, 
 a hypothesis that ends among the best ``beam_size`` of a step is finished, and a sentence when ``patience=1`` times
 that many have.
 
-Where they differ, the sentence is left to the model itself:
+Where they differ, the model itself searches the sentence, and says so where its scores are not finite:
 
 - At the longest length CTranslate2 breaks off, ours ends the hypothesis. Its limit holds for a batch, ours for a
   sentence; so a sentence with a hypothesis of more than its limit, end included, was searched differently. (Without a
@@ -14,7 +14,7 @@ Where they differ, the sentence is left to the model itself:
   hypotheses was searched differently. (One that came up and was then beaten by ``beam_size`` real hypotheses goes
   unseen, and matters only if at the same step a real end was just not among the best ``beam_size``.)
 - Sources longer than the table of positions.
-- Scores that are not finite: PyTorch's search then raises its error.
+- Scores that are not finite.
 """
 
 import logging
@@ -32,6 +32,7 @@ from mt.errors import InputError
 from mt.run_folder import TrainedModel
 from mt.translation.ctranslate2.export import EXPORT, export_into, obstacles, positions_of
 from mt.translation.ctranslate2.library import library
+from mt.translation.engine import TorchEngine
 from mt.translation.search import NEVER_WRITTEN, Hypothesis, forced_log_probabilities, longest_hypotheses
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
     try:
         engine = CTranslate2Engine(exported, str(run / EXPORT), trained, config)
         if device.type == "cuda":
-            engine.search([[UNK]], [(0,)])
+            engine.find([[UNK]])
     except RuntimeError as error:
         if device.type != "cuda":
             raise
@@ -99,6 +100,7 @@ class CTranslate2Engine:
         device = trained.model.output_weight.device
         self.model = trained.model
         self.config = config
+        self.by_model = TorchEngine(trained.model, config)
         on_cpu = device.type == "cpu"
         compute_type = config.compute_type or "float32"
         # It parts a core's batch itself: so many sentences at a time are the fastest, in a beam of up to 5; a wider one
@@ -127,7 +129,21 @@ class CTranslate2Engine:
         torch.set_num_threads(threads)
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
-        """See Engine; none for a sentence that the module's docstring leaves to the model."""
+        """See Engine. Raises RunError if the model's scores are not finite."""
+        found = self.find(sources)
+        left = [place for place, hypotheses in enumerate(found) if not hypotheses]
+        # The model needs more rows for a source, and no more of them than the batch may take.
+        at_once = max(1, len(sources) * self.rows_each // self.by_model.rows_each)
+        # Here, not after all batches: then one core would search the few that were left, and the others wait.
+        for start in range(0, len(left), at_once):
+            places = left[start : start + at_once]
+            searched = self.by_model.search([sources[n] for n in places], [sampling_keys[n] for n in places])
+            for place, hypotheses in zip(places, searched, strict=True):
+                found[place] = hypotheses
+        return found
+
+    def find(self, sources: Sequence[list[int]]) -> list[list[Hypothesis]]:
+        """As ``search``; none for a sentence that the module's docstring leaves to the model."""
         batch = collate(range(len(sources)), sources, [[]] * len(sources)).source
         limits = longest_hypotheses(self.model, batch, self.config).tolist()
         found: list[list[Hypothesis]] = [[] for _ in sources]
