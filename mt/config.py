@@ -452,7 +452,7 @@ class DecodingConfig(Section):
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
     max_source_length: PositiveInt = 256
     """Longer lines are cut into parts of at most so many pieces, translated and rejoined, with a warning."""
-    batch_tokens: PositiveInt = 8192
+    batch_tokens: PositiveInt = 4096
     """Most source tokens in a batch, padding and beams included."""
 
     def contradictions(self) -> Iterator[str]:
