@@ -58,7 +58,7 @@ def _encode(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> P
             config.data.max_length,
         )
     if too_long_to_validate:
-        logger.info("valid: %d pairs are too long for the loss; they are translated all the same", too_long_to_validate)
+        logger.info("valid: pairs too long for the loss, translated all the same: %d", too_long_to_validate)
     if len(train) == 0:
         raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
     if len(valid) == 0:
