@@ -169,7 +169,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
     """A safetensors file with its checksum in the metadata; returns the checksum."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     digest = checksum(on_cpu)
-    write_atomically(path, save(on_cpu, metadata={"format": "pt", "sha256": digest}))
+    write_atomically(path, save(on_cpu, metadata={"sha256": digest}))
     return digest
 
 

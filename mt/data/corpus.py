@@ -190,3 +190,10 @@ def _hold_out(
         for number, split in enumerate(splits, 1)
     }
     return train.select(np.flatnonzero(part == 0)), held_out
+
+
+def spread(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
+    """``count`` pairs at even distances: corpora are often sorted."""
+    if count >= len(pairs):
+        return pairs
+    return pairs.select(np.linspace(0, len(pairs) - 1, count).round().astype(int))

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Iterator
 
+import datasets
 import torch
 
 from mt.composition import compose_jobs, group_options
 from mt.config import CorpusConfig, ModelConfig, TrainConfig
 from mt.data.column import column
-from mt.language import OF_COUNTRIES, base_language
+from mt.data.corpus import spread
+from mt.language import OF_COUNTRIES, base_language, script_in, script_of
 from mt.model.build import build_model
 from mt.training.preparation import PreparedData
 
@@ -17,6 +19,9 @@ MOST_PARAMETERS = 50
 these better than 49 M (Wu et al. 2021)."""
 FEWEST_PASSES = 0.5
 """Over the corpus. Half of the pairs unseen is a choice; most of them unseen is an oversight."""
+
+SCRIPT_PAIRS = 1000
+"""Looked at for the scripts they are written in."""
 
 LEAST_BLEU = 1.0
 LEAST_CHRF = 25.0
@@ -51,6 +56,28 @@ def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
                 f"data.{key}={code} is a country's code: for the language take {language}, "
                 "for how texts are cut into pieces and scored depends on it"
             )
+
+
+def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator[str]:
+    """Names each language whose texts are written in another script than its own, where the script matters."""
+    some = spread(train, SCRIPT_PAIRS)
+    codes = {"source": config.source_language, "target": config.target_language}
+    own = {side: script_of(code) for side, code in codes.items()}
+    found = {side: script_in(some[side]) for side in codes}
+    if own["source"] != own["target"] and (found["source"], found["target"]) == (own["target"], own["source"]):
+        yield (
+            f"the sources are written as {codes['target']} is and the targets as {codes['source']} is: "
+            "the two sides have probably been exchanged"
+        )
+        return
+    for side, code in codes.items():
+        if found[side] == own[side] or base_language(code) in OF_COUNTRIES:
+            continue
+        if script := found[side]:
+            told = f"are in {script.name} script: take {script.code}, or whatever their language's code is"
+        elif script := own[side]:
+            told = f"are not in {script.name} script"
+        yield f"data.{side}_language={code}, but the {side}s {told}; how texts are cut and scored depends on it"
 
 
 def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | None:

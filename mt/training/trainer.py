@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import datasets
-import numpy as np
 import torch
 
 from mt.config import DecodingConfig, TrainConfig
 from mt.data.batching import Batch, TrainingBatches, evaluation_batches
+from mt.data.corpus import spread
 from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.model.build import build_model
@@ -337,7 +336,7 @@ class Trainer:
     def _measure(self, monitor: Monitor) -> Validation:
         """Loss over all validation pairs, BLEU and chrF over some."""
         loss = self._validation_loss(monitor)
-        pairs = _spread(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
+        pairs = spread(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = self.translate(sources, self._greedy, lambda: self._interrupt_between_batches(monitor))
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
@@ -445,10 +444,3 @@ class Trainer:
         """Where several workers have different numbers of batches, they agree after the last."""
         if self.workers.size == 1:
             self._interrupt_if_asked(monitor)
-
-
-def _spread(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
-    """``count`` pairs at even distances: corpora are often sorted."""
-    if count >= len(pairs):
-        return pairs
-    return pairs.select(np.linspace(0, len(pairs) - 1, count).round().astype(int))

@@ -2,8 +2,10 @@
 
 import logging
 import math
+import operator
 import re
 
+import datasets
 import pytest
 import torch
 
@@ -11,7 +13,13 @@ from mt.composition import compose_jobs
 from mt.config import FilesConfig, TrainConfig
 from mt.model.build import build_model
 from mt.scoring import corpus_scores
-from mt.training.advice import advice_on_languages, advice_on_length, advice_on_score, advice_on_size
+from mt.training.advice import (
+    advice_on_languages,
+    advice_on_length,
+    advice_on_score,
+    advice_on_scripts,
+    advice_on_size,
+)
 from mt.training.command import train
 from mt.training.distributed import Workers
 from mt.training.preparation import prepare
@@ -79,6 +87,40 @@ def test_the_code_of_a_country_is_told_from_that_of_a_language(tmp_path, caplog)
     config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
     train(config.model_copy(update={"data": config.data.model_copy(update={"source_language": "kr"})}))
     assert "data.source_language=kr is a country's code" in caplog.text
+
+
+ENGLISH, CHINESE, THAI = "A dog runs across the meadow.", "一只狗跑过草地。", "สุนัขวิ่งข้ามทุ่งหญ้า"
+JAPANESE, KOREAN = "犬が草原を走っている。", "개가 초원을 달린다."
+
+
+# fmt: off
+@pytest.mark.parametrize(("codes", "texts", "told"), [
+    ("en zh_CN", (ENGLISH, CHINESE), []),
+    ("en lzh", (ENGLISH, CHINESE), []),
+    ("ja ko", (JAPANESE, KOREAN), []),
+    ("xx yy", (ENGLISH, ENGLISH), []),
+    ("en chinese", (ENGLISH, CHINESE), ["target_language=chinese, but the targets are in Chinese script: take zh"]),
+    ("zh ja", (CHINESE, CHINESE), ["data.target_language=ja, but the targets are in Chinese script"]),
+    ("zh xx", (JAPANESE, THAI), ["source_language=zh, but the sources are in Japanese", "in Thai script: take th"]),
+    ("th en", (ENGLISH, ENGLISH), ["data.source_language=th, but the sources are not in Thai script"]),
+    ("en zh", (CHINESE, ENGLISH), ["the two sides have probably been exchanged"]),
+    ("ja zh", (CHINESE, JAPANESE), ["the two sides have probably been exchanged"]),
+    ("en jp", (ENGLISH, JAPANESE), []),  # told before the texts are read
+])  # fmt: on
+def test_a_language_whose_texts_are_in_another_script_is_told(codes, texts, told):
+    source, target = codes.split()
+    config = FilesConfig(kind="files", train=("a", "b"), source_language=source, target_language=target)
+    # Real texts have names, numbers and markup, and lines of nothing else.
+    sources, targets = (["2024", *[f"{text} (:func:`anna`, C++)"] * 3000] for text in texts)
+    found = list(advice_on_scripts(config, datasets.Dataset.from_dict({"source": sources, "target": targets})))
+    assert len(found) == len(told) and all(map(operator.contains, found, told)), found
+
+
+def test_training_tells_of_another_script_when_it_begins(tmp_path, caplog):
+    toy.write_corpus(tmp_path, "reverse", train=300)
+    config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
+    train(config.model_copy(update={"data": config.data.model_copy(update={"target_language": "zh"})}))
+    assert "data.target_language=zh, but the targets are not in Chinese script" in caplog.text
 
 
 def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_all_takes(tmp_path, caplog):

@@ -47,12 +47,6 @@ def _results(config):
     return json.loads((config.folder / "results.json").read_text())
 
 
-def _same_tensors(one, other):
-    first, second = load_file(one), load_file(other)
-    assert first.keys() == second.keys()
-    return all(torch.equal(first[name], second[name]) for name in first)
-
-
 @pytest.mark.parametrize("task", ["copy", "reverse"])
 @pytest.mark.parametrize(
     ("architecture", "model"),
@@ -134,7 +128,7 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
 
     names = {path.relative_to(whole.folder) for path in whole.folder.rglob("*.safetensors")}
     assert names == {path.relative_to(broken.folder) for path in broken.folder.rglob("*.safetensors")}
-    assert all(_same_tensors(whole.folder / name, broken.folder / name) for name in names)
+    assert all((whole.folder / name).read_bytes() == (broken.folder / name).read_bytes() for name in names)
     assert _metrics(whole.folder) == _metrics(broken.folder)
     times = {"training_minutes", "decoding_sentences_per_second", "peak_memory_bytes"}
     first, second = ({k: v for k, v in _results(run).items() if k not in times} for run in (whole, broken))
