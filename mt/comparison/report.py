@@ -48,6 +48,7 @@ def write_report(findings: Findings, folder: Path) -> None:
         "differing_settings": differing_settings(findings),
         "differing_conditions": differing_conditions(findings),
         "cost_rows": _cost_rows(findings),
+        "reached_note": _reached_note(findings.systems),
     }
     page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
     write_atomically(folder / PAGE, page)
@@ -164,6 +165,13 @@ def _reached_rows(findings: Findings) -> list[tuple[str, list[str]]]:
         (f"minutes to {bleu}", [_number(cost.minutes_to_reach) for cost in findings.costs]),
         (f"target tokens to {bleu}", [_number(cost.target_tokens_to_reach) for cost in findings.costs]),
     ]
+
+
+def _reached_note(systems: Sequence[System]) -> str:
+    """How exact the figures of ``_reached_rows`` are."""
+    steps = dict.fromkeys(run.config.training.validate_every for system in systems for run in system.runs)
+    every = " or ".join(f"{step:,}" for step in steps)
+    return f"To a BLEU: up to the first validation that was at or above it, of one every {every} updates."
 
 
 def _pictures(findings: Findings) -> dict[str, list[Picture]]:
