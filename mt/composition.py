@@ -6,6 +6,7 @@ afterwards, so that unknown keys, impossible values and contradictions all reach
 
 import contextlib
 import itertools
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -121,7 +122,9 @@ class _Composer(Generic[Config]):
             self._wrong(f"{word}: there is no such flag; there are --help, --cfg and --multirun{hint}")
             return None
         if not re.match(r"[+~]{0,2}[^=]+=", word) and not word.startswith("~"):
-            self._wrong(f"{word}: is not a setting; write key=value")
+            key = "run" if os.path.isdir(word) else "input" if os.path.isfile(word) else None
+            hint = f", such as {key}={word}" if key in self.schema.model_fields else ""
+            self._wrong(f"{word}: is not a setting; write key=value{hint}")
             return None
         try:
             return self.parser.parse_override(word)

@@ -1,5 +1,7 @@
 """Command lines become checked configs; every mistake is told at once: key, value, reason, nearest name."""
 
+from pathlib import Path
+
 import pytest
 
 from mt.composition import compose_jobs
@@ -110,6 +112,14 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert told.keys() == expected.keys()
     for start, part in expected.items():
         assert part in told[start]
+
+
+def test_a_file_or_folder_alone_finds_its_key(tmp_path: Path) -> None:
+    text = tmp_path / "in.txt"
+    text.touch()
+    for word, hint in ((str(tmp_path), f", such as run={tmp_path}"), (str(text), f", such as input={text}"), ("x", "")):
+        assert f"{word}: is not a setting; write key=value{hint}" in mistakes(word, command="translate")
+        assert f"{word}: is not a setting; write key=value" in mistakes(word)
 
 
 def test_part_of_an_options_name_finds_it() -> None:

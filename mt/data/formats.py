@@ -40,6 +40,8 @@ TEXT = datasets.Value("string")
 FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "fault": TEXT})
 """``fault`` is empty, or why a pair cannot be learnt from."""
 
+COLUMN_KEYS = "data.source_column, data.target_column"
+
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 Pairs = Iterable[tuple[str, str]]
@@ -156,7 +158,8 @@ def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str |
     """Two columns of numbered rows, by number, or by name after a header. A blank line is an empty pair."""
     if isinstance(source, str) and isinstance(target, str):
         _, names = next(rows, (0, []))
-        first, second = (names.index(_known(column, names, path)) for column in (source, target))
+        advice = f"{COLUMN_KEYS}; numbers from 0 where the first line is none of names"
+        first, second = (names.index(_known(column, names, path, advice)) for column in (source, target))
     else:
         first, second = int(source), int(target)
     for number, cells in rows:
@@ -165,7 +168,7 @@ def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str |
         elif len(cells) <= max(first, second):
             raise InputError(
                 f"{path}: line {number} has {len(cells)} columns, numbered from 0, and none of number "
-                f"{max(first, second)} (data.source_column, data.target_column)"
+                f"{max(first, second)} ({COLUMN_KEYS})"
             )
         else:
             yield cells[first], cells[second]
@@ -303,11 +306,11 @@ def _state(path: Path) -> tuple[str, int, int]:
     return str(path.resolve()), status.st_size, status.st_mtime_ns
 
 
-def _known(column: str | int, names: Sequence[str], where: object) -> str:
+def _known(column: str | int, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> str:
     """The column, or InputError if there is none of this name."""
     if column in names:
         return str(column)
     meant = nearest(str(column), names)
     hint = f"; did you mean {meant}?" if meant else ""
-    choices = f"{', '.join(names)}{hint} (data.source_column, data.target_column)"
+    choices = f"{', '.join(names)}{hint} ({advice})"
     raise InputError(f"{where}: no column {column!r} among {choices}")

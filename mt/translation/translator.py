@@ -133,7 +133,7 @@ class Translator:
         ``numbers``, by default from 0 on, are those of the lines; they key the sampling. ``after_batch`` is called
         after each batch and may raise, to stop.
         """
-        _refuse_bare_string(lines)
+        _refuse_what_is_no_list_of_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
         parts = self._parts(lines, numbers)
         flat = [
@@ -162,7 +162,8 @@ class Translator:
 
         A line or reference that is blank or longer than ``max_source_length`` has the score None.
         """
-        _refuse_bare_string(lines)
+        _refuse_what_is_no_list_of_lines(lines)
+        _refuse_what_is_no_list_of_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references")
         sources, targets = self.tokenizers.source.encode(lines), self.tokenizers.target.encode(references)
@@ -333,10 +334,13 @@ def _by_rank(parts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
     return [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(ranks)]
 
 
-def _refuse_bare_string(lines: Sequence[str]) -> None:
+def _refuse_what_is_no_list_of_lines(lines: Sequence[str]) -> None:
     # A string is a sequence of strings, too: each character would become a translation.
     if isinstance(lines, str):
         raise TypeError("a list of lines is needed, not one string")
+    for place, line in enumerate(lines):
+        if not isinstance(line, str):
+            raise TypeError(f"lines[{place}] is {line!r:.50}, not a string")
 
 
 def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:
