@@ -123,7 +123,7 @@ class _Composer(Generic[Config]):
             return None
         if not re.match(r"[+~]{0,2}[^=]+=", word) and not word.startswith("~"):
             key = "run" if os.path.isdir(word) else "input" if os.path.isfile(word) else None
-            hint = f", such as {key}={word}" if key in self.schema.model_fields else ""
+            hint = f", such as {key}={shlex.quote(word)}" if key in self.schema.model_fields else ""
             self._wrong(f"{word}: is not a setting; write key=value{hint}")
             return None
         try:

@@ -3,15 +3,19 @@
 import ctypes
 import os
 import platform
+import re
 import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
+from pathlib import Path
 
 import torch
 
 from mt.errors import InputError
+
+CPU_INFO = Path("/proc/cpuinfo")
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -53,6 +57,27 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 
 def _cpu_multiplies_bf16() -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+@lru_cache
+def mkl_is_slow() -> bool:
+    """Whether PyTorch multiplies fp32 matrices with MKL on a processor whose AVX-512 MKL does not use, AMD's, and has
+    oneDNN, which does."""
+    return (
+        torch.backends.mkl.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and torch.backends.cpu.get_cpu_capability() == "AVX512"
+        and _processor_maker() == "AuthenticAMD"
+    )
+
+
+def _processor_maker() -> str:
+    """As x86 processors name it; empty where the system, which is not Linux, does not tell."""
+    try:
+        found = re.search(r"vendor_id\s*: (\w+)", CPU_INFO.read_text(encoding="utf-8"))
+    except OSError:
+        return ""
+    return found[1] if found else ""
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:
@@ -107,8 +132,8 @@ def keep_freed_memory() -> None:
 def keep_few_kernels() -> None:
     """Let oneDNN keep the kernels of the last 128 shapes, which is more than a training step needs.
 
-    By itself it keeps 1,024, half a megabyte each, and batches have ever new shapes. Without effect after the first
-    operation of the process.
+    By itself it keeps 1,024, half a megabyte each, and batches and decoding steps have ever new shapes. Without effect
+    after the first operation of the process.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 

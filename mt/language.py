@@ -1,7 +1,6 @@
 """Scripts and spaces, for tokenizing and scoring, by language code (two or three letters, ``zh_CN``, ``zho_Hans``)."""
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 CHINESE = {"zh", "zho", "chi", "cmn", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn"}
@@ -18,28 +17,32 @@ class Script(NamedTuple):
     """One whose languages are cut into pieces, joined or scored in a way of their own."""
 
     name: str
-    code: str
-    """Of a language that is written in it."""
     languages: set[str]
+    """Their codes."""
     letters: str
-    """As a class of a regular expression."""
+    """Which are found in no other of these scripts but Chinese ones; for a regular expression."""
+
+    def share(self, text: str) -> float:
+        """Of the text's letters."""
+        letters = "".join(filter(str.isalpha, text))
+        return len(re.findall(f"[{self.letters}]", letters)) / max(1, len(letters))
 
 
+HAN = "\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 SCRIPTS = (
     # Japanese and Korean have Chinese characters, too, and are therefore tried before.
-    Script("Japanese", "ja", JAPANESE, "[\u3041-\u30ff]"),
-    Script("Korean", "ko", KOREAN, "[\u1100-\u11ff\uac00-\ud7af]"),
-    Script("Chinese", "zh", CHINESE, "[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"),
-    Script("Thai", "th", THAI, "[\u0e00-\u0e7f]"),
-    Script("Khmer", "km", KHMER, "[\u1780-\u17ff]"),
-    Script("Lao", "lo", LAO, "[\u0e80-\u0eff]"),
-    Script("Burmese", "my", BURMESE, "[\u1000-\u109f]"),
-    Script("Tibetan", "bo", TIBETAN, "[\u0f00-\u0fff]"),
+    Script("Japanese", JAPANESE, "\u3041-\u30ff\uff66-\uff9d"),
+    Script("Korean", KOREAN, "\u1100-\u11ff\uac00-\ud7af"),
+    Script("Chinese", CHINESE, HAN),
+    Script("Thai", THAI, "\u0e00-\u0e7f"),
+    Script("Khmer", KHMER, "\u1780-\u17ff"),
+    Script("Lao", LAO, "\u0e80-\u0eff"),
+    Script("Burmese", BURMESE, "\u1000-\u109f"),
+    Script("Tibetan", TIBETAN, "\u0f00-\u0fff"),
 )
-
-
-SHARE = 0.1
-"""Of a text's letters that shows which script it is written in: names, markup and code may be most of the rest."""
+ENOUGH, A_LITTLE = 0.1, 0.02
+"""Shares of a text's letters that tell its script, and that bear out the one which was expected: names, markup and code
+may be most of the rest."""
 
 
 def script_of(code: str) -> Script | None:
@@ -47,11 +50,9 @@ def script_of(code: str) -> Script | None:
     return next((script for script in SCRIPTS if base_language(code) in script.languages), None)
 
 
-def script_in(texts: Iterable[str]) -> Script | None:
-    """The script that texts are written in, if it is one of SCRIPTS."""
-    letters = "".join(letter for text in texts for letter in text if letter.isalpha())
-    least = SHARE * len(letters)
-    return next((script for script in SCRIPTS if len(re.findall(script.letters, letters)) > least), None)
+def script_in(text: str, expected: Script | None) -> Script | None:
+    """The script that a text is written in, if it is one of SCRIPTS."""
+    return next((one for one in SCRIPTS if one.share(text) > (A_LITTLE if one == expected else ENOUGH)), None)
 
 
 def base_language(code: str) -> str:

@@ -169,6 +169,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
     """A safetensors file with its checksum in the metadata; returns the checksum."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     digest = checksum(on_cpu)
+    # One entry: of several safetensors makes a file in one order or another.
     write_atomically(path, save(on_cpu, metadata={"sha256": digest}))
     return digest
 

@@ -9,7 +9,7 @@ from mt.comparison.findings import compare_systems
 from mt.comparison.report import PAGE, write_report
 from mt.comparison.systems import System, open_systems
 from mt.config import CompareConfig
-from mt.device import choose_device
+from mt.device import choose_device, keep_few_kernels
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +19,7 @@ def compare(config: CompareConfig) -> None:
 
     Raises InputError for runs that are unfinished, damaged or not comparable.
     """
+    keep_few_kernels()
     if config.threads:
         torch.set_num_threads(config.threads)
     choose_device(config.device)  # to refuse a device that is not there before any work

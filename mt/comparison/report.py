@@ -171,7 +171,7 @@ def _reached_note(systems: Sequence[System]) -> str:
     """How exact the figures of ``_reached_rows`` are."""
     steps = dict.fromkeys(run.config.training.validate_every for system in systems for run in system.runs)
     every = " or ".join(f"{step:,}" for step in steps)
-    return f"To a BLEU: up to the first validation that was at or above it, of one every {every} updates."
+    return f"A BLEU counts as reached at the first validation at or above it, and they are {every} updates apart."
 
 
 def _pictures(findings: Findings) -> dict[str, list[Picture]]:

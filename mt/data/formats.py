@@ -158,7 +158,7 @@ def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str |
     """Two columns of numbered rows, by number, or by name after a header. A blank line is an empty pair."""
     if isinstance(source, str) and isinstance(target, str):
         _, names = next(rows, (0, []))
-        advice = f"{COLUMN_KEYS}; numbers from 0 where the first line is none of names"
+        advice = f"{COLUMN_KEYS}; or column numbers from 0, if the file has no header line"
         first, second = (names.index(_known(column, names, path, advice)) for column in (source, target))
     else:
         first, second = int(source), int(target)

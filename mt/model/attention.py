@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from mt.data.tokenizer import PAD
 from mt.model.dropout import Dropout
+from mt.model.linear import Linear
 
 
 def padding_mask(pieces: Tensor) -> Tensor:
@@ -94,10 +95,10 @@ class MultiHeadAttention(RecordableAttention):
     def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads = heads
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
-        self.value = nn.Linear(width, width)
-        self.output = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key = Linear(width, width)
+        self.value = Linear(width, width)
+        self.output = Linear(width, width)
         self.dropout = Dropout(dropout)
         for layer in (self.query, self.key, self.value, self.output):
             nn.init.xavier_uniform_(layer.weight)
@@ -139,8 +140,8 @@ class SingleHeadAttention(RecordableAttention):
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query_width, width, bias=False)
-        self.key = nn.Linear(key_width, width, bias=False)
+        self.query = Linear(query_width, width, bias=False)
+        self.key = Linear(key_width, width, bias=False)
         for layer in (self.query, self.key):
             nn.init.xavier_uniform_(layer.weight)
 

@@ -16,6 +16,7 @@ from mt.data.tokenizer import PAD
 from mt.model.attention import AdditiveAttention, DotAttention, mask_bias
 from mt.model.dropout import Dropout, SharedDropout
 from mt.model.embedding import TokenEmbedding
+from mt.model.linear import Linear
 from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
 
 
@@ -125,7 +126,7 @@ class LSTMCell(nn.Module):
     def __init__(self, width: int, hidden: int, bias: bool) -> None:
         super().__init__()
         self.hidden = hidden
-        self.gates = nn.Linear(width + hidden, 4 * hidden, bias=bias)
+        self.gates = Linear(width + hidden, 4 * hidden, bias=bias)
         initialise_gates(self.gates.weight, recurrent_from=width)
         if bias:
             nn.init.zeros_(self.gates.bias)
@@ -149,12 +150,12 @@ class Decoder(nn.Module):
         hidden = config.hidden
         attention = AdditiveAttention if config.attention == "additive" else DotAttention
         self.tokens = tokens
-        self.first_state = nn.Linear(hidden, 2 * hidden * config.decoder_layers)
+        self.first_state = Linear(hidden, 2 * hidden * config.decoder_layers)
         self.cross_attention = attention(hidden, hidden, config.width)
-        self.from_embedding = nn.Linear(config.width, 4 * hidden)
+        self.from_embedding = Linear(config.width, 4 * hidden)
         layers = [LSTMCell(hidden, hidden, bias=depth > 0) for depth in range(config.decoder_layers)]
         self.layers = cast("list[LSTMCell]", nn.ModuleList(layers))
-        self.readout = nn.Linear(2 * hidden + config.width, config.width) if config.readout else None
+        self.readout = Linear(2 * hidden + config.width, config.width) if config.readout else None
         self.norm = _norm(config, config.width if config.readout else hidden)
         self.dropout = _dropout(config)
         self.residual = config.residual
@@ -238,7 +239,7 @@ class RNNAttention(Seq2Seq):
         self.encoder = Encoder(config, source_tokens)
         self.decoder = Decoder(config, target_tokens)
         width = config.width if config.readout else config.hidden
-        self.output = nn.Linear(width, target_vocabulary, bias=False)
+        self.output = Linear(width, target_vocabulary, bias=False)
         if config.tie_embeddings:
             self.output.weight = target_tokens.weight
         else:

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
+from mt.model.linear import linear
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -87,4 +89,4 @@ class Seq2Seq(ABC, nn.Module):
 
     def project(self, features: Tensor) -> Tensor:
         """The output layer: features (…, D) → logits (…, V)."""
-        return nn.functional.linear(features, self.output_weight)
+        return linear(features, self.output_weight)

@@ -12,6 +12,7 @@ from mt.config import TransformerConfig
 from mt.model.attention import KeyValue, MultiHeadAttention, padding_mask
 from mt.model.dropout import Dropout, ReluDropout
 from mt.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, TokenEmbedding
+from mt.model.linear import Linear
 from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
 
 
@@ -20,8 +21,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.inner = nn.Linear(config.width, config.feed_forward)
-        self.outer = nn.Linear(config.feed_forward, config.width)
+        self.inner = Linear(config.width, config.feed_forward)
+        self.outer = Linear(config.feed_forward, config.width)
         self.activation = (
             ReluDropout(config.dropout)
             if config.activation == "relu"
@@ -189,7 +190,7 @@ class Transformer(Seq2Seq):
         target_tokens = source_tokens if shared else TokenEmbedding(target_vocabulary, config.width)
         self.encoder = Encoder(config, Embedding(source_tokens, _positions(config), config.dropout))
         self.decoder = Decoder(config, Embedding(target_tokens, _positions(config), config.dropout))
-        self.output = nn.Linear(config.width, target_vocabulary, bias=False)
+        self.output = Linear(config.width, target_vocabulary, bias=False)
         if config.tie_embeddings:
             self.output.weight = target_tokens.weight
         else:

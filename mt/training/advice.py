@@ -62,22 +62,25 @@ def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator
     """Names each language whose texts are written in another script than its own, where the script matters."""
     some = spread(train, SCRIPT_PAIRS)
     codes = {"source": config.source_language, "target": config.target_language}
+    texts = {side: "".join(some[side]) for side in codes}
     own = {side: script_of(code) for side, code in codes.items()}
-    found = {side: script_in(some[side]) for side in codes}
+    found = {side: script_in(text, own[side]) for side, text in texts.items()}
     if own["source"] != own["target"] and (found["source"], found["target"]) == (own["target"], own["source"]):
         yield (
-            f"the sources are written as {codes['target']} is and the targets as {codes['source']} is: "
-            "the two sides have probably been exchanged"
+            f"data.source_language={codes['source']} and data.target_language={codes['target']}, but the sources are "
+            "written as the targets should be and the other way round: the sides have probably been exchanged"
         )
         return
     for side, code in codes.items():
-        if found[side] == own[side] or base_language(code) in OF_COUNTRIES:
+        script, expected = found[side], own[side]
+        if script == expected or base_language(code) in OF_COUNTRIES:
             continue
-        if script := found[side]:
-            told = f"are in {script.name} script: take {script.code}, or whatever their language's code is"
-        elif script := own[side]:
-            told = f"are not in {script.name} script"
-        yield f"data.{side}_language={code}, but the {side}s {told}; how texts are cut and scored depends on it"
+        wrong = f"data.{side}_language={code}, but the {side}s are"
+        if script:
+            right = ", ".join(sorted(script.languages))
+            yield f"{wrong} in {script.name} script: only under its codes ({right}) are texts rightly cut and scored"
+        elif expected and any(map(str.isalpha, texts[side])):
+            yield f"{wrong} not in {expected.name} script: how texts are cut and scored depends on the code"
 
 
 def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | None:

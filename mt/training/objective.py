@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mt.config import TrainingConfig
 from mt.data.batching import Batch
 from mt.model.embedding import cut_embeddings
+from mt.model.linear import linear, weight_gradient
 from mt.model.seq2seq import Seq2Seq
 
 Formula = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Callable[[], Sequence[Tensor]]]]
@@ -48,34 +49,45 @@ class _ProjectedLoss(torch.autograd.Function):
         features = tuple(x.to(precision) for x in features)
         chunk = min(max(1, rows), CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)])
         cached = torch.get_num_threads() * max(16, CACHED_LOGITS // vocabulary) if device == "cpu" else chunk
-        buffers = [x.new_empty(chunk, vocabulary) for x in features]
         total = torch.zeros((), device=weight.device)
         gradients = [torch.empty_like(x) for x in features] if training else []
-        weight_gradient = torch.zeros_like(weight) if training else weight.new_empty(0)
+        weight_sum = torch.zeros_like(weight) if training else weight.new_empty(0)
         for first in range(0, rows, chunk):
             part = slice(first, first + chunk)
-            rows_of_each = [x[part] for x in features]
-            logits = [torch.mm(x, matrix.t(), out=z[: len(x)]) for x, z in zip(rows_of_each, buffers, strict=True)]
-            for start in range(0, len(gold[part]), cached):
-                few = slice(start, start + cached)
-                log_p = [z[few].log_softmax(dim=-1, dtype=torch.float32) for z in logits]
-                loss, derivatives = formula(log_p, gold[part][few, None])
-                total += loss
-                if training:  # the derivatives take the logits' place
-                    for z, derivative in zip(logits, derivatives(), strict=True):
-                        z[few] = derivative
-            if not training:
-                continue
-            for x, gradient, by_logits in zip(rows_of_each, gradients, logits, strict=True):
-                torch.mm(by_logits, matrix, out=gradient[part])
-                weight_gradient += by_logits.t() @ x
-        ctx.save_for_backward(weight_gradient, *gradients)
+            total += _loss_of_chunk(
+                formula, matrix, gold[part], [x[part] for x in features], [x[part] for x in gradients],
+                weight_sum, cached,
+            )  # fmt: skip
+        ctx.save_for_backward(weight_sum, *gradients)
         return total
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        weight_gradient, *gradients = ctx.saved_tensors
-        return None, weight_gradient * scale, None, *(gradient * scale for gradient in gradients)
+        weight_sum, *gradients = ctx.saved_tensors
+        return None, weight_sum * scale, None, *(gradient * scale for gradient in gradients)
+
+
+def _loss_of_chunk(
+    formula: Formula, weight: Tensor, gold: Tensor, features: Sequence[Tensor], gradients: Sequence[Tensor],
+    weight_sum: Tensor, cached: int,
+) -> Tensor:  # fmt: skip
+    """The loss of a few rows; fills in the ``gradients`` by their features, if there are any, and adds the one by the
+    weight to ``weight_sum``. Its logits are gone before the next chunk has any."""
+    total = torch.zeros((), device=weight.device)
+    logits = [linear(x, weight) for x in features]
+    for start in range(0, len(gold), cached):
+        few = slice(start, start + cached)
+        log_p = [z[few].log_softmax(dim=-1, dtype=torch.float32) for z in logits]
+        loss, derivatives = formula(log_p, gold[few, None])
+        total += loss
+        if gradients:  # the derivatives take the logits' place
+            for z, derivative in zip(logits, derivatives(), strict=True):
+                z[few] = derivative
+    if gradients:
+        for x, gradient, by_logits in zip(features, gradients, logits, strict=True):
+            gradient.copy_(linear(by_logits, weight.t()))
+            weight_sum += weight_gradient(by_logits, x)
+    return total
 
 
 def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:

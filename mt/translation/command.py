@@ -14,6 +14,7 @@ import torch
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
+from mt.device import keep_few_kernels
 from mt.errors import InputError, RunError
 from mt.files import read_lines, try_lock
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
@@ -26,6 +27,7 @@ def translate(config: TranslateConfig) -> None:
 
     Raises InputError for a run folder, input or reference that cannot be used.
     """
+    keep_few_kernels()
     if config.threads:
         torch.set_num_threads(config.threads)
     if config.input is None and sys.stdin is None:

@@ -340,7 +340,7 @@ def _refuse_what_is_no_list_of_lines(lines: Sequence[str]) -> None:
         raise TypeError("a list of lines is needed, not one string")
     for place, line in enumerate(lines):
         if not isinstance(line, str):
-            raise TypeError(f"lines[{place}] is {line!r:.50}, not a string")
+            raise TypeError(f"{line!r:.50}, number {place} of the list, is not a string")
 
 
 def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:

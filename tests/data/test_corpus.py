@@ -351,7 +351,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
     [
         ("a.tsv", ["a\tb", "c"], (0, 1), "a.tsv: line 2 has 1 columns"),
         ("a.tsv", ["german\tenglish", "a\tb"], ("germn", "english"), "did you mean german"),
-        ("a.csv", ["hallo,hello"], ("de", "en"), "no column 'de' among hallo, hello .*numbers from 0"),
+        ("a.csv", ["hallo,hello"], ("de", "en"), "no column 'de' among hallo, hello .*column numbers from 0"),
         ("a.csv", ["a,b", "c,d, e"], (0, 1), "a.csv: line 2 has 3 columns but the first has 2"),
         ("a.csv", ['"a,b'], (0, 1), "a.csv: line 1 is no CSV"),
         ("a.jsonl", ['{"de": "a", "en": "b"}', "{"], ("de", "en"), "a.jsonl: line 2 is no JSON"),

@@ -252,8 +252,10 @@ def test_one_string_is_not_taken_for_many_lines(tokenizers):
         with pytest.raises(TypeError, match="list of lines"):
             call("ba de")
     for call in (translator.translate, lambda lines: translator.score(lines, ["ba", "de"])):
-        with pytest.raises(TypeError, match=r"lines\[1\] is None, not a string"):
+        with pytest.raises(TypeError, match="None, number 1 of the list, is not a string"):
             call(["ba", None])
+    with pytest.raises(TypeError, match="None, number 0 of the list"):
+        translator.score(["ba"], [None])
     with pytest.raises(ValueError, match="2 lines but 1 references"):
         translator.score(["ba", "de"], ["fi"])
 
