@@ -17,6 +17,8 @@ from mt.device import mkl_is_slow
 
 WORTH_ITS_CALL = 2**21
 """Multiplications from which on oneDNN is faster: its calls cost more."""
+ROWS = 512
+"""Of which a share of a weight's gradient is made at a time: they are copied for it."""
 
 
 class Linear(nn.Linear):
@@ -36,6 +38,15 @@ def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
     """By the weight (O, I) of a layer that made of x (N, I) what has this gradient (N, O)."""
     if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
         return gradient.t() @ x
+    first, *others = zip(gradient.split(ROWS), x.split(ROWS), strict=True)
+    total = _outer_products(*first)
+    for part in others:
+        total += _outer_products(*part)
+    return total
+
+
+def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
+    """gradientᵀ x, summed over the rows."""
     # The first factor is copied: rather the smaller one.
     if gradient.numel() <= x.numel():
         return _product(gradient.t(), x.t())

@@ -66,8 +66,8 @@ def test_a_weight_may_lie_in_memory_as_it_likes(library):
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(24, 500), (500, 24)])
 def test_the_weights_gradient_whichever_side_is_wider(library, inputs, outputs):
-    gradient, x = torch.randn(40, outputs), torch.randn(40, inputs)
-    assert torch.allclose(weight_gradient(gradient, x).double(), gradient.double().t() @ x.double(), atol=1e-4)
+    gradient, x = torch.randn(1200, outputs), torch.randn(1200, inputs)
+    assert torch.allclose(weight_gradient(gradient, x).double(), gradient.double().t() @ x.double(), atol=1e-3)
 
 
 def test_gradients_come_for_what_wants_them_alone(library):
