@@ -20,7 +20,7 @@ class Script(NamedTuple):
     languages: set[str]
     """Their codes."""
     letters: str
-    """Which are found in no other of these scripts but Chinese ones; for a regular expression."""
+    """That tell it, as inside the brackets of a regular expression."""
 
     def share(self, text: str) -> float:
         """Of the text's letters."""
