@@ -1,6 +1,7 @@
 """What is kept of freed memory, and given back; how exactly a GPU may compute."""
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from mt.device import choose_device, tf32_in_recurrent_layers
+from mt.device import choose_device, cpu_threads, keep_few_kernels, tf32_in_recurrent_layers
 
 KEEP_AND_RETURN = """
 import json
@@ -47,3 +48,13 @@ def test_recurrent_layers_are_exact_but_in_training_with_less():
         with tf32_in_recurrent_layers(precision):
             assert torch.backends.cudnn.allow_tf32 == rounds
     assert not torch.backends.cudnn.allow_tf32
+
+
+def test_few_kernels_are_kept_unless_the_user_says_how_many(monkeypatch):
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "")  # to be put back afterwards
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    keep_few_kernels()
+    assert int(os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) == max(16, 8 * cpu_threads())
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "77")
+    keep_few_kernels()
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "77"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import datasets
 import torch
@@ -12,7 +13,9 @@ from mt.data.column import column
 from mt.data.corpus import spread
 from mt.language import OF_COUNTRIES, base_language, script_in, script_of
 from mt.model.build import build_model
-from mt.training.preparation import PreparedData
+
+if TYPE_CHECKING:
+    from mt.training.preparation import PreparedData
 
 MOST_PARAMETERS = 50
 """For each target piece of the corpus. With 0.4 M pieces (Multi30k) 2.6 M parameters translate better than 36 M, and
@@ -28,7 +31,7 @@ LEAST_CHRF = 25.0
 """What is below both comes of chance; BLEU alone is 0 where no line has four words."""
 
 
-def advice_on_size(config: TrainConfig, data: PreparedData) -> str | None:
+def advice_on_size(config: TrainConfig, data: "PreparedData") -> str | None:
     """Names the preset to take instead of a model that is far too large for its corpus; None if it is not, or none is
     smaller."""
     pieces = int(column(data.train, "target_length").to_numpy().sum()) + len(data.train)
@@ -114,6 +117,6 @@ def presets(architecture: str) -> dict[str, ModelConfig]:
     return {name: model for name, model in models.items() if model.architecture == architecture}
 
 
-def _parameters(model: ModelConfig, data: PreparedData) -> int:
+def _parameters(model: ModelConfig, data: "PreparedData") -> int:
     with torch.device("meta"):
         return build_model(model, data.tokenizers).parameter_count

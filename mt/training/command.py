@@ -17,7 +17,7 @@ from mt.errors import InputError, RunError
 from mt.files import recover_folders, try_lock
 from mt.mistakes import shown
 from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
-from mt.training.advice import advice_on_languages, advice_on_scripts, advice_on_size, presets
+from mt.training.advice import advice_on_languages, advice_on_size, presets
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.distributed import Seat, Workers, seat_from_torchrun, under_torchrun, working_together
@@ -114,8 +114,6 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     data = prepare(config, checkpoint is not None, workers)
-    for doubt in advice_on_scripts(config.data, data.corpus.train):
-        logger.warning("%s", doubt)
     if checkpoint is None and not config.training.init_from and (advice := advice_on_size(config, data)):
         logger.warning("%s", advice)
     trainer = Trainer(config, data, workers, checkpoint)

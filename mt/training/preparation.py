@@ -11,6 +11,7 @@ from mt.data.corpus import Corpus, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
+from mt.training.advice import advice_on_scripts
 from mt.training.distributed import Workers
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,9 @@ def prepare(config: TrainConfig, resuming: bool, workers: Workers) -> PreparedDa
         corpus = load_corpus(config.data)
     for report in corpus.report:
         logger.info("%s", report)
+    # Before the tokenizer, which may fail for no other reason.
+    for doubt in advice_on_scripts(config.data, corpus.train):
+        logger.warning("%s", doubt)
     tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, resuming))
     with workers.leader_first():
         return _encode(config, corpus, tokenizers)

@@ -74,6 +74,7 @@ def test_the_markdown_has_the_verdict_and_its_tables(report):
     assert f"**{words}**" in text
     assert "| seeds 2 and 2 |" in text and "| parameters |" in text and "&" not in text
     assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
+    assert "they are 10 updates apart." in (report / "report.html").read_text()
     assert "they are 10 updates apart." in text and "Difference: the second system's score less" in text
     assert "p below 0.05 in both" in text and "| word F1 by training count |" in text and "\n\n\n\n" not in text
 

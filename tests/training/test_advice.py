@@ -11,6 +11,7 @@ import torch
 
 from mt.composition import compose_jobs
 from mt.config import FilesConfig, TrainConfig
+from mt.errors import InputError
 from mt.model.build import build_model
 from mt.scoring import corpus_scores
 from mt.training.advice import (
@@ -117,10 +118,13 @@ def test_a_language_whose_texts_are_in_another_script_is_told(codes, texts, told
     assert len(found) == len(told) and all(map(operator.contains, found, told)), found
 
 
-def test_training_tells_of_another_script_when_it_begins(tmp_path, caplog):
+def test_another_script_is_told_before_the_tokenizer_fails_because_of_it(tmp_path, caplog):
     toy.write_corpus(tmp_path, "reverse", train=300)
-    config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
-    train(config.model_copy(update={"data": config.data.model_copy(update={"target_language": "zh"})}))
+    config = toy.config(tmp_path)
+    data = config.data.model_copy(update={"target_language": "zh"})
+    tokenizer = config.tokenizer.model_copy(update={"vocabulary_size": 6})
+    with pytest.raises(InputError, match="vocabulary_size=6"):
+        train(config.model_copy(update={"data": data, "tokenizer": tokenizer}))
     assert "data.target_language=zh, but the targets are not in Chinese script" in caplog.text
 
 
