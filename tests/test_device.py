@@ -11,15 +11,17 @@ import torch
 
 from mt.device import choose_device, cpu_threads, keep_few_kernels, tf32_in_recurrent_layers
 
-KEEP_AND_RETURN = """
-import json
-import torch
-from mt.device import keep_freed_memory, return_freed_memory
-
+RESIDENT = """
 def resident():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1024
+"""
 
+KEEP_AND_RETURN = f"""
+import json
+import torch
+from mt.device import keep_freed_memory, return_freed_memory
+{RESIDENT}
 keep_freed_memory()
 blocks = [torch.ones(2**20) for _ in range(100)]  # 400 MiB
 pins = [torch.ones(1) for _ in range(100)]
@@ -29,6 +31,21 @@ found.append(resident())
 return_freed_memory()
 found.append(resident())
 print(json.dumps(found))
+"""
+
+EVER_NEW_SHAPES = f"""
+import torch
+from mt.device import keep_few_kernels
+{RESIDENT}
+torch.set_num_threads(1)
+keep_few_kernels()
+weight, x = torch.ones(256, 256, dtype=torch.bfloat16), torch.ones(1300, 256, dtype=torch.bfloat16)
+with torch.no_grad():
+    torch.nn.functional.linear(x, weight)
+    before = resident()
+    for rows in range(1000, 1300):
+        torch.nn.functional.linear(x[:rows], weight)
+print(resident() - before)
 """
 
 
@@ -50,11 +67,20 @@ def test_recurrent_layers_are_exact_but_in_training_with_less():
     assert not torch.backends.cudnn.allow_tf32
 
 
+@pytest.mark.skipif(platform.system() != "Linux", reason="/proc tells the memory")
+def test_ever_new_shapes_take_no_more_memory():
+    grown = int(subprocess.check_output([sys.executable, "-c", EVER_NEW_SHAPES]))
+    assert grown < 80  # MiB: 20 where oneDNN multiplies, and 130 to 200 if either cache were left as it is
+
+
 def test_few_kernels_are_kept_unless_the_user_says_how_many(monkeypatch):
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "")  # to be put back afterwards
-    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    usual = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(max(16, 8 * cpu_threads())), "LRU_CACHE_CAPACITY": "16"}
+    for name in usual:
+        monkeypatch.setenv(name, "")  # to be put back afterwards
+        monkeypatch.delenv(name)
     keep_few_kernels()
-    assert int(os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) == max(16, 8 * cpu_threads())
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "77")
+    assert {name: os.environ[name] for name in usual} == usual
+    for name in usual:
+        monkeypatch.setenv(name, "77")
     keep_few_kernels()
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "77"
+    assert {os.environ[name] for name in usual} == {"77"}
