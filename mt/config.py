@@ -376,6 +376,8 @@ class TrainingConfig(Section):
     the batch's tokens. torchrun starts its own."""
     shard: bool = False
     """Spread weights, gradients and optimizer state over the workers (FSDP2); each must be able to hold the weights."""
+    compile: bool = False
+    """Let torch.compile make the training's kernels, from the pieces up to the output layer; Transformers only."""
 
     validate_every: PositiveInt = 240
     """Updates between validations; each also saves a checkpoint."""
@@ -500,6 +502,8 @@ class TrainConfig(Section):
             self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
         ):
             yield "training.objective=r_drop compares predictions under two dropouts: it needs model.dropout > 0"
+        if self.training.compile and not isinstance(self.model, TransformerConfig):
+            yield "training.compile=true is for Transformers: the LSTM's steps would be compiled anew for every length"
         if self.training.init_from and self.tokenizer.reuse:
             yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
         if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":

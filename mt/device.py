@@ -55,6 +55,21 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[wanted]
 
 
+def check_compiler(device: torch.device) -> None:
+    """Raises InputError where torch.compile lacks what it needs: on a CPU a C++ compiler, on a GPU Triton."""
+    try:
+        torch.compile(lambda x: x + 1)(torch.ones(1, device=device))
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"training.compile=true: torch.compile does not work on this machine: {reason}") from error
+
+
+def eager_on_cpu(x: torch.Tensor) -> bool:
+    """Whether x is where what we wrote for CPUs is of use: not while torch.compile looks for what it would put instead
+    of PyTorch's own operators."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def _cpu_multiplies_bf16() -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 

@@ -39,11 +39,12 @@ CHECKPOINTS = "checkpoints"
 
 # fmt: off
 NO_PART_OF_A_RUN = (
-    "name", "runs", "training.device", "training.threads", "training.workers", "training.shard", "training.log_every",
+    "name", "runs", "training.device", "training.threads", "training.workers", "training.shard",
+    "training.compile", "training.log_every",
 )
 # fmt: on
 """Where a run lies, what it runs on and how often it speaks may change when it goes on. On another device, or with
-another number of threads or workers, its result is no longer the same to the last bit."""
+another number of threads or workers, or compiled, its result is no longer the same to the last bit."""
 
 
 @dataclass(frozen=True)

@@ -70,9 +70,20 @@ def test_the_same_command_again_reports_the_finished_run(trained):
 def test_what_is_no_part_of_a_run_may_change(trained, tmp_path):
     folder, _ = trained
     files = f"data.train=[{folder}/train.xx,./train.yy]"
-    again = _command(folder, "train.py", *_train_arguments(files, "training.threads=1", "training.log_every=7"))
+    again = _command(folder, "train.py", *_train_arguments(files, "training.threads=1", "training.compile=true"))
     assert again.returncode == 0, again.stderr.decode()
     assert b"is finished" in again.stderr
+
+
+def test_a_machine_that_cannot_compile_is_told_before_any_work(trained, tmp_path, monkeypatch):
+    folder, _ = trained
+    monkeypatch.setenv("CXX", str(tmp_path / "no-compiler"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    refused = _command(folder, "train.py", *_train_arguments("name=compiled", "training.compile=true"))
+    assert refused.returncode == 2
+    message = refused.stderr.decode()
+    assert "torch.compile does not work on this machine" in message and "no-compiler" in message
+    assert "Traceback" not in message and "pairs read" not in message
 
 
 def test_another_config_for_the_same_run_is_an_input_error(trained):

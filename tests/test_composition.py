@@ -70,7 +70,7 @@ def test_quoted_names_in_lists() -> None:
 def test_an_experiment_gives_way_to_the_command_line() -> None:
     recipe = train_config("experiment=multi30k_en_de")
     assert isinstance(recipe.data, HubConfig) and recipe.data.path == "bentrevett/multi30k"
-    assert recipe.model.width == 192 and recipe.training.max_updates == 10_000
+    assert recipe.model.width == 192 and recipe.training.max_updates == 40_000
     local = train_config("experiment=multi30k_en_de", *FILES, "model.dropout=0.3")
     assert isinstance(local.data, FilesConfig) and local.data.train == ("my.en", "my.es")
     assert local.model.width == 192 and local.model.dropout == 0.3

@@ -231,6 +231,7 @@ def test_contradictions_between_sections() -> None:
         ["decoding.engine=ctranslate2"],
         ["training.objective=r_drop", "model.dropout=0"],
         ["training.objective=r_drop", "model=rnn_attention", "model.dropout=0"],
+        ["training.compile=true", "model=rnn_attention"],
     ):
         with pytest.raises(Exception, match="one mistake") as caught:
             compose_jobs("train", TrainConfig, words, multirun=False)
@@ -240,6 +241,7 @@ def test_contradictions_between_sections() -> None:
     assert "decoding.method" in found[2]
     assert "decoding.engine=torch" in found[3]
     assert "model.dropout > 0" in found[4] and "model.dropout > 0" in found[5]
+    assert "training.compile=true is for Transformers" in found[6]
     compose_jobs(
         "train",
         TrainConfig,

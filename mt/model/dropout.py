@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mt.device import eager_on_cpu
+
 
 class Dropout(nn.Module):
     """Sets elements to zero with a probability and scales the rest, in training only.
@@ -24,7 +26,7 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.probability == 0:
             return x
-        if x.device.type != "cpu":
+        if not eager_on_cpu(x):
             return functional.dropout(x, self.probability)
         # Zeros and ones of x's own type, not bool: two such products are faster than one of mixed types.
         keep = torch.ge(_random_bytes(x), self.dropped_of_256, out=torch.empty(x.shape, dtype=x.dtype))
@@ -42,7 +44,7 @@ class ReluDropout(Dropout):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.probability == 0 or x.device.type != "cpu":
+        if not self.training or self.probability == 0 or not eager_on_cpu(x):
             return super().forward(x).relu_()
         drop = torch.lt(_random_bytes(x), self.dropped_of_256, out=torch.empty(x.shape, dtype=x.dtype))
         return torch.add(drop.mul_(torch.finfo(x.dtype).min), x, alpha=self.scale).relu_()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from mt.device import mkl_is_slow
+from mt.device import eager_on_cpu, mkl_is_slow
 
 WORTH_ITS_CALL = 2**21
 """Multiplications from which on oneDNN is faster: its calls cost more."""
@@ -73,7 +73,7 @@ class _ByOneDNN(torch.autograd.Function):
 
 
 def _is_for_onednn(x: Tensor, multiplications: int) -> bool:
-    in_fp32_on_cpu = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    in_fp32_on_cpu = eager_on_cpu(x) and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
     return in_fp32_on_cpu and x.ndim > 1 and multiplications >= WORTH_ITS_CALL and mkl_is_slow()
 
 

@@ -12,7 +12,7 @@ import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.config import TrainConfig
-from mt.device import choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
+from mt.device import check_compiler, choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
 from mt.errors import InputError, RunError
 from mt.files import recover_folders, try_lock
 from mt.mistakes import shown
@@ -111,6 +111,8 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         )
     if config.training.shard and workers.size == 1:
         raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
+    if config.training.compile:
+        check_compiler(workers.device)
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     data = prepare(config, checkpoint is not None, workers)

@@ -159,6 +159,7 @@ class Objective(nn.Module):
         super().__init__()
         self.model = model
         self.settings = settings
+        self._training_features = torch.compile(self._features, dynamic=True) if settings.compile else self._features
 
     def forward(self, batch: Batch) -> Tensor:
         """The loss summed over the batch's real target pieces (``batch.target_tokens`` many).
@@ -170,15 +171,15 @@ class Objective(nn.Module):
         weight = self.model.output_weight
         if self.training and settings.objective == "r_drop":
             # In one pass, which is quicker than two: every row has a dropout mask of its own.
-            one, other = self._features(batch.twice()).chunk(2)
+            one, other = self._training_features(batch.twice()).chunk(2)
             return r_drop(one, other, weight, gold, settings.label_smoothing, settings.consistency)
-        features = self._features(batch)
         if not self.training:
-            return smoothed_cross_entropy(features, weight, gold, 0.0)
+            return smoothed_cross_entropy(self._features(batch), weight, gold, 0.0)
+        features = self._training_features(batch)
         if settings.objective == "cross_entropy":
             return smoothed_cross_entropy(features, weight, gold, settings.label_smoothing)
         with cut_embeddings(self.model, settings.cutoff):
-            cut = self._features(batch)
+            cut = self._training_features(batch)
         return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency)
 
     def _features(self, batch: Batch) -> Tensor:

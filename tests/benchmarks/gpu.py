@@ -4,8 +4,8 @@
                                    [batch_tokens=12500] [pairs=60000] [output=gpu.json]
 
 Trains each model on made-up pairs of sentences of real lengths, in bf16 (fp16 where the card has no bf16); compares
-loss and gradients of one batch with those of the CPU in fp32; decodes with beam 5 and greedily. Some minutes on a fast
-card.
+loss and gradients of one batch with those of the CPU in fp32; decodes with beam 5 and greedily; trains a Transformer
+once more with torch.compile. Some minutes on a fast card.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from mt.composition import compose_jobs
-from mt.config import DecodingConfig, TrainConfig, TrainingConfig
+from mt.config import DecodingConfig, TrainConfig, TrainingConfig, TransformerConfig
 from mt.data.batching import Batch, collate
 from mt.device import autocast, choose_device, choose_precision
 from mt.model.dropout import Dropout
@@ -82,11 +82,11 @@ def write_corpus(folder: Path, pairs: int) -> None:
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
 
 
-def compose(folder: Path, model: str, options: Options) -> TrainConfig:
+def compose(folder: Path, model: str, options: Options, compiled: bool = False) -> TrainConfig:
     splits = [f"data.{split}=[{folder}/{split}.xx,{folder}/{split}.yy]" for split in ("train", "valid", "test")]
     settings = {
         "runs": folder / "runs",
-        "name": model,
+        "name": f"{model}-compiled" if compiled else model,
         "model": model,
         "tokenizer.vocabulary_size": 32_000,
         "training.device": options.device,
@@ -95,6 +95,7 @@ def compose(folder: Path, model: str, options: Options) -> TrainConfig:
         "training.validate_every": options.updates,
         "training.valid_bleu_pairs": 100,
         "training.log_every": LOG_EVERY,
+        "training.compile": compiled,
         "decoding.max_length_ratio": 1.2,
     }
     words = ["data=files", "data.source_language=xx", "data.target_language=yy", *splits]
@@ -106,13 +107,14 @@ def training_speed(config: TrainConfig, limit: float) -> dict[str, float]:
     """Of a whole run of train.py: real target tokens a second, and the share of the rate of bf16 products."""
     train(config)
     lines = [json.loads(line) for line in (config.folder / METRICS).read_text().splitlines()]
-    speeds = [line["target_tokens_per_second"] for line in lines if line["split"] == "train"][1:]
+    first, *speeds = [line["target_tokens_per_second"] for line in lines if line["split"] == "train"]
     last = next(line for line in reversed(lines) if line["split"] == "train")
     speed = median(speeds)
     vocabulary = open_model(config.folder).tokenizers.target.vocabulary_size
     flops = task.flops(config.model, vocabulary, last["source_tokens"], last["target_tokens"]) / last["target_tokens"]
     return {
         "target_tokens_per_second": speed,
+        "while_warming_up": first,
         "gflops": speed * flops / 1e9,
         "of_the_limit": speed * flops / 1e9 / limit,
         "padding_share": last["padding_share"],
@@ -182,6 +184,14 @@ def main() -> None:
                 f"gradients differ from the CPU's by {single['gradient']:.1e} in fp32, {mixed['gradient']:.1e} mixed; "
                 + ", ".join(f"{name}: {speed:,.0f} sentences/s" for name, speed in decoding.items())
             )
+            if isinstance(config.model, TransformerConfig):
+                compiled = training_speed(compose(folder, model, options, compiled=True), limit)
+                figures[model]["compiled"] = compiled
+                print(
+                    f"… with torch.compile: {compiled['target_tokens_per_second']:,.0f} target tokens/s, "
+                    f"{compiled['while_warming_up']:,.0f} in the first {LOG_EVERY} updates "
+                    f"({training['while_warming_up']:,.0f} without)"
+                )
     options.output.write_text(json.dumps(figures, indent=2) + "\n")
     print(f"All figures: {options.output}")
 

@@ -144,6 +144,41 @@ class TestObjective:
         assert torch.equal(features[0], features[2]) and not torch.allclose(features[0], features[1])
 
 
+def _trace_whole(monkeypatch, backend):
+    """Lets torch.compile fail where it would run Python between its kernels, and takes away its code generator, which
+    needs half a minute: "eager" runs what was traced, "aot_eager" derives the backward pass from it as well."""
+    torch.compiler.reset()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend, fullgraph=True))
+
+
+def _random_batch(pairs, source_length, target_length):
+    return collate(
+        range(pairs), torch.randint(4, 300, (pairs, source_length)), torch.randint(4, 300, (pairs, target_length))
+    )
+
+
+def test_compiled_once_for_all_lengths_gradients_are_the_same(monkeypatch):
+    _trace_whole(monkeypatch, "aot_eager")
+    model = _model("transformer", dropout=0.0)
+    plain, compiled = (Objective(model, TrainingConfig(compile=how)).train() for how in (False, True))
+    for number, shape in enumerate([(3, 5, 7), (4, 9, 9), (2, 3, 200)]):
+        batch, found = _random_batch(*shape), []
+        for objective in (plain, compiled):
+            with torch._dynamo.config.patch(error_on_recompile=number > 0):
+                loss = objective(batch)
+            found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+        for ours, theirs in zip(*found, strict=True):
+            torch.testing.assert_close(ours, theirs)
+
+
+def test_what_is_compiled_drops_and_cuts(monkeypatch):
+    _trace_whole(monkeypatch, "eager")
+    batch = _random_batch(3, 5, 7)
+    for dropout, settings in (0.5, {}), (0.0, {"objective": "simcut", "cutoff": 0.5}):
+        objective = Objective(_model("transformer", dropout), TrainingConfig(**settings, compile=True)).train()
+        assert len({objective(batch).item() for _ in range(3)}) == 3
+
+
 def test_whole_vectors_are_cut_as_often_as_asked():
     torch.manual_seed(0)
     embedding = _model("transformer", 0.0).encoder.embedding.tokens
