@@ -91,6 +91,22 @@ def test_a_second_derivative_is_refused_rather_than_wrong(monkeypatch):
 
 
 @ONEDNN
+def test_what_is_compiled_is_left_to_the_compiler(monkeypatch):
+    monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
+    monkeypatch.setattr(module, "WORTH_ITS_CALL", 1)
+    found = []
+
+    def note(graph, inputs):
+        found.extend(str(node.target) for node in graph.graph.nodes if node.op == "call_function")
+        return graph
+
+    torch.compiler.reset()
+    x, weight = torch.randn(3, 4), torch.randn(2, 4)
+    product = torch.compile(linear, backend=note, fullgraph=True)(x, weight, None)
+    assert torch.equal(product, x @ weight.T)
+    assert len(found) == 1 and "linear" in found[0]
+
+
 def test_small_products_are_left_to_mkl(monkeypatch):
     monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
     called = []
