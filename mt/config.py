@@ -564,14 +564,24 @@ class CompareConfig(Section):
     """``python -m mt.comparison``"""
 
     first: Folders | None = None
-    """The baseline: a run, or runs of one config with several seeds."""
+    """The baseline: a run, runs of one config with several seeds, or a file with a translation a line."""
     second: Folders | None = None
     runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
     """Instead of first and second: two or more of the same, the first of them the baseline."""
+    references: Text | None = None
+    """Where no run is compared: the file with the reference translations, line by line."""
+    source: Text | None = None
+    """Where no run is compared: the file with what was translated."""
+    source_language: LanguageCode | None = None
+    """Where no run is compared; null: not known."""
+    target_language: LanguageCode | None = None
+    """Where no run is compared: it decides how scores are counted."""
     output: Text | None = None
     """null: FIRST-vs-SECOND beside the second."""
-    bootstrap_samples: Annotated[int, NotABool, Field(ge=100)] = 1000
-    randomization_trials: Annotated[int, NotABool, Field(ge=100)] = 10_000
+    bootstrap_samples: Annotated[int, NotABool, Field(ge=100, le=1_000_000)] = 10_000
+    """Test sets drawn at random for the 95 % intervals."""
+    randomization_trials: Annotated[int, NotABool, Field(ge=100, le=10_000_000)] = 100_000
+    """Random exchanges of the paired randomisation test."""
     examples: PositiveInt = 20
     """Sentences shown for each side's clearest wins."""
     studied_sentences: NonNegativeInt = 100

@@ -2,16 +2,15 @@
 
 import importlib.util
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import cast
+from functools import lru_cache, partial
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
-from sacrebleu.significance import PairedTest, Result
 
 from mt.language import CHINESE, JAPANESE, KOREAN, base_language, writes_spaces
 
@@ -65,71 +64,84 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 @dataclass(frozen=True)
 class Interval:
-    """A corpus score and the middle and half width of its 95 % interval (bootstrap, Koehn 2004)."""
+    """A corpus score and the ends of its 95 % interval (bootstrap percentiles, Koehn 2004)."""
 
     score: float
-    mean: float
-    half_width: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
-class PairedScores:
-    """One metric of a baseline and of a system on the same sentences, and how likely so large a difference would be if
-    the two were equally good."""
+class CorpusMetric:
+    """BLEU, chrF2 or TER, taken apart into what sacreBLEU counts in each sentence and the score of such counts.
 
-    metric: str
-    baseline: Interval
-    system: Interval
-    p_bootstrap: float
-    p_randomization: float
-    bootstrap_signature: str
-    randomization_signature: str
+    The score of a corpus is a function of the sums of its sentences' counts. So a resampled corpus, or one in which two
+    systems have exchanged some sentences, can be scored without looking at its text again.
+    """
+
+    name: str
+    counts: Callable[[Sequence[str], Sequence[str]], np.ndarray]
+    """Hypotheses and references, N of each, to what is counted in each pair: (N, C). This is sacreBLEU's own work."""
+    score: Callable[[np.ndarray], np.ndarray]
+    """Summed counts (…, C) to scores (…) from 0 to 100, equal to sacreBLEU's."""
+    signature: str
+    """sacreBLEU's, for one reference a sentence."""
 
     @property
-    def gain(self) -> float:
-        """By how much the system is better (TER counts errors)."""
-        difference = self.system.score - self.baseline.score
-        return -difference if self.metric == "TER" else difference
+    def counts_errors(self) -> bool:
+        """Whether a lower score is a better one."""
+        return self.name == "TER"
 
 
-def paired_tests(
-    baseline: Sequence[str],
-    system: Sequence[str],
-    references: Sequence[str],
-    language: str,
-    bootstrap_samples: int,
-    randomization_trials: int,
-) -> list[PairedScores]:
-    """BLEU, chrF2 and TER of two systems with sacreBLEU's own paired bootstrap resampling (Koehn 2004) and paired
-    approximate randomisation (Riezler & Maxwell 2005).
+def corpus_metrics(language: str) -> tuple[CorpusMetric, CorpusMetric, CorpusMetric]:
+    """BLEU, chrF2 and TER for a target language."""
+    bleu, chrf, ter = _metrics(language)
+    return (
+        CorpusMetric("BLEU", partial(_counts, bleu), _bleu_of_counts, _signature(bleu)),
+        CorpusMetric("chrF2", partial(_counts, chrf), _chrf_of_counts, _signature(chrf)),
+        CorpusMetric("TER", partial(_counts, ter), _ter_of_counts, _signature(ter)),
+    )
 
-    sacreBLEU takes a trial that ties with the real difference for evidence, so that where few sentences differ its p
-    comes out too small. With n that differ in what a metric counts (TER, say, does not see case) there are 2ⁿ ways to
-    exchange them, two of which give the real difference: no p is below 2^(1-n).
+
+def _counts(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+    return np.array(metric._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+
+
+def _signature(metric: Metric) -> str:
+    metric._extract_corpus_statistics([""], [[""]])  # it learns how many references a sentence has
+    return str(metric.get_signature())
+
+
+def _bleu_of_counts(sums: np.ndarray) -> np.ndarray:
+    """Lengths of hypotheses and references, matches of 1- to 4-grams, 1- to 4-grams of the hypotheses: (…, 10) → (…).
+
+    Where no n-gram of a length matches, its precision is smoothed as sacreBLEU does by default (``exp``, method 3 of
+    Chen & Cherry 2014): the k-th such length counts as 1 / 2ᵏ of a match.
     """
-    names: list[tuple[str, Sequence[str]]] = [("baseline", baseline), ("system", system)]
+    hypothesis_length, reference_length = sums[..., 0], sums[..., 1]
+    matches, total = sums[..., 2:6], sums[..., 6:10]
+    unmatched = np.cumsum(matches == 0, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = np.where(matches > 0, matches, 0.5**unmatched) / total
+        brevity = np.minimum(0.0, 1 - reference_length / hypothesis_length)
+        score = 100 * np.exp(brevity + np.log(precision).mean(axis=-1))
+    return np.where((total > 0).all(axis=-1) & (matches > 0).any(axis=-1), score, 0.0)
 
-    def metrics() -> dict[str, Metric]:
-        return dict(zip(("BLEU", "chrF2", "TER"), _metrics(language), strict=True))
 
-    def run(kind: str, samples: int) -> tuple[dict[str, str], dict[str, list[Result]]]:
-        signatures, results = PairedTest(names, metrics(), [references], kind, samples)()
-        return {name: str(signature) for name, signature in signatures.items()}, cast(dict[str, list[Result]], results)
+def _chrf_of_counts(sums: np.ndarray) -> np.ndarray:
+    """For 1- to 6-grams of characters those of the hypotheses, those of the references, matches: (…, 18) → (…)."""
+    hypothesis, reference, matches = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
+    counted = (hypothesis > 0) & (reference > 0)
+    lengths = np.maximum(1, counted.sum(axis=-1))
+    precision = np.where(counted, matches / np.maximum(hypothesis, 1e-9), 0).sum(axis=-1) / lengths
+    recall = np.where(counted, matches / np.maximum(reference, 1e-9), 0).sum(axis=-1) / lengths
+    return 100 * 5 * precision * recall / np.maximum(4 * precision + recall, 1e-300)
 
-    bootstrap_signatures, bootstrap = run("bs", bootstrap_samples)
-    randomization_signatures, randomization = run("ar", randomization_trials)
-    paired = []
-    for metric, counting in metrics().items():
-        counted = [counting._extract_corpus_statistics(lines, [references]) for _, lines in names]
-        differing = sum(list(ours) != list(theirs) for ours, theirs in zip(*counted, strict=True))
-        first, second = (Interval(one.score, float(one.mean or 0), float(one.ci or 0)) for one in bootstrap[metric])
-        least = 1.0 if first.score == second.score else min(1.0, 2.0 ** (1 - differing))
-        p_bootstrap, p_randomization = (
-            max(least, cast(float, results[metric][1].p_value)) for results in (bootstrap, randomization)
-        )
-        signatures = bootstrap_signatures[metric], randomization_signatures[metric]
-        paired.append(PairedScores(metric, first, second, p_bootstrap, p_randomization, *signatures))
-    return paired
+
+def _ter_of_counts(sums: np.ndarray) -> np.ndarray:
+    """Edits, length of the references: (…, 2) → (…)."""
+    edits, length = sums[..., 0], sums[..., 1]
+    return 100 * np.where(length > 0, edits / np.where(length > 0, length, 1), edits > 0)
 
 
 def _metrics(language: str) -> tuple[BLEU, CHRF, TER]:
@@ -152,18 +164,23 @@ ENOUGH = 10
 """References that must have n-grams of a length for it to be counted in a part of a corpus."""
 
 
-def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], language: str, samples: int) -> Interval:
-    """BLEU of part of a corpus with its 95 % interval.
+def bleu_order(references: Sequence[str], language: str) -> int:
+    """The longest n-grams that BLEU of a part of a corpus should count, at most 4.
 
     Of n-grams longer than all but a few references there is next to nothing to count, which must not make BLEU 0, so
     they are left out. (With sacreBLEU's effective order the hypotheses would decide it, and too short ones have it
     easier.)
     """
     lengths = sorted(map(len, words(references, language)), reverse=True)
-    order = max(1, min(4, lengths[min(ENOUGH, len(lengths)) - 1]))
-    bleu = BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=order)
+    return max(1, min(4, lengths[min(ENOUGH, len(lengths)) - 1]))
+
+
+def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], language: str, samples: int) -> Interval:
+    """BLEU of part of a corpus, up to n-grams of ``bleu_order``, with its 95 % interval."""
+    bleu = BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=bleu_order(references, language))
     score = bleu.corpus_score(hypotheses, [references], n_bootstrap=samples)
-    return Interval(score.score, float(score._mean), float(score._ci))
+    middle, half_width = float(score._mean), float(score._ci)
+    return Interval(score.score, middle - half_width, middle + half_width)
 
 
 def words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:

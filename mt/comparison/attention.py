@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from mt.comparison.systems import System
+from mt.comparison.systems import EvaluationSet, Output
 from mt.config import ModelConfig, TransformerConfig
 from mt.translation.translator import Attention, Translator
 
@@ -61,15 +61,18 @@ class Study:
     """None for models whose attention divides nothing."""
 
 
-def study(system: System, shown: Sequence[int], studied: Sequence[int], device: str) -> Study:
-    """Looks into the first run's model at the test sentences with these numbers (from 0), none of them blank."""
-    if not studied:
+def study(
+    output: Output, evaluation: EvaluationSet, shown: Sequence[int], studied: Sequence[int], device: str
+) -> Study:
+    """Looks into a run's model at the test sentences with these numbers (from 0), none of them blank. Of a file nothing
+    can be seen."""
+    run, sources, references = output.run, evaluation.sources, evaluation.references
+    if not studied or run is None or sources is None:
         return Study([], [], [], None)
-    run = system.first
     translator = Translator.load(run.folder, run.config.decoding, device, "fp32")
-    maps = [translator.attention(run.sources[row], run.references[row]) for row in shown]
-    own = [translator.attention(run.sources[row], run.hypotheses[row]) for row in shown]
-    seen = [translator.attention(run.sources[row], run.references[row], with_scores=True) for row in studied]
+    maps = [translator.attention(sources[row], references[row]) for row in shown]
+    own = [translator.attention(sources[row], output.hypotheses[row]) for row in shown]
+    seen = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]
     key_width = _divided_by_root_of(run.config.model)
     scaling = None if key_width is None else _scaling(seen, key_width)
     return Study(maps, [alignment(one) for one in own], _spreads(seen), scaling)

@@ -1,4 +1,4 @@
-"""``python -m mt.comparison``: from finished runs to a report."""
+"""``python -m mt.comparison``: from finished runs, or files of translations, to a report."""
 
 import logging
 from pathlib import Path
@@ -17,26 +17,27 @@ logger = logging.getLogger(__name__)
 def compare(config: CompareConfig) -> None:
     """Writes the report and says the verdict.
 
-    Raises InputError for runs that are unfinished, damaged or not comparable.
+    Raises InputError for runs or files that are unfinished, damaged or not comparable.
     """
     keep_few_kernels()
     if config.threads:
         torch.set_num_threads(config.threads)
     choose_device(config.device)  # to refuse a device that is not there before any work
-    systems = open_systems(config.systems)
+    evaluation, systems = open_systems(config)
     output = Path(config.output) if config.output else _default_output(systems)
     output.mkdir(parents=True, exist_ok=True)
-    findings = compare_systems(systems, config)
-    write_report(findings, output)
+    findings = compare_systems(evaluation, systems, config)
+    write_report(findings, output, config.randomization_trials)
     for contrast in findings.contrasts:
-        logger.info("\n%s", contrast.verdict.words)
+        logger.info("\n%s", contrast.conclusions.words)
     logger.info("\nreport: %s", output / PAGE)
 
 
 def _default_output(systems: list[System]) -> Path:
     """FIRST-vs-SECOND beside the second, with the number of seeds if there are several."""
     names = [
-        system.first.folder.resolve().name + (f"-{len(system.runs)}-seeds" if len(system.runs) > 1 else "")
+        (system.first.origin.resolve().name if system.runs else system.first.origin.stem)
+        + (f"-{len(system.outputs)}-seeds" if len(system.outputs) > 1 else "")
         for system in systems
     ]
-    return systems[-1].first.folder.resolve().parent / "-vs-".join(names)
+    return systems[-1].first.origin.resolve().parent / "-vs-".join(names)

@@ -33,10 +33,10 @@ class Cost:
 
 
 def common_bleu(systems: Sequence[System]) -> float | None:
-    """The highest validation BLEU that every run reached; None where BLEU stayed 0."""
+    """The highest validation BLEU that every run reached; None where BLEU stayed 0, or there is no run."""
     runs = [run for system in systems for run in system.runs]
-    best = min(max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
-    return best or None
+    best = (max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
+    return min(best, default=0.0) or None
 
 
 def same_validation(systems: Sequence[System]) -> bool:
@@ -46,10 +46,21 @@ def same_validation(systems: Sequence[System]) -> bool:
 
 
 def measure_costs(
-    systems: Sequence[System], reached_bleu: float | None, timed_sentences: int, device: str
-) -> list[Cost]:
-    speeds = _decoding_speeds(systems, timed_sentences, device) if timed_sentences else [(None, None)] * len(systems)
-    return [_cost(system, reached_bleu, *speed) for system, speed in zip(systems, speeds, strict=True)]
+    systems: Sequence[System],
+    sources: Sequence[str],
+    reached_bleu: float | None,
+    timed_sentences: int,
+    device: str,
+) -> list[Cost | None]:
+    """The cost of each system, None for files. Some of ``sources`` are translated to measure the speed."""
+    trained = [system for system in systems if system.runs]
+    speeds: Sequence[tuple[float | None, float | None]]
+    if timed_sentences:
+        speeds = _decoding_speeds([system.runs[0] for system in trained], spread(sources, timed_sentences), device)
+    else:
+        speeds = [(None, None)] * len(trained)
+    costs = {system.name: _cost(system, reached_bleu, *speed) for system, speed in zip(trained, speeds, strict=True)}
+    return [costs.get(system.name) for system in systems]
 
 
 def _cost(system: System, reached_bleu: float | None, batched: float | None, singly: float | None) -> Cost:
@@ -77,15 +88,12 @@ def _first_reaching(run: Run, bleu: float) -> dict | None:
     return next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None)
 
 
-def _decoding_speeds(systems: Sequence[System], sentences: int, device: str) -> list[tuple[float, float]]:
-    """Sentences a second of each system's first run: all at once, and one after another. The systems take turns, and
-    the better of two rounds counts: whatever else the machine does only ever makes it slower."""
-    translators = [
-        Translator.load(system.first.folder, system.first.config.decoding, device, "fp32") for system in systems
-    ]
-    sources = spread(systems[0].first.sources, sentences)
+def _decoding_speeds(runs: Sequence[Run], sources: Sequence[str], device: str) -> list[tuple[float, float]]:
+    """Sentences a second of each run: all at once, and one after another. The runs take turns, and the better of two
+    rounds counts: whatever else the machine does only ever makes it slower."""
+    translators = [Translator.load(run.folder, run.config.decoding, device, "fp32") for run in runs]
     singles = spread(sources, max(1, len(sources) // 4))
-    fastest = [(0.0, 0.0) for _ in systems]
+    fastest = [(0.0, 0.0) for _ in runs]
     for _ in range(ROUNDS):
         for number, translator in enumerate(translators):
             translator.translate(singles[:2])

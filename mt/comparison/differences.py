@@ -8,9 +8,9 @@ from statistics import mean
 
 import numpy as np
 
-from mt.comparison.systems import Run, System
-from mt.language import writes_spaces
-from mt.scoring import bleu_interval, sentence_chrf, words
+from mt.comparison.systems import EvaluationSet, Output, System
+from mt.language import script_in, writes_spaces
+from mt.scoring import bleu_interval, words
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
 """Where the test set is cut by length; the last group is small: the longest sentences tell most."""
@@ -40,17 +40,24 @@ class Example:
     number: int
     """Line in the test set, from 1."""
     source: str
+    """Empty where the sources are not known."""
     reference: str
     hypotheses: list[str]
     chrf: list[float]
 
 
-def bleu_by_length(systems: Sequence[System], source_language: str, target_language: str) -> list[Group]:
-    """BLEU of the sentences of similar source length, counted in words, or in characters where a script has no spaces
-    (Bahdanau et al. 2015, figure 2)."""
-    run = systems[0].first
-    spaces = writes_spaces(source_language)
-    lengths = np.array([len(line.split()) if spaces else len(line) for line in run.sources])
+def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list[Group]:
+    """BLEU of the sentences of similar source length (of similar reference length, where the sources are not known),
+    counted in words, or in characters where a script has no spaces (Bahdanau et al. 2015, figure 2)."""
+    lines, language = evaluation.sources, evaluation.source_language
+    if lines is None:
+        lines, language = evaluation.references, evaluation.target_language
+    if language is None:
+        script = script_in("".join(lines), None)
+        spaces = script is None or all(map(writes_spaces, script.languages))
+    else:
+        spaces = writes_spaces(language)
+    lengths = np.array([len(line.split()) if spaces else len(line) for line in lines])
     edges = sorted({int(np.quantile(lengths, share)) for share in QUANTILES})
     group_of = np.array([bisect_right(edges, length - 1) for length in lengths])
     groups = []
@@ -58,27 +65,27 @@ def bleu_by_length(systems: Sequence[System], source_language: str, target_langu
         rows = np.flatnonzero(group_of == number)
         shortest, longest = lengths[rows].min(), lengths[rows].max()
         label = f"{shortest}–{longest}" if shortest < longest else f"{shortest}"
-        groups.append(_bleu_of(rows.tolist(), label, systems, target_language))
+        groups.append(_bleu_of(rows.tolist(), label, systems, evaluation))
     return groups
 
 
-def bleu_by_rarity(systems: Sequence[System], frequency: Counter[str], target_language: str) -> list[Group]:
+def bleu_by_rarity(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
     """BLEU of the sentences whose reference's rarest word stands about as often in the training data."""
-    references = words(systems[0].first.references, target_language)
+    references = words(evaluation.references, evaluation.target_language)
     group_of = [_frequency_group(min((frequency[word] for word in line), default=0)) for line in references]
     return [
-        _bleu_of([row for row, other in enumerate(group_of) if other == number], label, systems, target_language)
+        _bleu_of([row for row, other in enumerate(group_of) if other == number], label, systems, evaluation)
         for number, label in enumerate(_frequency_labels())
         if number in group_of
     ]
 
 
-def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], target_language: str) -> Group:
-    references = [systems[0].first.references[row] for row in rows]
+def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
+    references, language = [evaluation.references[row] for row in rows], evaluation.target_language
     intervals = [
         [
-            bleu_interval([run.hypotheses[row] for row in rows], references, target_language, INTERVAL_SAMPLES)
-            for run in system.runs
+            bleu_interval([output.hypotheses[row] for row in rows], references, language, INTERVAL_SAMPLES)
+            for output in system.outputs
         ]
         for system in systems
     ]
@@ -87,7 +94,7 @@ def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], target_
         label,
         len(rows),
         [mean(interval.score for interval in seeds) for seeds in intervals],
-        [seeds[0].half_width for seeds in intervals] if one_seed and len(rows) >= FEWEST else [],
+        [(seeds[0].high - seeds[0].low) / 2 for seeds in intervals] if one_seed and len(rows) >= FEWEST else [],
     )
 
 
@@ -109,11 +116,12 @@ def _frequency_labels() -> list[str]:
     ]
 
 
-def word_f1_by_frequency(systems: Sequence[System], frequency: Counter[str], target_language: str) -> list[Group]:
+def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
     """F1 of the reference's words, by how often they stand in the training data: how well rare words come out."""
-    references = list(words(systems[0].first.references, target_language))
+    language = evaluation.target_language
+    references = list(words(evaluation.references, language))
     counted = [
-        [_f1_counts(list(words(run.hypotheses, target_language)), references, frequency) for run in system.runs]
+        [_f1_counts(list(words(output.hypotheses, language)), references, frequency) for output in system.outputs]
         for system in systems
     ]
     groups = []
@@ -144,25 +152,23 @@ def _f1(matched: int, said: int, wanted: int) -> float:
     return 200 * matched / (said + wanted) if said + wanted else 0.0
 
 
-def chrf_of_sentences(run: Run) -> list[float]:
-    """chrF2 of every test sentence."""
-    return sentence_chrf(run.hypotheses, run.references)
-
-
 def clearest_wins(
-    baseline: Run, run: Run, chrf: tuple[Sequence[float], Sequence[float]], count: int
+    evaluation: EvaluationSet, outputs: tuple[Output, Output], chrf: tuple[Sequence[float], Sequence[float]], count: int
 ) -> tuple[list[Example], list[Example]]:
-    """The sentences that the baseline, and that the other run, translates better by most."""
+    """The sentences that the first output, and that the second, translates better by most."""
     first, second = chrf
     order = sorted(range(len(first)), key=lambda row: second[row] - first[row])
-    best_of_baseline = [row for row in order[:count] if second[row] < first[row]]
-    best_of_run = [row for row in order[::-1][:count] if second[row] > first[row]]
+
+    def example(row: int) -> Example:
+        return Example(
+            row + 1,
+            evaluation.sources[row] if evaluation.sources else "",
+            evaluation.references[row],
+            [output.hypotheses[row] for output in outputs],
+            [each[row] for each in chrf],
+        )
+
     return (
-        [_example(baseline, run, chrf, row) for row in best_of_baseline],
-        [_example(baseline, run, chrf, row) for row in best_of_run],
+        [example(row) for row in order[:count] if second[row] < first[row]],
+        [example(row) for row in order[::-1][:count] if second[row] > first[row]],
     )
-
-
-def _example(baseline: Run, run: Run, chrf: tuple[Sequence[float], Sequence[float]], row: int) -> Example:
-    hypotheses = [baseline.hypotheses[row], run.hypotheses[row]]
-    return Example(row + 1, baseline.sources[row], baseline.references[row], hypotheses, [each[row] for each in chrf])

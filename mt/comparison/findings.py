@@ -5,25 +5,22 @@ from collections import Counter
 from dataclasses import dataclass
 
 from mt.comparison.attention import Study, study
+from mt.comparison.conclusions import Conclusions, conclude
 from mt.comparison.cost import Cost, common_bleu, measure_costs, same_validation, spread
 from mt.comparison.differences import (
     Example,
     Group,
     bleu_by_length,
     bleu_by_rarity,
-    chrf_of_sentences,
     clearest_wins,
-    count_words,
     word_f1_by_frequency,
 )
-from mt.comparison.systems import Run, System
-from mt.comparison.verdict import SystemScore, Verdict, judge, score_system
+from mt.comparison.systems import EvaluationSet, System
+from mt.comparison.verdict import Counts, SystemScore, Verdict, judge
 from mt.config import CompareConfig
-from mt.data.corpus import load_corpus
-from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import TokenizerPair
-from mt.errors import InputError
-from mt.training.provenance import fingerprint
+from mt.run_folder import read_word_counts
+from mt.scoring import sentence_chrf
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +36,7 @@ class Contrast:
     """A system beside the baseline."""
 
     verdict: Verdict
+    conclusions: Conclusions
     chrf_differences: list[float]
     """The system's chrF2 minus the baseline's for each test sentence; of the first runs, like the examples."""
     baseline_wins: list[Example]
@@ -49,16 +47,22 @@ class Contrast:
 class Findings:
     """The baseline is the first of ``systems``; ``contrasts`` has one for each of the others."""
 
+    evaluation: EvaluationSet
     systems: list[System]
     scores: list[SystemScore]
     contrasts: list[Contrast]
+    repeated_sources: int
+    """Sentences of the test set whose source stands in it more than once."""
     reached_bleu: float | None
     """The validation BLEU to which time is measured: the given one, or the highest that every run reached; None if it
     cannot be compared."""
-    costs: list[Cost]
+    costs: list[Cost | None]
+    """None for files."""
     by_length: list[Group]
+    counted_in: str | None
+    """The system in whose training data words were counted for the two below; None where they were not."""
     by_rarity: list[Group]
-    """Of sentences, by their rarest word; like ``by_frequency`` empty where the training data are gone or changed."""
+    """Of sentences, by their rarest word."""
     by_frequency: list[Group]
     """Of words."""
     same_pieces: bool
@@ -68,67 +72,78 @@ class Findings:
     studies: list[Study]
 
 
-def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
+def compare_systems(evaluation: EvaluationSet, systems: list[System], config: CompareConfig) -> Findings:
     baseline, *others = systems
-    data = baseline.first.config.data
-    tokenizers = {TokenizerPair.load(run.folder).target.model for system in systems for run in system.runs}
-    same_pieces = len(tokenizers) == 1
     logger.info("testing whether the difference is more than chance")
+    counts = Counts(evaluation, systems)
     verdicts = [
-        judge(
-            baseline, system, data.target_language, config.bootstrap_samples, config.randomization_trials, len(others)
-        )
+        judge(baseline, system, counts, config.bootstrap_samples, config.randomization_trials, len(others))
         for system in others
     ]
-    chrf = [chrf_of_sentences(system.first) for system in systems]
+    chrf = [sentence_chrf(system.first.hypotheses, evaluation.references) for system in systems]
     contrasts = []
     for verdict, system, theirs in zip(verdicts, others, chrf[1:], strict=True):
         differences = [second - first for first, second in zip(chrf[0], theirs, strict=True)]
-        wins = clearest_wins(baseline.first, system.first, (chrf[0], theirs), config.examples)
-        contrasts.append(Contrast(verdict, differences, *wins))
+        wins = clearest_wins(evaluation, (baseline.first, system.first), (chrf[0], theirs), config.examples)
+        contrasts.append(Contrast(verdict, conclude(verdict, baseline, system), differences, *wins))
     logger.info("grouping by length and by how rare words are")
-    by_length = bleu_by_length(systems, data.source_language, data.target_language)
-    counts = _word_counts(baseline.first)
-    by_rarity = [] if counts is None else bleu_by_rarity(systems, counts, data.target_language)
-    by_frequency = [] if counts is None else word_f1_by_frequency(systems, counts, data.target_language)
-    if config.timed_sentences:
+    by_length = bleu_by_length(systems, evaluation)
+    counted_in, frequency = _word_counts(systems)
+    by_rarity = [] if frequency is None else bleu_by_rarity(systems, evaluation, frequency)
+    by_frequency = [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency)
+    sources = evaluation.sources or []
+    if config.timed_sentences and any(system.runs for system in systems):
         logger.info("timing translation")
     reached = (config.valid_bleu or common_bleu(systems)) if same_validation(systems) else None
-    costs = measure_costs(systems, reached, config.timed_sentences, config.device)
-    if config.studied_sentences:
+    costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
+    look = config.studied_sentences if any(system.runs for system in systems) else 0
+    if look:
         logger.info("looking into attention")
-    lengths = _lengths(systems) if config.studied_sentences else []
+    lengths = _lengths(evaluation, systems) if look else []
     shown = _sentences_to_show(lengths, contrasts[0].chrf_differences)
-    studied = spread([row for row, count in enumerate(lengths) if count], config.studied_sentences)
-    studies = [study(system, shown, studied, config.device) for system in systems]
-    scores = [score_system(system, data.target_language) for system in systems]
+    studied = spread([row for row, count in enumerate(lengths) if count], look)
     return Findings(
-        systems, scores, contrasts, reached, costs, by_length, by_rarity, by_frequency, same_pieces, shown, studies
+        evaluation,
+        systems,
+        [counts.scores(system) for system in systems],
+        contrasts,
+        sum(count for count in Counter(counts.blocks.tolist()).values() if count > 1),
+        reached,
+        costs,
+        by_length,
+        counted_in,
+        by_rarity,
+        by_frequency,
+        len({TokenizerPair.load(run.folder).target.model for system in systems for run in system.runs}) <= 1,
+        shown,
+        [study(system.first, evaluation, shown, studied, config.device) for system in systems],
     )
 
 
-def _word_counts(run: Run) -> Counter[str] | None:
-    """How often each word stands in a run's training targets; None, and a warning, where they can no longer be read or
-    are no longer those that it was trained on."""
-    data = run.config.data
-    try:
-        tokenizers = TokenizerPair.load(run.folder)
-        pairs, _ = drop_long(encode_pairs(load_corpus(data).train, tokenizers), data.max_length)
-        if fingerprint(pairs) != run.provenance["data"]["train"]["sha256"]:
-            raise InputError(f"{run.folder} was trained on other pairs than are there now")
-    except (InputError, OSError) as error:
-        logger.warning("no scores by how rare words are: %s", error)
-        return None
-    return count_words(pairs["target"], data.target_language)
-
-
-def _lengths(systems: list[System]) -> list[int]:
-    """The most pieces that a system makes of each test sentence, on either side; 0 where one makes none of a side."""
-    run = systems[0].first
-    fewest, most = [1] * len(run.sources), [0] * len(run.sources)
+def _word_counts(systems: list[System]) -> tuple[str | None, Counter[str] | None]:
+    """How often each word stands in the training targets of the first system that was trained here, and its name. What
+    training has counted is read from the run folder: a comparison never reads a corpus, which a run folder from
+    elsewhere could name as it likes."""
     for system in systems:
-        tokenizers = TokenizerPair.load(system.first.folder)
-        for tokenizer, lines in ((tokenizers.source, run.sources), (tokenizers.target, run.references)):
+        if system.runs:
+            if (found := read_word_counts(system.runs[0].folder)) is not None:
+                return system.name, found
+            logger.warning(
+                "no scores by how rare words are: %s was trained by an earlier version, which did not count the words "
+                "of its training data",
+                system.runs[0].folder,
+            )
+            break
+    return None, None
+
+
+def _lengths(evaluation: EvaluationSet, systems: list[System]) -> list[int]:
+    """The most pieces that a system makes of each test sentence, on either side; 0 where one makes none of a side."""
+    sources, references = evaluation.sources or [], evaluation.references
+    fewest, most = [1] * len(sources), [0] * len(sources)
+    for run in [system.runs[0] for system in systems if system.runs]:
+        tokenizers = TokenizerPair.load(run.folder)
+        for tokenizer, lines in ((tokenizers.source, sources), (tokenizers.target, references)):
             encoded = tokenizer.encode([line if line.strip() else "" for line in lines])
             counts = [len(pieces) for pieces in encoded]
             fewest, most = list(map(min, fewest, counts)), list(map(max, most, counts))

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import math
 from collections.abc import Sequence
 
 import torch
@@ -11,9 +12,10 @@ from torch import Tensor
 
 from mt.comparison.attention import Scaling, Spread
 from mt.comparison.differences import Group
-from mt.comparison.systems import System
+from mt.comparison.systems import Output, System
 from mt.comparison.verdict import Verdict
 from mt.heat_map import draw_heat_map, legible
+from mt.scoring import Interval
 from mt.translation.translator import Attention
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
@@ -30,29 +32,55 @@ def as_data_uri(figure: Figure) -> str:
 
 
 def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:
-    """BLEU of every tested run with its 95 % interval."""
-    intervals = [[pair[0].baseline for pair in verdicts[0].pairs]]
-    intervals += [[pair[0].system for pair in verdict.pairs] for verdict in verdicts]
+    """BLEU of every tested output with its 95 % interval."""
+    tested = [verdict.pairs or [verdict.sentences] for verdict in verdicts]
+    intervals = [[pair[0].baseline for pair in tested[0]]]
+    intervals += [[pair[0].system for pair in pairs] for pairs in tested]
     rows = [
-        (place, f"{system.name}, seed {run.config.seed}" if len(of_system) > 1 else system.name, interval)
+        (place, _label(system, output), interval)
         for place, (system, of_system) in enumerate(zip(systems, intervals, strict=True))
-        for run, interval in zip(system.runs, of_system, strict=True)
+        for output, interval in zip(system.outputs, of_system, strict=False)
     ]
+    return _intervals(rows, "test BLEU, 95 % interval")[0]
+
+
+def _intervals(rows: Sequence[tuple[int, str, Interval]], what: str) -> tuple[Figure, Axes]:
+    """A dot with its interval for each row; rows of one number have one colour and mark."""
     figure, axes = _figure(6.8, 1.1 + 0.4 * len(rows))
-    for height, (place, _, interval) in enumerate(rows):
-        low, high = interval.mean - interval.half_width, interval.mean + interval.half_width
+    for height, (number, _, interval) in enumerate(rows):
         axes.errorbar(
             interval.score,
             -height,
-            # The score of the whole test set need not lie in the middle of its samples' interval.
-            xerr=[[max(0.0, interval.score - low)], [max(0.0, high - interval.score)]],
-            fmt=MARKS[place % len(MARKS)],
+            # The score of the whole test set need not lie inside the interval of its samples' scores.
+            xerr=[[max(0.0, interval.score - interval.low)], [max(0.0, interval.high - interval.score)]],
+            fmt=MARKS[number % len(MARKS)],
             capsize=5,
-            color=COLOURS[place % len(COLOURS)],
+            color=COLOURS[number % len(COLOURS)],
         )
     axes.set_yticks([-height for height in range(len(rows))], [legible(name) for _, name, _ in rows])
     axes.set_ylim(0.6 - len(rows), 0.4)
-    axes.set_xlabel("test BLEU, 95 % interval")
+    axes.set_xlabel(what)
+    return figure, axes
+
+
+def _label(system: System, output: Output) -> str:
+    if len(system.outputs) == 1:
+        return system.name
+    return f"{system.name}, seed {output.run.config.seed}" if output.run else output.origin.name
+
+
+def differences(verdicts: Sequence[Verdict]) -> Figure:
+    """BLEU of each system minus the baseline's, with the intervals over sentences and, where there are several seeds,
+    over seeds: an interval that does not reach zero is a difference that chance of that kind hardly makes."""
+    rows = []
+    for number, verdict in enumerate(verdicts, 1):
+        rows.append((number, f"{verdict.system}, over sentences", verdict.sentences[0].difference))
+        if verdict.seeds and math.isfinite(verdict.seeds["BLEU"].low):
+            welch = verdict.seeds["BLEU"]
+            interval = Interval(welch.difference, welch.low, welch.high)
+            rows.append((number, f"{verdict.system}, over seeds", interval))
+    figure, axes = _intervals(rows, f"BLEU minus that of {legible(verdicts[0].baseline)}, with intervals")
+    axes.axvline(0, color="black", linewidth=0.8)
     return figure
 
 

@@ -4,22 +4,25 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from mt.comparison import plots
 from mt.comparison.attention import Study
+from mt.comparison.cost import Cost
 from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
-from mt.comparison.systems import System
+from mt.comparison.systems import EvaluationSet, Run, System
 from mt.comparison.verdict import rounded_up
 from mt.files import write_atomically
 from mt.mistakes import shown
 from mt.run_folder import flat_config
 from mt.scoring import Interval
+from mt.significance import fewest_differing
 
 PIXELS_PER_INCH = 90
 PAGE, MARKDOWN, JSON = "report.html", "comparison.md", "comparison.json"
@@ -35,8 +38,8 @@ class Picture:
     """In pixels of the page."""
 
 
-def write_report(findings: Findings, folder: Path) -> None:
-    """All three files."""
+def write_report(findings: Findings, folder: Path, trials: int) -> None:
+    """All three files. ``trials``: random exchanges of the randomisation test."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -45,33 +48,43 @@ def write_report(findings: Findings, folder: Path) -> None:
     values = {
         "findings": findings,
         "title": " against ".join([findings.systems[0].name, *(system.name for system in findings.systems[1:])]),
+        "direction": _direction(findings.evaluation),
+        "several_seeds": any(len(system.outputs) > 1 for system in findings.systems),
+        "trained": [system for system in findings.systems if system.runs],
+        "files": [system for system in findings.systems if not system.runs],
         "differing_settings": differing_settings(findings),
         "differing_conditions": differing_conditions(findings),
+        "unknown_effect": _unknown_effect(findings.systems),
         "cost_rows": _cost_rows(findings),
         "reached_note": _reached_note(findings.systems),
+        "fewest": fewest_differing(findings.contrasts[0].verdict.level),
+        "trials": trials,
     }
     page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
     write_atomically(folder / PAGE, page)
     environment.autoescape = False
     write_atomically(folder / MARKDOWN, environment.get_template("comparison.md.jinja").render(values))
-    write_atomically(folder / JSON, json.dumps(as_json(findings), indent=2, ensure_ascii=False) + "\n")
+    write_atomically(folder / JSON, json.dumps(_finite(as_json(findings)), indent=2, ensure_ascii=False) + "\n")
 
 
 def as_json(findings: Findings) -> dict:
     """Every number of the report."""
-    baseline = findings.systems[0].first
     return {
-        "direction": f"{baseline.config.data.source_language}→{baseline.config.data.target_language}",
-        "test_pairs": len(baseline.references),
+        "direction": _direction(findings.evaluation),
+        "test_pairs": len(findings.evaluation.references),
+        "test_pairs_with_a_repeated_source": findings.repeated_sources,
         "differing_settings": differing_settings(findings),
         "differing_conditions": differing_conditions(findings),
         "systems": [
             {
                 "name": system.name,
-                "runs": [str(run.folder) for run in system.runs],
+                "outputs": [str(output.origin) for output in system.outputs],
                 "validations": [run.validations() for run in system.runs],
-                "scores": dataclasses.asdict(scores),
-                "cost": dataclasses.asdict(cost),
+                "scores": {
+                    metric: {"mean": mean(values), "deviation": scores.deviation(metric), "outputs": values}
+                    for metric, values in scores.of_outputs.items()
+                },
+                "cost": None if cost is None else dataclasses.asdict(cost),
                 "attention": [dataclasses.asdict(spread) for spread in study.spreads],
                 "scaling": None if study.scaling is None else _without_samples(dataclasses.asdict(study.scaling)),
                 "alignments": study.alignments,
@@ -82,22 +95,22 @@ def as_json(findings: Findings) -> dict:
         ],
         "verdicts": [
             {
-                "baseline": contrast.verdict.baseline,
-                "system": contrast.verdict.system,
-                "words": contrast.verdict.words,
-                "level": contrast.verdict.level,
-                "tests": [
-                    [
-                        dataclasses.asdict(one) | {"more_than_chance": contrast.verdict.is_significant(one)}
-                        for one in pair
-                    ]
-                    for pair in contrast.verdict.pairs
-                ],
+                "baseline": verdict.baseline,
+                "system": verdict.system,
+                "words": contrast.conclusions.words,
+                "may_conclude": contrast.conclusions.may,
+                "may_not_conclude": contrast.conclusions.may_not,
+                "level": verdict.level,
+                "more_than_chance": {one.metric: verdict.is_shown(one.metric) for one in verdict.sentences},
+                "over_sentences": [dataclasses.asdict(one) for one in verdict.sentences],
+                "over_seeds": {metric: dataclasses.asdict(welch) for metric, welch in verdict.seeds.items()},
+                "pairs": [[dataclasses.asdict(one) for one in pair] for pair in verdict.pairs],
                 "chrf_differences": contrast.chrf_differences,
                 "baseline_wins": [dataclasses.asdict(example) for example in contrast.baseline_wins],
                 "system_wins": [dataclasses.asdict(example) for example in contrast.system_wins],
             }
             for contrast in findings.contrasts
+            for verdict in [contrast.verdict]
         ],
         "reached_valid_bleu": findings.reached_bleu,
         "bleu_by_source_length": [dataclasses.asdict(group) for group in findings.by_length],
@@ -106,27 +119,57 @@ def as_json(findings: Findings) -> dict:
     }
 
 
+def _direction(evaluation: EvaluationSet) -> str:
+    return f"{evaluation.source_language or '?'}→{evaluation.target_language}"
+
+
+def _finite(value: object) -> object:
+    """JSON has no infinities: null stands for what is unbounded."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _without_samples(values: dict) -> dict:
     return {name: value for name, value in values.items() if not name.endswith("_sample")}
 
 
 def differing_settings(findings: Findings) -> dict[str, list[str]]:
-    """The config keys in which any runs differ, with each system's values."""
-    found = _differing([[flat_config(run.config) for run in system.runs] for system in findings.systems])
-    seeds = [[run.config.seed for run in system.runs] for system in findings.systems]
+    """The config keys in which any runs differ, with the values of each system that was trained here."""
+    trained = [system.runs for system in findings.systems if system.runs]
+    found = _differing([[flat_config(run.config) for run in runs] for runs in trained])
+    seeds = [[run.config.seed for run in runs] for runs in trained]
     without = ("name", "runs") if any(own != seeds[0] for own in seeds) else ("name", "runs", "seed")
     return {key: values for key, values in found.items() if key not in without}
 
 
 def differing_conditions(findings: Findings) -> dict[str, list[str]]:
-    """What differs of machine, versions and data between any runs, with each system's values."""
-    return _differing([[_conditions(run.provenance) for run in system.runs] for system in findings.systems])
+    """What differs between any runs of what the settings came to, machine, versions and data."""
+    trained = [system.runs for system in findings.systems if system.runs]
+    return _differing([[_conditions(run.provenance) for run in runs] for runs in trained])
+
+
+def _unknown_effect(systems: Sequence[System]) -> list[str]:
+    """The runs of which it is not recorded what their settings came to."""
+    return [str(run.folder) for system in systems for run in system.runs if "took_effect" not in run.provenance]
 
 
 def _conditions(provenance: dict) -> dict[str, object]:
     data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
     made_with = {"code revision": provenance.get("code_revision"), "python": provenance.get("python")}
-    return {**made_with, **provenance["libraries"], **provenance["machine"], **data}
+    took_effect = dict(_flat("took effect", provenance.get("took_effect", {})))
+    return {**took_effect, **made_with, **provenance["libraries"], **provenance["machine"], **data}
+
+
+def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Each single value of nested sections under its full name."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _flat(f"{name}: {key}", part)
+    else:
+        yield name, value
 
 
 def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, list[str]]:
@@ -141,8 +184,8 @@ def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, l
 
 
 def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
-    """The table of costs: what, and each system's figure."""
-    costs = findings.costs
+    """The table of costs: what, and the figure of each system that was trained here."""
+    costs = [cost for cost in findings.costs if cost]
     return [
         ("parameters", [f"{cost.parameters:,}" for cost in costs]),
         ("updates", [f"{cost.updates:,.0f}" for cost in costs]),
@@ -150,20 +193,20 @@ def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
         ("minutes of training", [_number(cost.training_minutes) for cost in costs]),
         ("target tokens/s in training", [f"{cost.target_tokens_per_second:,.0f}" for cost in costs]),
         ("peak memory", [f"{cost.peak_memory_bytes / 2**20:,.0f} MiB" for cost in costs]),
-        *_reached_rows(findings),
+        *_reached_rows(findings, costs),
         ("translating, sentences/s, batched", [_number(cost.sentences_per_second_batched) for cost in costs]),
         ("translating, sentences/s, one at a time", [_number(cost.sentences_per_second_singly) for cost in costs]),
     ]
 
 
-def _reached_rows(findings: Findings) -> list[tuple[str, list[str]]]:
+def _reached_rows(findings: Findings, costs: Sequence[Cost]) -> list[tuple[str, list[str]]]:
     bleu = "the same validation BLEU"
     if findings.reached_bleu is not None:
         # Rounded down: nobody need have reached more.
         bleu = f"validation BLEU {math.floor(round(findings.reached_bleu * 100, 6)) / 100:.2f}"
     return [
-        (f"minutes to {bleu}", [_number(cost.minutes_to_reach) for cost in findings.costs]),
-        (f"target tokens to {bleu}", [_number(cost.target_tokens_to_reach) for cost in findings.costs]),
+        (f"minutes to {bleu}", [_number(cost.minutes_to_reach) for cost in costs]),
+        (f"target tokens to {bleu}", [_number(cost.target_tokens_to_reach) for cost in costs]),
     ]
 
 
@@ -178,21 +221,33 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
     """The pictures of each part of the page."""
     systems, studies = findings.systems, findings.studies
     contrasts = findings.contrasts
+    verdicts = [one.verdict for one in contrasts]
+    trained = [system for system in systems if system.runs]
+    studied = [(system, study) for system, study in zip(systems, studies, strict=True) if study.spreads]
+    measured = "source" if findings.evaluation.sources else "reference"
     pictures = {
         "scores": [
             _picture(
-                plots.scores_with_intervals(systems, [one.verdict for one in contrasts]),
-                "Test BLEU with 95 % intervals: " + _told(systems, [f"{score.bleu:.1f}" for score in findings.scores]),
-            )
+                plots.scores_with_intervals(systems, verdicts),
+                "Test BLEU with 95 % intervals: "
+                + _told(systems, [f"{score.mean('BLEU'):.1f}" for score in findings.scores]),
+            ),
+            _picture(
+                plots.differences(verdicts),
+                "Difference in BLEU with intervals: "
+                + "; ".join(f"{one.system} {one.sentences[0].difference.score:+.2f}" for one in verdicts),
+            ),
         ],
         "curves": [
             _picture(
-                plots.learning_curves(systems),
+                plots.learning_curves(trained),
                 "Learning curves, validation BLEU and training loss over minutes and over target tokens; last BLEU: "
-                + _told(systems, [_last_bleu(system) for system in systems]),
+                + _told(trained, [_last_bleu(system.runs[0]) for system in trained]),
             )
-        ],
-        "length": _of_groups(findings, "BLEU", findings.by_length, "length of the source (sentences)"),
+        ]
+        if trained
+        else [],
+        "length": _of_groups(findings, "BLEU", findings.by_length, f"length of the {measured} (sentences)"),
         "rarity": _of_groups(
             findings, "BLEU", findings.by_rarity, "count of the rarest word in the training data (sentences)"
         ),
@@ -210,12 +265,12 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
         ],
         "entropy": [
             _picture(
-                plots.entropies(systems, [study.spreads for study in studies]),
+                plots.entropies([system for system, _ in studied], [study.spreads for _, study in studied]),
                 "Entropy of every attention head as a share of the most possible, from least to most: "
-                + _told(systems, [_range_of_entropy(study) for study in studies]),
+                + _told([system for system, _ in studied], [_range_of_entropy(study) for _, study in studied]),
             )
         ]
-        if studies[0].spreads
+        if studied
         else [],
     }
     for number, (system, study) in enumerate(zip(systems, studies, strict=True)):
@@ -254,8 +309,8 @@ def _told(systems: Sequence[System], figures: Sequence[str]) -> str:
     return ", ".join(f"{system.name} {figure}" for system, figure in zip(systems, figures, strict=True))
 
 
-def _last_bleu(system: System) -> str:
-    found = [line["bleu"] for line in system.first.validations() if line["bleu"] is not None]
+def _last_bleu(run: Run) -> str:
+    found = [line["bleu"] for line in run.validations() if line["bleu"] is not None]
     return f"{found[-1]:.1f}" if found else "unknown"
 
 
@@ -277,9 +332,9 @@ def _p_value(value: float) -> str:
     return f"{rounded_up(value):.4f}" if value < 0.1 else f"{value:.2f}"
 
 
-def _interval(interval: Interval) -> str:
-    low, high = interval.mean - interval.half_width, interval.mean + interval.half_width
-    return f"{interval.score:.2f} ({low:.2f} … {high:.2f})"
+def _interval(interval: Interval, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    return f"{interval.score:{sign}.2f} ({interval.low:{sign}.2f} … {interval.high:{sign}.2f})"
 
 
 def _escape_markdown(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is compared: finished runs, one or several seeds of each system, all on the same test set."""
+"""What is compared: finished runs, or files with another program's translations, all of the same sentences."""
 
 import json
 import os
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from mt.config import TrainConfig
+import numpy as np
+
+from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
 from mt.files import read_lines
 from mt.run_folder import (
@@ -21,6 +23,7 @@ from mt.run_folder import (
     read_json,
     refuse_links_out,
 )
+from mt.significance import blocks_of
 
 RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
 """Numbers, beside ``bleu_signature``, which is text."""
@@ -36,16 +39,13 @@ CAN_BE_NULL = {"loss", "bleu"}
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: how it was made, how it went, and what it says of the test set."""
+    """A finished run: how it was made and how it went."""
 
     folder: Path
     config: TrainConfig
     results: dict
     provenance: dict
     metrics: list[dict]
-    sources: list[str]
-    references: list[str]
-    hypotheses: list[str]
 
     def validations(self) -> list[dict]:
         """The lines of metrics.jsonl on the validation set."""
@@ -53,51 +53,144 @@ class Run:
 
 
 @dataclass(frozen=True)
+class EvaluationSet:
+    """The sentences that every system has translated."""
+
+    sources: list[str] | None
+    """None where only files are compared and nobody said what they are translations of."""
+    references: list[str]
+    source_language: str | None
+    target_language: str
+
+    def blocks(self) -> np.ndarray:
+        """(N,) int64: sentences with the same source have the same number (with the same reference, where the sources
+        are not known)."""
+        return blocks_of(self.references if self.sources is None else self.sources)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One translation of the evaluation set: what a run scored, or a file."""
+
+    origin: Path
+    """The run folder, or the file."""
+    hypotheses: list[str]
+    run: Run | None
+    """None for a file, of which nothing is known but its lines."""
+
+
+@dataclass(frozen=True)
 class System:
-    """One config, trained with one seed or with several."""
+    """One config, trained with one seed or with several; or another program, of which there are one or several
+    outputs."""
 
     name: str
-    runs: list[Run]
+    outputs: list[Output]
 
     @property
-    def first(self) -> Run:
-        """The run that stands for the system where only one can be looked at."""
-        return self.runs[0]
+    def first(self) -> Output:
+        """The output that stands for the system where only one can be looked at."""
+        return self.outputs[0]
+
+    @property
+    def runs(self) -> list[Run]:
+        """None for files."""
+        return [output.run for output in self.outputs if output.run]
+
+    @property
+    def first_run(self) -> Run | None:
+        """Of a system that was trained here, the run that stands for it."""
+        return self.outputs[0].run
 
 
-def open_systems(folders: Sequence[Sequence[str]]) -> list[System]:
-    """The systems, the baseline first, the runs of each by seed.
+def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
+    """What the systems translated, and the systems, the baseline first, the runs of each by seed.
 
-    Raises InputError for a run that is unfinished or damaged, or that cannot be compared with the first one.
+    Raises InputError for a run that is unfinished or damaged, a file that has another number of lines, or anything that
+    cannot be compared with the rest.
     """
-    opened = [[read_run(Path(folder)) for folder in system] for system in folders]
-    runs = [sorted(system, key=lambda run: run.config.seed) for system in opened]
-    for system in runs:
-        for run in system:
-            _refuse_incomparable(runs[0][0], run)
-        for first, second in pairwise(system):
-            _refuse_another_recipe(first, second)
-    counts = [len(system) for system in runs]
-    if len(set(counts)) > 1:
-        raise InputError(
-            f"the systems have {' and '.join(map(str, counts))} runs: seeds are compared in pairs, "
-            "so give as many of each"
-        )
-    folder_names = [[run.folder.resolve().name for run in system] for system in runs]
-    paths = [[str(run.folder) for run in system] for system in runs]
+    opened = [[_read(Path(place)) for place in system] for system in config.systems]
+    systems = [sorted(system, key=lambda one: one[1].run.config.seed if one[1].run else 0) for system in opened]
+    with_runs = [(found, output) for system in systems for found, output in system if found]
+    if with_runs:
+        for key in ("references", "source", "source_language", "target_language"):
+            if (value := getattr(config, key)) is not None:
+                raise InputError(
+                    f"{key}={value} is for files alone: here the test set of {with_runs[0][1].origin} is compared on"
+                )
+        evaluation = with_runs[0][0]
+        assert evaluation
+        for found, output in with_runs[1:]:
+            assert found
+            _refuse_incomparable(*with_runs[0], found, output)
+    else:
+        evaluation = _read_evaluation_set(config)
+    for outputs in systems:
+        _refuse_other_lengths(evaluation, [output for _, output in outputs])
+        if len({output.run is None for _, output in outputs}) > 1:
+            raise InputError(f"{outputs[0][1].origin}: the outputs of one system are runs, or files, not both")
+        for (_, first), (_, second) in pairwise(outputs):
+            if first.run and second.run:
+                _refuse_another_recipe(first.run, second.run)
+    return evaluation, _named([[output for _, output in outputs] for outputs in systems])
+
+
+def _named(systems: Sequence[list[Output]]) -> list[System]:
+    """By the shortest names that tell them apart."""
+    short = [[_short_name(output) for output in outputs] for outputs in systems]
+    whole = [[str(output.origin) for output in outputs] for outputs in systems]
     candidates = [
-        [_common_name(names) for names in folder_names],
-        [", ".join(names) for names in folder_names],
-        [", ".join(names) for names in paths],
+        [_common_name(names) for names in short],
+        [", ".join(names) for names in short],
+        [", ".join(names) for names in whole],
     ]
     names = next((names for names in candidates if len(set(names)) == len(names)), candidates[-1])
-    return [System(name, system) for name, system in zip(names, runs, strict=True)]
+    return [System(name, outputs) for name, outputs in zip(names, systems, strict=True)]
 
 
-def read_run(folder: Path) -> Run:
+def _short_name(output: Output) -> str:
+    return output.origin.resolve().name if output.run else output.origin.name
+
+
+def _read(place: Path) -> tuple[EvaluationSet | None, Output]:
+    """A run with its test set, or a file."""
+    if place.is_dir():
+        return read_run(place)
+    if not place.exists():
+        raise InputError(f"{place}: no such run folder or file")
+    return None, Output(place, _read_lines(place), None)
+
+
+def _read_evaluation_set(config: CompareConfig) -> EvaluationSet:
+    """Of files alone."""
+    missing = [key for key in ("references", "target_language") if getattr(config, key) is None]
+    if config.references is None or config.target_language is None:
+        raise InputError(
+            f"{' and '.join(missing)}: needed where no run is compared, for example: first=theirs.txt second=ours.txt "
+            "references=reference.txt source=source.txt target_language=de"
+        )
+    references = _read_lines(Path(config.references))
+    sources = None if config.source is None else _read_lines(Path(config.source))
+    if not references:
+        raise InputError(f"references={config.references}: there is not one line in it")
+    if sources is not None and len(sources) != len(references):
+        raise InputError(
+            f"source={config.source} has {len(sources):,} lines, references={config.references} {len(references):,}"
+        )
+    return EvaluationSet(sources, references, config.source_language, config.target_language)
+
+
+def _refuse_other_lengths(evaluation: EvaluationSet, outputs: Sequence[Output]) -> None:
+    for output in outputs:
+        if len(output.hypotheses) != len(evaluation.references):
+            raise InputError(
+                f"{output.origin} has {len(output.hypotheses):,} lines, but there are {len(evaluation.references):,} "
+                "references: line n must be the translation of sentence n"
+            )
+
+
+def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
     """Raises InputError if the run is not finished, or a file of it is missing or damaged."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such run folder")
     refuse_links_out(folder)
     config = read_config(folder)
     if not (folder / RESULTS).is_file():
@@ -119,7 +212,9 @@ def read_run(folder: Path) -> Run:
     if not all(isinstance(one, dict) and "pairs" in one and isinstance(one.get("sha256"), str) for one in splits):
         raise InputError(f"{folder / PROVENANCE}: damaged or of another version: data")
     metrics = _read_metrics(folder / METRICS)
-    return Run(folder, config, results, provenance, metrics, *lines.values())
+    data = config.data
+    evaluation = EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
+    return evaluation, Output(folder, lines["hypothesis"], Run(folder, config, results, provenance, metrics))
 
 
 def _read_metrics(path: Path) -> list[dict]:
@@ -140,32 +235,39 @@ def _is_number(value: object, or_null: bool = False) -> bool:
     return isinstance(value, int | float) or (or_null and value is None)
 
 
+def _read_lines(path: Path) -> list[str]:
+    """Of a file as other programs write it: a byte-order mark, and a CR before the end of a line, are no part of the
+    text."""
+    lines = [line.removesuffix("\r") for line in _read_text(path)]
+    return [lines[0].removeprefix("\ufeff"), *lines[1:]] if lines else []
+
+
 def _read_text(path: Path) -> list[str]:
     return [line.decode("utf-8", errors="replace") for line in read_lines(path)]
 
 
-def _refuse_incomparable(baseline: Run, run: Run) -> None:
+def _refuse_incomparable(baseline: EvaluationSet, first: Output, evaluation: EvaluationSet, output: Output) -> None:
     """Scores mean something beside each other only on the same sentences, counted in the same way."""
-    data = baseline.config.data, run.config.data
-    directions = [f"{each.source_language}→{each.target_language}" for each in data]
-    tokenizers = [_scored_with(one) for one in (baseline, run)]
-    for what, first, second in (
-        ("direction", *directions),
-        ("number of test sentences", len(baseline.sources), len(run.sources)),
-        ("tokenisation of the score", *tokenizers),
-    ):
-        if first != second:
-            raise InputError(
-                f"{run.folder} cannot be compared with {baseline.folder}: another {what} ({second} instead of {first})"
-            )
+    assert first.run and output.run
+    directions = [f"{each.source_language}→{each.target_language}" for each in (baseline, evaluation)]
     for what, ours, theirs in (
-        ("source", baseline.sources, run.sources),
-        ("reference", baseline.references, run.references),
+        ("direction", *directions),
+        ("number of test sentences", len(baseline.references), len(evaluation.references)),
+        ("tokenisation of the score", _scored_with(first.run), _scored_with(output.run)),
     ):
-        differing = [number for number, pair in enumerate(zip(ours, theirs, strict=True), 1) if pair[0] != pair[1]]
+        if ours != theirs:
+            raise InputError(
+                f"{output.origin} cannot be compared with {first.origin}: another {what} ({theirs} instead of {ours})"
+            )
+    for what, our_lines, their_lines in (
+        ("source", baseline.sources or [], evaluation.sources or []),
+        ("reference", baseline.references, evaluation.references),
+    ):
+        pairs = enumerate(zip(our_lines, their_lines, strict=True), 1)
+        differing = [number for number, (one, other) in pairs if one != other]
         if differing:
             raise InputError(
-                f"{run.folder} cannot be compared with {baseline.folder}: another test set (the {what} differs in "
+                f"{output.origin} cannot be compared with {first.origin}: another test set (the {what} differs in "
                 f"{len(differing)} lines, first in line {differing[0]})"
             )
 
@@ -193,6 +295,8 @@ def _common_name(names: Sequence[str]) -> str:
     """What the names of a system's runs begin with, up to a place where one would cut."""
     if len(names) == 1:
         return names[0]
-    shared = re.sub(r"[^-_=. ]*$", "", os.path.commonprefix(list(names))).rstrip("-_=. ")
-    stem = shared.removesuffix("seed").rstrip("-_=. ")
+    shared = os.path.commonprefix(list(names))
+    if any(re.match(r"[^-_=. ]", name[len(shared) :]) for name in names):
+        shared = re.sub(r"[^-_=. ]*$", "", shared)  # the names part inside a word
+    stem = shared.rstrip("-_=. ").removesuffix("seed").rstrip("-_=. ")
     return f"{stem} ({len(names)} seeds)" if stem else ", ".join(names)

@@ -1,27 +1,68 @@
-"""Which system translates better, and what may be said of it: paired tests, and a sentence in plain words."""
+"""Which system translates better: the tests over sentences and over seeds, and when a difference counts as shown."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from mt.comparison.systems import System
-from mt.scoring import PairedScores, corpus_scores, paired_tests
+import numpy as np
+
+from mt.comparison.systems import EvaluationSet, System
+from mt.randomness import generator
+from mt.scoring import CorpusMetric, Interval, corpus_metrics
+from mt.significance import (
+    Welch,
+    bootstrap_scores,
+    middle_95,
+    randomisation_test,
+    sum_blocks,
+    welch_test,
+)
 
 LEVEL = 0.05
 """A difference is called more than chance if it would be rarer than this between equally good systems."""
+SEED = 1
+"""Of the random exchanges and the bootstrap: the same outputs get the same report."""
+
+
+@dataclass(frozen=True)
+class PairedScores:
+    """One metric of a baseline and of a system on the same sentences, and how likely so large a difference would be if
+    the two were equally good. Of several runs each, the counts are averaged."""
+
+    metric: str
+    signature: str
+    """sacreBLEU's."""
+    baseline: Interval
+    system: Interval
+    difference: Interval
+    """The system's score minus the baseline's."""
+    p: float
+    """Of the paired randomisation test."""
+    exact: bool
+    """Whether all exchanges were tried."""
+    differing_blocks: int
+    """Blocks of sentences with the same source in which the two differ in what the metric counts."""
+
+    @property
+    def gain(self) -> float:
+        """By how much the system is better (TER counts errors)."""
+        return -self.difference.score if self.metric == "TER" else self.difference.score
 
 
 @dataclass(frozen=True)
 class SystemScore:
-    """Mean over a system's seeds, and their standard deviation (None for one seed)."""
+    """Scores of a system's outputs, by metric (BLEU, chrF2, TER)."""
 
-    bleu: float
-    bleu_deviation: float | None
-    chrf: float
-    chrf_deviation: float | None
-    ter: float
-    ter_deviation: float | None
+    of_outputs: dict[str, list[float]]
+
+    def mean(self, metric: str) -> float:
+        return mean(self.of_outputs[metric])
+
+    def deviation(self, metric: str) -> float | None:
+        """Standard deviation over the seeds; None for one."""
+        scores = self.of_outputs[metric]
+        return stdev(scores) if len(scores) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -30,141 +71,134 @@ class Verdict:
 
     baseline: str
     system: str
+    sentences: list[PairedScores]
+    """The test over sentences, of each metric: of the two outputs, or of all seeds' outputs together."""
+    seeds: dict[str, Welch]
+    """By metric, the test over seeds; empty unless both systems have several."""
     pairs: list[list[PairedScores]]
-    """The paired tests, one metric after another, of each run of the one with a run of the other, by seed."""
+    """Where there are several seeds: the test over sentences, of each metric, for each run of the one with a run of
+    the other, in the order of the seeds."""
     level: float
     """Least p of what counts as chance: LEVEL shared among all systems of the comparison (Bonferroni)."""
-    words: str
 
     def is_significant(self, paired: PairedScores) -> bool:
-        """Whether both tests call the difference more than chance."""
-        return _is_significant(paired, self.level)
+        """Whether the test over sentences calls a difference more than chance."""
+        return paired.p < self.level
+
+    def is_shown(self, metric: str) -> bool:
+        """Whether the systems are called different: by the test over sentences and, where there are several seeds of
+        both, by the one over seeds, in the same direction."""
+        over_sentences, over_seeds = self.over_sentences(metric), self.seeds.get(metric)
+        if not self.is_significant(over_sentences):
+            return False
+        if over_seeds is None:
+            return True
+        return over_seeds.p < self.level and over_seeds.difference * over_sentences.difference.score > 0
+
+    def over_sentences(self, metric: str) -> PairedScores:
+        """The test over sentences of one metric."""
+        return next(one for one in self.sentences if one.metric == metric)
+
+    def gain(self, metric: str) -> float:
+        """By how much the system is better, on average over the seeds (TER counts errors)."""
+        over_seeds, over_sentences = self.seeds.get(metric), self.over_sentences(metric)
+        if over_seeds is None:
+            return over_sentences.gain
+        return -over_seeds.difference if metric == "TER" else over_seeds.difference
 
 
-def score_system(system: System, language: str) -> SystemScore:
-    scores = [corpus_scores(run.hypotheses, run.references, language) for run in system.runs]
+class Counts:
+    """What each metric counts in each output of each system, which every test and interval starts from."""
 
-    def both(values: Sequence[float]) -> tuple[float, float | None]:
-        return mean(values), stdev(values) if len(values) > 1 else None
+    def __init__(self, evaluation: EvaluationSet, systems: Sequence[System]) -> None:
+        self.metrics = corpus_metrics(evaluation.target_language)
+        self.blocks = evaluation.blocks()
+        self._of_outputs = {
+            system.name: [
+                {metric.name: metric.counts(output.hypotheses, evaluation.references) for metric in self.metrics}
+                for output in system.outputs
+            ]
+            for system in systems
+        }
 
-    return SystemScore(
-        *both([one.bleu for one in scores]), *both([one.chrf for one in scores]), *both([one.ter for one in scores])
-    )
+    def of_output(self, system: System, number: int, metric: CorpusMetric) -> np.ndarray:
+        """(B, C) of one output, block by block."""
+        return sum_blocks(self._of_outputs[system.name][number][metric.name], self.blocks)
+
+    def of_system(self, system: System, metric: CorpusMetric) -> np.ndarray:
+        """(B, C), the mean over a system's outputs."""
+        return np.mean([self.of_output(system, number, metric) for number in range(len(system.outputs))], axis=0)
+
+    def scores(self, system: System) -> SystemScore:
+        return SystemScore(
+            {
+                metric.name: [
+                    float(metric.score(self.of_output(system, number, metric).sum(axis=0)))
+                    for number in range(len(system.outputs))
+                ]
+                for metric in self.metrics
+            }
+        )
 
 
 def judge(
-    baseline: System, system: System, language: str, bootstrap_samples: int, trials: int, contrasts: int
+    baseline: System, system: System, counts: Counts, bootstrap_samples: int, trials: int, contrasts: int
 ) -> Verdict:
-    """Tests the runs in pairs; ``contrasts``: how many systems are held against the baseline in all."""
-    pairs = [
-        paired_tests(first.hypotheses, second.hypotheses, first.references, language, bootstrap_samples, trials)
-        for first, second in zip(baseline.runs, system.runs, strict=True)
-    ]
+    """Tests a system against the baseline.
+
+    With several seeds two questions are asked, and both must be answered with yes: would other seeds have shown a
+    difference (Welch's t-test over the scores of the runs), and would other sentences (the randomisation test, which
+    exchanges all outputs of a sentence together)? Runs of one system and sentences of one test set are both samples,
+    and either alone can make equal systems look different.
+
+    Args:
+        counts: of both systems.
+        bootstrap_samples: test sets drawn for the intervals.
+        trials: random exchanges of the randomisation test.
+        contrasts: how many systems are held against the baseline in all.
+    """
     level = LEVEL / contrasts
-    return Verdict(baseline.name, system.name, pairs, level, _in_words(baseline, system, pairs, level))
+
+    def tested(ours: list[np.ndarray], theirs: list[np.ndarray]) -> list[PairedScores]:
+        return [
+            _test(metric, first, second, bootstrap_samples, trials)
+            for metric, first, second in zip(counts.metrics, ours, theirs, strict=True)
+        ]
+
+    sentences = tested(
+        [counts.of_system(baseline, metric) for metric in counts.metrics],
+        [counts.of_system(system, metric) for metric in counts.metrics],
+    )
+    numbers = len(baseline.outputs), len(system.outputs)
+    pairs = [
+        tested(
+            [counts.of_output(baseline, number, metric) for metric in counts.metrics],
+            [counts.of_output(system, number, metric) for metric in counts.metrics],
+        )
+        for number in range(min(numbers) if max(numbers) > 1 else 0)
+    ]
+    first, second = counts.scores(baseline).of_outputs, counts.scores(system).of_outputs
+    seeds = {name: welch_test(first[name], second[name], level) for name in first} if min(numbers) > 1 else {}
+    return Verdict(baseline.name, system.name, sentences, seeds, pairs, level)
+
+
+def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
+    """Counts of both, (B, C)."""
+    found = randomisation_test(first, second, metric.score, trials, generator(SEED, "randomisation"))
+    drawn = bootstrap_scores((first, second), metric.score, samples, generator(SEED, "bootstrap"))
+    scores = [float(metric.score(counts.sum(axis=0))) for counts in (first, second)]
+    return PairedScores(
+        metric.name,
+        metric.signature,
+        Interval(scores[0], *middle_95(drawn[0])),
+        Interval(scores[1], *middle_95(drawn[1])),
+        Interval(scores[1] - scores[0], *middle_95(drawn[1] - drawn[0])),
+        found.p,
+        found.exact,
+        found.differing,
+    )
 
 
 def rounded_up(p: float) -> float:
     """Rounded up to four places: what is said to be a bound has to be one."""
     return math.ceil(round(p * 1e4, 6)) / 1e4
-
-
-def _is_significant(paired: PairedScores, level: float) -> bool:
-    return max(paired.p_bootstrap, paired.p_randomization) < level
-
-
-def _in_words(baseline: System, system: System, pairs: Sequence[Sequence[PairedScores]], level: float) -> str:
-    """What follows from the tests, and what does not."""
-    bleu = [pair[0] for pair in pairs]
-    difference = mean(paired.gain for paired in bleu)
-    if len(pairs) == 1:
-        said = _of_one_pair(baseline.name, system.name, bleu[0], level)
-    else:
-        said = _of_several_pairs(baseline.name, system.name, bleu, level)
-    if difference:
-        said += " " + _other_metrics(pairs, difference, level)
-    elif not any(paired.gain for paired in bleu) and any(paired.gain for pair in pairs for paired in pair):
-        said += " " + _where_bleu_is_equal(baseline.name, system.name, pairs, level)
-    sentences = len(baseline.first.references)
-    on = f"{sentences:,} sentences" if sentences != 1 else "one sentence"
-    if len(pairs) == 1:
-        return (
-            f"{said} This speaks of these two runs on this test set of {on}. Another seed can move BLEU by half a "
-            "point or more: for a statement about the systems, compare several seeds of each."
-        )
-    return f"{said} This speaks of this test set of {on}."
-
-
-def _of_one_pair(baseline: str, system: str, paired: PairedScores, level: float) -> str:
-    if paired.gain == 0:
-        return f"{baseline} and {system} have the same BLEU."
-    better, worse = (system, baseline) if paired.gain > 0 else (baseline, system)
-    size = f"{abs(paired.gain):.2f} BLEU"
-    p = max(paired.p_bootstrap, paired.p_randomization)
-    if _is_significant(paired, level):
-        bound = f"both tests: p ≤ {rounded_up(p):.4f}"
-        return f"{better} translates better than {worse}: {size}, more than chance explains ({bound})."
-    return (
-        f"No winner: {better} is ahead of {worse} by {size}, but that this is more than chance is not shown "
-        f"(p = {p:.3f}). Nor is it shown that the two are equally good."
-    )
-
-
-def _of_several_pairs(baseline: str, system: str, bleu: Sequence[PairedScores], level: float) -> str:
-    gains = [paired.gain for paired in bleu]
-    won = sum(_is_significant(paired, level) and paired.gain > 0 for paired in bleu)
-    lost = sum(_is_significant(paired, level) and paired.gain < 0 for paired in bleu)
-    count = len(bleu)
-    if not any(gains):
-        return f"{baseline} and {system} have the same BLEU in each of {count} pairs of seeds."
-    better, worse = (system, baseline) if mean(gains) > 0 else (baseline, system)
-    sure, against = (won, lost) if mean(gains) > 0 else (lost, won)
-    size = f"{abs(mean(gains)):.2f} ± {stdev(gains):.2f} BLEU on average over {count} pairs of seeds"
-    if sure == count:
-        return f"{better} translates better than {worse}: {size}, each pair more than chance explains."
-    undecided = count - won - lost
-    counts = (
-        f"By more than chance explains, {system} is better in {won} and worse in {lost} of the pairs; "
-        f"{undecided} {'is' if undecided == 1 else 'are'} undecided."
-    )
-    if mean(gains) == 0:
-        contradiction = "The seeds contradict each other: " if won or lost else ""
-        return f"{contradiction}{baseline} and {system} have the same BLEU on average over {count} pairs. {counts}"
-    if against:
-        return f"The seeds contradict each other: {better} is ahead of {worse} by {size}. {counts}"
-    if sure:
-        return f"{better} is ahead of {worse} by {size}, but not every pair shows it. {counts}"
-    return f"No winner: {better} is ahead of {worse} by {size}. {counts} Nor is it shown that the two are equally good."
-
-
-def _where_bleu_is_equal(baseline: str, system: str, pairs: Sequence[Sequence[PairedScores]], level: float) -> str:
-    """What chrF2 and TER say then."""
-    views = []
-    for column, metric in ((1, "chrF2"), (2, "TER")):
-        gain = mean(pair[column].gain for pair in pairs)
-        sure = all(_is_significant(pair[column], level) and pair[column].gain * gain > 0 for pair in pairs)
-        better = system if gain > 0 else baseline
-        by = f"{abs(gain):.2f}, {'more than chance explains' if sure else 'which chance may explain'}"
-        views.append(f"in {metric} {better} is better by {by}" if gain else f"in {metric} they are equal")
-    said = "; ".join(views)
-    return f"{said[0].upper()}{said[1:]}."
-
-
-VIEWS = {
-    (True, True): ("agrees", "agree"),
-    (True, False): ("points the same way", "point the same way"),
-    (False, False): ("does not agree", "do not agree"),
-    (False, True): ("says the opposite, more than chance", "say the opposite, more than chance"),
-}
-"""Of one metric and of two: whether it sees the same winner as BLEU, and whether that is more than chance."""
-
-
-def _other_metrics(pairs: Sequence[Sequence[PairedScores]], difference: float, level: float) -> str:
-    """Whether chrF2 and TER see it in the same way."""
-    views = []
-    for column in (1, 2):
-        gain = mean(pair[column].gain for pair in pairs)
-        sure = all(_is_significant(pair[column], level) and pair[column].gain * gain > 0 for pair in pairs)
-        views.append(VIEWS[gain * difference > 0, sure])
-    (chrf, both), (ter, _) = views
-    return f"chrF2 and TER {both}." if chrf == ter else f"chrF2 {chrf}; TER {ter}."

@@ -34,7 +34,7 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
     assert found["direction"] == "xx→yy" and found["test_pairs"] == 40
     (verdict,) = found["verdicts"]
     for pair, (first, second) in zip(
-        verdict["tests"], (("transformer-1", "rnn-1"), ("transformer-2", "rnn-2")), strict=True
+        verdict["pairs"], (("transformer-1", "rnn-1"), ("transformer-2", "rnn-2")), strict=True
     ):
         for side, name in (("baseline", first), ("system", second)):
             scored = runs[name] / "scored"
@@ -64,22 +64,27 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
     assert sum(group["count"] for group in found["bleu_by_rarest_word"]) == 40
     assert found["word_f1_by_training_frequency"]
     assert verdict["level"] == 0.05
-    for test in verdict["tests"][0]:
-        assert test["more_than_chance"] == (max(test["p_bootstrap"], test["p_randomization"]) < 0.05)
+    for test in verdict["over_sentences"]:
+        shown = test["p"] < 0.05 and verdict["over_seeds"][test["metric"]]["p"] < 0.05
+        assert verdict["more_than_chance"][test["metric"]] == shown
+    bleu = [found["systems"][place]["scores"]["BLEU"] for place in (0, 1)]
+    difference = bleu[1]["mean"] - bleu[0]["mean"]
+    assert verdict["over_seeds"]["BLEU"]["difference"] == pytest.approx(difference)
 
 
 def test_the_markdown_has_the_verdict_and_its_tables(report):
     text = (report / "comparison.md").read_text()
     words = json.loads((report / "comparison.json").read_text())["verdicts"][0]["words"]
     assert f"**{words}**" in text
-    assert "| seeds 2 and 2 |" in text and "| parameters |" in text and "&" not in text
+    assert "| run 2 of each |" in text and "| parameters |" in text and "&" not in text
     assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
     assert "they are 10 updates apart." in (report / "report.html").read_text()
     assert "they are 10 updates apart." in text and "Difference: the second system's score less" in text
-    assert "p below 0.05 in both" in text and "| word F1 by training count |" in text and "\n\n\n\n" not in text
+    assert "More than chance: p below 0.05." in text and "You may not conclude:" in text
+    assert "| word F1 by training count |" in text and "\n\n\n\n" not in text
 
 
-LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 100}
+LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 1000}
 
 
 def _compare(output, *systems, **values):
@@ -96,7 +101,6 @@ def test_conditions_are_those_of_every_seed(runs, tmp_path):
     systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
     found, page = _compare(tmp_path / "o", *systems)
     assert found["differing_conditions"] == {"gpu": ["null, H200", "null"]}
-    assert "All other settings, machine, versions and data are the same" not in page
     words = (tmp_path / "o/comparison.md").read_text()
     assert "| gpu | null, H200 | null |" in words and "| model.architecture | transformer | rnn\\_attention |" in words
 
@@ -129,22 +133,36 @@ def test_what_does_not_compare_is_said(runs, tmp_path):
     assert not any(note in page for note in notes)
 
 
-def test_words_are_not_counted_in_other_training_data(runs, tmp_path, caplog, monkeypatch):
-    other = tmp_path / "transformer-1"
-    shutil.copytree(runs["transformer-1"], other)
-    made = json.loads((other / "provenance.json").read_text())
-    made["data"]["train"]["sha256"] = "0"
-    (other / "provenance.json").write_text(json.dumps(made))
-    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
-    assert found["word_f1_by_training_frequency"] == found["bleu_by_rarest_word"] == []
-    assert "was trained on other pairs than are there now" in caplog.text
+def test_a_file_beside_a_run_leaves_out_what_needs_a_run(runs, tmp_path):
+    theirs = tmp_path / "theirs.txt"
+    theirs.write_bytes((runs["rnn-1"] / "scored/test.hypothesis").read_bytes())
+    found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(theirs))
+    as_runs, _ = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
+    for key in ("over_sentences", "chrf_differences", "baseline_wins"):
+        assert found["verdicts"][0][key] == as_runs["verdicts"][0][key]
+    assert found["systems"][1]["cost"] is None and found["systems"][0]["cost"]["parameters"] > 0
+    told = "Of theirs.txt nothing is known but the lines: cost, training and attention are left out."
+    assert told in page and told in (tmp_path / "o/comparison.md").read_text()
+    assert "How theirs.txt was made is not known." in page and "the same." not in page.split("<h2>Conditions</h2>")[1]
 
-    def unwritable(config):
-        raise PermissionError("the cache")
 
-    monkeypatch.setattr("mt.comparison.findings.load_corpus", unwritable)
-    found, _ = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
-    assert found["bleu_by_rarest_word"] == [] and "by how rare words are: the cache" in caplog.text
+def test_files_alone_need_no_run(runs, tmp_path):
+    """Every section but those of training, of three outputs of which two are equal."""
+    scored = runs["rnn-1"] / "scored"
+    paths = [runs["transformer-1"] / "scored/test.hypothesis", scored / "test.hypothesis", scored / "test.reference"]
+    systems = tuple(str(shutil.copy(path, tmp_path / f"{number}.txt")) for number, path in enumerate(paths))
+    config = CompareConfig(
+        runs=systems, references=systems[2], source=str(scored / "test.source"), target_language="yy",
+        output=str(tmp_path / "o"), **LITTLE,
+    )  # fmt: skip
+    compare(config)
+    found, page = json.loads((tmp_path / "o/comparison.json").read_text()), (tmp_path / "o/report.html").read_text()
+    assert found["systems"][2]["scores"]["BLEU"]["mean"] == pytest.approx(100)
+    assert [verdict["system"] for verdict in found["verdicts"]] == ["1.txt", "2.txt"]
+    assert found["verdicts"][1]["words"].startswith("2.txt translates better than 0.txt")
+    assert "At what cost?" not in page and "What does attention look at?" not in page and "Conditions" in page
+    assert "| cost |" not in (tmp_path / "o/comparison.md").read_text()
+    assert len(found["bleu_by_source_length"]) > 1 and found["bleu_by_rarest_word"] == []
 
 
 def _run(folder, *words):
@@ -192,7 +210,7 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
     ]  # fmt: skip
     first, second = found["verdicts"]
     assert first["level"] == second["level"] == 0.025
-    assert [pair[0]["system"] for pair in first["tests"]] == [pair[0]["system"] for pair in second["tests"]]
+    assert [pair[0]["system"] for pair in first["pairs"]] == [pair[0]["system"] for pair in second["pairs"]]
     assert found["differing_settings"]["seed"] == ["1, 2", "1, 2", "3, 4"]
 
 
@@ -219,9 +237,8 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     [
         (["first=rnn-1"], b"two runs are needed"),
         (["first=rnn-1", "second=rnn-1"], b"given twice"),
-        (["first=[rnn-1,rnn-2]", "second=transformer-1"], b"as many of each"),
-        (["first=2024", "second=rnn-2"], b"2024: no such run folder"),
-        (["first=rnn-1", "second=nowhere"], b"nowhere: no such run folder"),
+        (["first=2024", "second=rnn-2"], b"2024: no such run folder or file"),
+        (["first=rnn-1", "second=nowhere"], b"nowhere: no such run folder or file"),
         (["first=rnn-1", "secnd=rnn-2"], b"nearest: second"),
         (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], b"give either"),
     ],

@@ -9,14 +9,15 @@ from mt.comparison.attention import _spreads, study
 from mt.comparison.cost import Cost, same_validation, spread
 from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
 from mt.comparison.report import _cost_rows
-from mt.comparison.systems import System, open_systems
+from mt.comparison.systems import open_systems
 from mt.comparison.verdict import rounded_up
+from mt.config import CompareConfig
 from mt.translation.translator import Translator
 
 
 @pytest.fixture
 def systems(runs):
-    return open_systems([[str(runs["transformer-1"])], [str(runs["rnn-1"])]])
+    return open_systems(CompareConfig(first=str(runs["transformer-1"]), second=str(runs["rnn-1"])))
 
 
 def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
@@ -29,33 +30,35 @@ def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
 
 
 def test_lengths_are_the_most_pieces_of_any_side_and_system(systems):
-    sources, references = list(systems[0].first.sources), list(systems[0].first.references)
+    evaluation, both = systems
+    sources, references = list(evaluation.sources), list(evaluation.references)
     sources[0], references[1] = " ", ""
     sources[2] = references[3] = "ba " * 50
-    blanked = [System(one.name, [replace(one.first, sources=sources, references=references)]) for one in systems]
-    lengths = _lengths(blanked)
+    lengths = _lengths(replace(evaluation, sources=sources, references=references), both)
     assert lengths[:2] == [0, 0] and min(lengths[2:4]) >= 50 and 0 < min(lengths[4:]) <= max(lengths[4:]) < 50
 
 
 def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
-    run = systems[0].first
-    found = study(systems[0], [4], [1, 2, 3], "cpu")
-    translator = Translator.load(run.folder, device="cpu")
+    evaluation, (system, _) = systems
+    found = study(system.first, evaluation, [4], [1, 2, 3], "cpu")
+    translator = Translator.load(system.first.origin, device="cpu")
     (one,) = found.maps
     assert one.target_pieces[:-1] == translator.tokenizers.target.pieces(
-        translator.tokenizers.target.encode([run.references[4]])[0]
+        translator.tokenizers.target.encode([evaluation.references[4]])[0]
     )
-    seen = [translator.attention(run.sources[row], run.references[row], with_scores=True) for row in (1, 2, 3)]
+    pairs = [(evaluation.sources[row], evaluation.references[row]) for row in (1, 2, 3)]
+    seen = [translator.attention(*pair, with_scores=True) for pair in pairs]
     expected = [value for layer in _spreads(seen) for value in layer.entropy]
     assert [value for layer in found.spreads for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
 
 
 def test_validations_on_fewer_pairs_do_not_compare(systems):
-    assert same_validation(systems)
-    run = systems[1].first
+    _, (first, second) = systems
+    assert same_validation([first, second])
+    run = second.runs[0]
     training = run.config.training.model_copy(update={"valid_bleu_pairs": 3})
     fewer = replace(run, config=run.config.model_copy(update={"training": training}))
-    assert not same_validation([systems[0], System("fewer", [fewer])])
+    assert not same_validation([first, replace(second, outputs=[replace(second.first, run=fewer)])])
 
 
 def test_sentences_are_taken_from_the_whole_set():
@@ -68,7 +71,7 @@ def test_the_table_of_costs_says_what_is_what():
         peak_memory_bytes=6 * 2**20, minutes_to_reach=7.0, target_tokens_to_reach=800,
         sentences_per_second_batched=90.0, sentences_per_second_singly=10.0,
     )  # fmt: skip
-    rows = dict(_cost_rows(SimpleNamespace(costs=[cost], reached_bleu=30.2999)))
+    rows = dict(_cost_rows(SimpleNamespace(costs=[cost, None], reached_bleu=30.2999)))
     assert rows == {
         "parameters": ["1,000"],
         "updates": ["20"],

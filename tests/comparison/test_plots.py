@@ -1,5 +1,8 @@
 """What pictures show is what the tables say."""
 
+import math
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -8,34 +11,41 @@ from mt.comparison.differences import Group
 from mt.comparison.plots import (
     by_group,
     chrf_differences,
+    differences,
     entropies,
     every_attention,
     learning_curves,
     mean_attention,
     scores_with_intervals,
 )
-from mt.comparison.systems import Run, System
-from mt.comparison.verdict import LEVEL, Verdict
+from mt.comparison.systems import Output, Run, System
+from mt.comparison.verdict import LEVEL, PairedScores, Verdict
 from mt.config import TrainConfig
 from mt.model.attention import AttentionMap
-from mt.scoring import Interval, PairedScores
+from mt.scoring import Interval
+from mt.significance import Welch
 from mt.translation.translator import Attention
 
 
+def _output(seed, metrics=()):
+    run = Run(Path("run"), TrainConfig.model_construct(seed=seed), {}, {}, list(metrics))
+    return Output(Path("run"), [], run)
+
+
 def _system(name, metrics=()):
-    return System(name, [Run(None, TrainConfig.model_construct(seed=1), {}, {}, list(metrics), [], [], [])])
+    return System(name, [_output(1, metrics)])
+
+
+def _paired(n):
+    # The middle of the interval is not the score.
+    ends = Interval(20 + n, 18.5 + n, 22.5 + n), Interval(30 + n, 27 + n, 31 + n), Interval(10, 8.0, 11.0)
+    return [PairedScores("BLEU", "", *ends, 1, False, 9)]
 
 
 def test_dots_are_the_scores_and_rows_the_seeds():
-    systems = [
-        System(name, [Run(None, TrainConfig.model_construct(seed=seed), {}, {}, [], [], [], []) for seed in (7, 9)])
-        for name in ("A", "B")
-    ]
-    # The middle of the interval is not the score.
-    pairs = [
-        [PairedScores("BLEU", Interval(20 + n, 20.5 + n, 2), Interval(30 + n, 29 + n, 2), 1, 1, "", "")] for n in (0, 1)
-    ]
-    (axes,) = scores_with_intervals(systems, [Verdict("A", "B", pairs, LEVEL, "")]).axes
+    systems = [System(name, [_output(seed) for seed in (7, 9)]) for name in ("A", "B")]
+    verdict = Verdict("A", "B", _paired(0), {}, [_paired(0), _paired(1)], LEVEL)
+    (axes,) = scores_with_intervals(systems, [verdict]).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "A, seed 7",
         "A, seed 9",
@@ -45,6 +55,17 @@ def test_dots_are_the_scores_and_rows_the_seeds():
     assert [dot.lines[0].get_xdata()[0] for dot in axes.containers] == [20, 21, 30, 31]
     ends = [dot.lines[2][0].get_segments()[0][:, 0].tolist() for dot in axes.containers]
     assert ends == [pytest.approx(pair) for pair in ([18.5, 22.5], [19.5, 23.5], [27, 31], [28, 32])]
+
+
+def test_differences_are_shown_over_sentences_and_over_seeds():
+    verdict = Verdict("A", "B", _paired(0), {"BLEU": Welch(9.0, 0.2, -1.0, 19.0, 10.0)}, [], LEVEL)
+    (axes,) = differences([verdict]).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["B, over sentences", "B, over seeds"]
+    assert [dot.lines[0].get_xdata()[0] for dot in axes.containers] == [10, 9]
+    ends = [dot.lines[2][0].get_segments()[0][:, 0].tolist() for dot in axes.containers]
+    assert ends == [pytest.approx([8, 11]), pytest.approx([-1, 19])]
+    undecided = Verdict("A", "B", _paired(0), {"BLEU": Welch(1.0, 1.0, -math.inf, math.inf, math.inf)}, [], LEVEL)
+    assert len(differences([undecided]).axes[0].containers) == 1
 
 
 def test_curves_are_over_minutes_and_million_tokens():

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from mt.comparison.systems import _common_name, open_systems
+from mt.config import CompareConfig
 from mt.errors import InputError
 
 
@@ -22,15 +23,16 @@ def copy(runs, tmp_path):
 
 
 def _open(*systems):
-    return open_systems([[str(folder) for folder in system] for system in systems])
+    found = tuple(tuple(str(folder) for folder in system) for system in systems)
+    return open_systems(CompareConfig(runs=found))[1]
 
 
 def test_systems_are_named_by_what_their_runs_share(runs):
     several = _open([runs["transformer-2"], runs["transformer-1"]], [runs["rnn-1"], runs["rnn-2"]])
     assert [system.name for system in several] == ["transformer (2 seeds)", "rnn (2 seeds)"]
     assert [run.config.seed for run in several[0].runs] == [1, 2]
-    assert len(several[0].first.sources) == len(several[0].first.hypotheses) == 40
-    assert [line["step"] for line in several[0].first.validations()] == [10, 20, 30, 40, 50, 60, 70, 80]
+    assert len(several[0].first.hypotheses) == 40
+    assert [line["step"] for line in several[0].runs[0].validations()] == [10, 20, 30, 40, 50, 60, 70, 80]
 
 
 def test_runs_of_one_name_are_told_apart_by_their_folders(runs, copy):
@@ -124,7 +126,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
     (run / "results.json").unlink()
     with pytest.raises(InputError, match="no test scores yet"):
         _open([runs["transformer-1"]], [run])
-    with pytest.raises(InputError, match="no such run folder"):
+    with pytest.raises(InputError, match="nowhere: no such run folder or file"):
         _open([runs["transformer-1"]], [tmp_path / "nowhere"])
 
 
@@ -152,7 +154,7 @@ def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
     with pytest.raises(InputError, match="scored: there is not one test sentence"):
-        _open([run], [run])
+        _open([run], [runs["rnn-1"]])
 
 
 def test_the_seeds_of_a_system_share_their_config(runs, copy):
@@ -160,8 +162,8 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
         _open([runs["transformer-1"], runs["rnn-2"]], [runs["rnn-1"]])
     with pytest.raises(InputError, match="the same seed"):
         _open([runs["transformer-1"], copy("transformer-1")], [runs["rnn-1"]])
-    with pytest.raises(InputError, match="the systems have 2 and 1 runs"):
-        _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
+    first, second = _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
+    assert (len(first.runs), len(second.runs)) == (2, 1)
     changed = copy("transformer-2")
     _change_provenance(changed, lambda made: made["data"]["valid"].update(sha256="0"))
     with pytest.raises(InputError, match="is no other seed of .*: other valid pairs"):
@@ -181,7 +183,83 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
         (["exp01", "exp02"], "exp01, exp02"),
         (["seed=1", "seed=2"], "seed=1, seed=2"),
         (["alone-7"], "alone-7"),
+        (["demo", "demo-2", "demo-3"], "demo (3 seeds)"),
+        (["demo-rnn", "demo-rnn-2"], "demo-rnn (2 seeds)"),
     ],
 )
 def test_a_common_name_ends_where_one_would_cut(names, expected):
     assert _common_name(names) == expected
+
+
+# Files
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two outputs, a reference and a source of three lines."""
+    texts = {
+        "theirs.txt": "ba\nde\nfi\n",
+        "ours.txt": "\ufeffba\r\nde de\r\nfi",
+        "ref": "ba\nde\nfi\n",
+        "src": "a\nb\na\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, newline="")
+    return tmp_path
+
+
+def _files(folder, **changes):
+    values = {"first": "theirs.txt", "second": "ours.txt", "references": "ref", "source": "src"} | changes
+    paths = {key: str(folder / value) for key, value in values.items() if value is not None}
+    return open_systems(CompareConfig(**paths, target_language="de"))
+
+
+def test_files_are_systems_of_their_own(files):
+    evaluation, (first, second) = _files(files)
+    assert evaluation.sources == ["a", "b", "a"] and evaluation.references == ["ba", "de", "fi"]
+    assert (evaluation.source_language, evaluation.target_language) == (None, "de")
+    assert first.name == "theirs.txt" and first.runs == [] and first.first_run is None
+    assert second.first.hypotheses == ["ba", "de de", "fi"]  # as editors write them: with a mark at the start, and CRs
+    assert _files(files, source=None)[0].sources is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("ours.txt", "ba\n", "ours.txt has 1 lines, but there are 3 references"),
+        ("src", "ba\n", "source=.*src has 1 lines, references=.*ref 3"),
+        ("ref", "", "references=.*ref: there is not one line in it"),
+    ],
+)
+def test_files_of_other_lengths_are_refused(files, name, text, told):
+    (files / name).write_text(text)
+    with pytest.raises(InputError, match=told):
+        _files(files)
+
+
+def test_what_is_needed_for_files_is_said(files):
+    with pytest.raises(InputError, match="references and target_language: needed where no run is compared"):
+        open_systems(CompareConfig(first=str(files / "ours.txt"), second=str(files / "theirs.txt")))
+    with pytest.raises(InputError, match="nowhere: no such run folder or file"):
+        _files(files, first="nowhere")
+
+
+def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
+    theirs = tmp_path / "theirs.txt"
+    theirs.write_bytes((runs["rnn-1"] / "scored/test.hypothesis").read_bytes())
+    for places in ((runs["transformer-1"], theirs), (theirs, runs["transformer-1"])):
+        config = CompareConfig(first=str(places[0]), second=str(places[1]))
+        evaluation, systems = open_systems(config)
+        assert evaluation.target_language == "yy" and len(evaluation.references) == 40
+        assert sorted(system.name for system in systems) == ["theirs.txt", "transformer-1"]
+    with pytest.raises(InputError, match="references=.* is for files alone: here the test set of .*transformer-1"):
+        open_systems(config.model_copy(update={"references": str(theirs)}))
+    theirs.write_text("one line\n")
+    with pytest.raises(InputError, match="theirs.txt has 1 lines, but there are 40 references"):
+        open_systems(config)
+
+
+def test_a_system_is_of_runs_or_of_files(runs, files):
+    both = (str(runs["rnn-1"]), str(runs["rnn-1"] / "scored/test.hypothesis"))
+    with pytest.raises(InputError, match="runs, or files, not both"):
+        open_systems(CompareConfig(first=both, second=str(runs["transformer-1"])))

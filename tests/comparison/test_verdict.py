@@ -1,20 +1,16 @@
-"""The verdict says what the tests say, and no more."""
+"""The verdict is what the tests over sentences and over seeds say, and its words say no more."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
-from mt.comparison.systems import Run, System
-from mt.comparison.verdict import (
-    LEVEL,
-    _of_several_pairs,
-    _other_metrics,
-    _where_bleu_is_equal,
-    judge,
-    score_system,
-)
+from mt.comparison.conclusions import conclude
+from mt.comparison.systems import EvaluationSet, Output, Run, System
+from mt.comparison.verdict import LEVEL, Counts, PairedScores, Verdict, judge
 from mt.config import TrainConfig
-from mt.scoring import Interval, PairedScores, corpus_scores
+from mt.scoring import Interval, corpus_scores
+from mt.significance import Welch
 from tests import toy
 
 REFERENCES = toy.sentences(60, 3)
@@ -22,144 +18,203 @@ SPOILT = [line if number % 3 else "za " + line for number, line in enumerate(REF
 A_LITTLE = [line if number != 7 else "za " + line for number, line in enumerate(REFERENCES)]
 
 
-def _system(name, *all_hypotheses, references=REFERENCES):
-    config = TrainConfig.model_construct(name=name)
-    return System(name, [Run(None, config, {}, {}, [], references, references, list(h)) for h in all_hypotheses])
+def _spoilt_in(rows, line="za "):
+    return [line + text if number in rows else text for number, text in enumerate(REFERENCES)]
 
 
-def _paired(gain, p):
-    """BLEU's test of two systems that differ by ``gain``."""
-    return PairedScores("BLEU", Interval(20, 20, 1), Interval(20 + gain, 20 + gain, 1), p, p, "", "")
+def _system(name, *all_hypotheses, files=False):
+    run = None if files else Run(Path(name), TrainConfig.model_construct(seed=1), {}, {}, [])
+    return System(name, [Output(Path(name), list(lines), run) for lines in all_hypotheses])
 
 
-def _verdict(first, second, contrasts=1):
-    return judge(first, second, "yy", 200, 200, contrasts)
+def _judged(baseline, system, references=REFERENCES, sources=None, contrasts=1):
+    evaluation = EvaluationSet(references if sources is None else sources, references, "xx", "yy")
+    verdict = judge(baseline, system, Counts(evaluation, [baseline, system]), 200, 2000, contrasts)
+    return verdict, conclude(verdict, baseline, system)
 
 
-def test_a_clear_winner_is_named():
-    words = _verdict(_system("A", SPOILT), _system("B", REFERENCES)).words
-    assert words.startswith("B translates better than A: ")
-    assert "chrF2 and TER agree." in words and "these two runs" in words and "60 sentences" in words
-    assert _verdict(_system("A", REFERENCES), _system("B", SPOILT)).words.startswith("A translates better than B")
+def _words(*arguments, **options):
+    return _judged(*arguments, **options)[1].words
+
+
+def test_a_clear_winner_is_named_and_what_it_speaks_of():
+    verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES))
+    assert said.words.startswith("B translates better than A: ")
+    assert "more than the choice of sentences explains (p ≤ 0.0005)" in said.words
+    assert "chrF2 and TER agree. This speaks of this run of A and this run of B" in said.words
+    assert "60 sentences. Another seed can move BLEU by half a point or more." in said.words
+    assert said.may[0].endswith("this run of B would score a higher BLEU than this run of A.")
+    difference = verdict.sentences[0].difference
+    assert f"between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)" in said.may[1]
+    assert said.may_not[0].startswith("That the settings or models behind them differ: of A and B there is one seed")
+    assert _words(_system("A", REFERENCES), _system("B", SPOILT)).startswith("A translates better than B")
 
 
 def test_a_small_difference_has_no_winner():
-    words = _verdict(_system("A", A_LITTLE), _system("B", REFERENCES)).words
-    assert words.startswith("No winner: B is ahead of A by") and "is not shown" in words
-    assert "Nor is it shown that the two are equally good." in words
+    words = _words(_system("A", _spoilt_in(range(8))), _system("B", _spoilt_in(range(8, 14))))
+    assert words.startswith("No winner: B is ahead of A by") and "is not shown (choice of sentences: p = 0." in words
 
 
-def test_equal_outputs_are_equal_and_not_surely_different():
-    verdict = _verdict(_system("A", SPOILT), _system("B", SPOILT))
-    assert verdict.words.startswith("A and B have the same BLEU.") and "chrF2" not in verdict.words
-    assert all(paired.p_bootstrap == paired.p_randomization == 1 for paired in verdict.pairs[0])
+def test_no_winner_does_not_mean_equally_good():
+    _, said = _judged(_system("A", A_LITTLE), _system("B", REFERENCES))
+    assert said.may_not[0].startswith("That the two are equally good")
+    assert not any("higher BLEU" in sentence for sentence in said.may)
+
+
+def test_equal_outputs_leave_nothing_to_test():
+    verdict, said = _judged(_system("A", SPOILT), _system("B", SPOILT))
+    assert said.words == "A and B give the same translations: there is nothing to test."
+    assert all(one.p == 1 and one.difference == Interval(0, 0, 0) for one in verdict.sentences)
+    assert not any("interval" in sentence for sentence in said.may)
 
 
 @pytest.mark.parametrize("differing", [1, 3, 5])
 def test_a_few_sentences_are_never_enough(differing):
-    """With n sentences that differ, 2 of 2ⁿ ways to exchange them give a difference as large as the real one."""
-    spoilt = ["za" if number < differing else line for number, line in enumerate(REFERENCES)]
-    verdict = _verdict(_system("A", spoilt), _system("B", REFERENCES))
-    assert verdict.words.startswith("No winner")
-    assert all(paired.p_randomization >= 2.0 ** (1 - differing) for paired in verdict.pairs[0])
+    words = _words(_system("A", _spoilt_in(range(differing))), _system("B", REFERENCES))
+    assert words.startswith("No winner")
+    assert f"BLEU counts only {differing} different sources differently, and below 6 no difference" in words
+
+
+def test_six_sentences_can_be_enough():
+    verdict, said = _judged(_system("A", _spoilt_in(range(6))), _system("B", REFERENCES))
+    assert said.words.startswith("B translates better than A") and verdict.sentences[0].p == 2 / 64
+
+
+def test_a_repeated_source_is_one_piece_of_evidence():
+    sources = [f"source {number // 3}" for number in range(60)]
+    spoilt = _system("A", _spoilt_in(range(9)))  # nine sentences, of three sources
+    assert _words(spoilt, _system("B", REFERENCES)).startswith("B translates better")
+    verdict, said = _judged(spoilt, _system("B", REFERENCES), sources=sources)
+    assert said.words.startswith("No winner") and verdict.sentences[0].differing_blocks == 3
+
+
+def test_without_sources_equal_references_are_one_block():
+    evaluation = EvaluationSet(None, ["a b", "c d", "a b"], None, "yy")
+    assert evaluation.blocks().tolist() == [0, 1, 0]
 
 
 def test_one_sentence_has_no_winner():
     alone = REFERENCES[:1]
-    words = _verdict(_system("A", ["za"], references=alone), _system("B", alone, references=alone)).words
+    words = _words(_system("A", ["za"]), _system("B", alone), references=alone)
     assert words.startswith("No winner") and "one sentence" in words
 
 
 def test_several_systems_share_the_level():
     pair = _system("A", SPOILT), _system("B", REFERENCES)
-    assert _verdict(*pair).is_significant(_verdict(*pair).pairs[0][0])
-    strict = _verdict(*pair, contrasts=100)
-    assert not strict.is_significant(strict.pairs[0][0]) and strict.words.startswith("No winner")
+    assert _judged(*pair)[0].is_shown("BLEU")
+    strict, said = _judged(*pair, contrasts=200)
+    assert strict.level == LEVEL / 200 and not strict.is_shown("BLEU") and said.words.startswith("No winner")
 
 
-def test_seeds_that_agree_give_one_verdict():
-    words = _verdict(_system("A", SPOILT, SPOILT), _system("B", REFERENCES, A_LITTLE)).words
-    assert words.startswith("B translates better than A: ") and "on average over 2 pairs of seeds, each pair" in words
+def test_scores_equal_sacrebleus():
+    systems = [_system("A", SPOILT, A_LITTLE), _system("B", REFERENCES)]
+    evaluation = EvaluationSet(None, REFERENCES, None, "yy")
+    first, second = (Counts(evaluation, systems).scores(system) for system in systems)
+    for lines, place in ((SPOILT, 0), (A_LITTLE, 1)):
+        expected = corpus_scores(lines, REFERENCES, "yy")
+        found = [first.of_outputs[metric][place] for metric in ("BLEU", "chrF2", "TER")]
+        assert found == pytest.approx([expected.bleu, expected.chrf, expected.ter])
+    one, other = (corpus_scores(lines, REFERENCES, "yy").bleu for lines in (SPOILT, A_LITTLE))
+    assert first.mean("BLEU") == pytest.approx((one + other) / 2)
+    assert first.deviation("BLEU") == pytest.approx(abs(one - other) / 2**0.5) and second.deviation("BLEU") is None
 
 
-def test_seeds_of_which_one_is_undecided():
-    words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", REFERENCES, A_LITTLE)).words
-    assert "not every pair shows it" in words
-    assert "B is better in 1 and worse in 0 of the pairs; 1 is undecided." in words
+# Several seeds
 
 
-def test_seeds_that_contradict_each_other():
-    words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", REFERENCES, SPOILT)).words
-    assert words.startswith("The seeds contradict each other: A and B have the same BLEU on average over 2 pairs.")
-    assert "chrF2" not in words
-    assert "better in 1 and worse in 1 of the pairs; 0 are undecided" in words
+def _seeds(start, *gaps):
+    """Outputs with slightly different sentences spoilt, in all of them those from ``start`` on."""
+    return [_spoilt_in({*range(start, 60, 3), *gap}) for gap in gaps]
 
 
-def test_the_one_sure_pair_speaks_against_the_mean():
-    """The mean is B's, for chance gave it much; the one pair that is more than chance is A's."""
-    gains = [_paired(8.0, p=0.3), _paired(-4.0, p=0.001)]
-    words = _of_several_pairs("A", "B", gains, LEVEL)
-    assert words.startswith("The seeds contradict each other: B is ahead of A by 2.00 ± 8.49 BLEU on average")
-    assert "better in 0 and worse in 1 of the pairs; 1 is undecided" in words
-
-
-def test_a_metric_whose_pairs_contradict_each_other_does_not_agree():
-    pairs = [[_paired(3.0, 0.001), _paired(5.0, 0.001), _paired(1.0, 0.5)] for _ in range(2)]
-    assert _other_metrics(pairs, 3.0, LEVEL) == "chrF2 agrees; TER points the same way."
-    pairs[1][1] = _paired(-3.0, 0.001)
-    assert _other_metrics(pairs, 3.0, LEVEL) == "chrF2 and TER point the same way."
-
-
-def test_where_bleu_is_equal_a_metrics_pairs_may_contradict_each_other():
-    pairs = [[_paired(0, 1), _paired(gain, 0.001), _paired(2.0, 0.001)] for gain in (5.0, -3.0)]
-    assert _where_bleu_is_equal("A", "B", pairs, LEVEL) == (
-        "In chrF2 B is better by 1.00, which chance may explain; in TER B is better by 2.00, more than chance explains."
+def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
+    verdict, said = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,), (7,))))
+    assert verdict.is_shown("BLEU") and len(verdict.pairs) == 3
+    assert said.words.startswith("B translates better than A: ") and "BLEU on average over the seeds" in said.words
+    assert (
+        "of sentences (p ≤ 0.00" in said.words
+        and "and of seeds (p ≤ 0.0" in said.words
+        and "Another seed" not in said.words
     )
+    assert "In 3 pairs of one run of each, B is better by more than the choice of sentences explains in 3" in said.words
+    assert said.may[0].endswith("with other seeds as well.") and "95 % confidence interval" in said.may[1]
+    assert len(said.may_not) == 1
 
 
-def test_seeds_with_the_same_outputs():
-    words = _verdict(_system("A", SPOILT, REFERENCES), _system("B", SPOILT, REFERENCES)).words
-    assert words.startswith("A and B have the same BLEU in each of 2 pairs of seeds.")
+def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
+    """Each pair of runs differs by more than the choice of sentences explains, but so do the runs of one system."""
+    verdict, said = _judged(_system("A", *_seeds(60, range(40), range(10))), _system("B", *_seeds(60, range(30), ())))
+    assert verdict.sentences[0].p < LEVEL < verdict.seeds["BLEU"].p
+    assert not verdict.is_shown("BLEU") and said.words.startswith("No winner: B is ahead of A by")
+    assert f"no difference below {verdict.seeds['BLEU'].least_difference:.2f} BLEU could be significant" in said.words
+    assert "choice of seeds: p = " in said.words
 
 
-def test_where_bleu_is_equal_the_other_metrics_speak():
-    """Without 4-grams BLEU is 0, whatever is said."""
-    references = [" ".join(line.split()[:2]) for line in REFERENCES]
-    first, second = (
-        _system(name, lines, references=references) for name, lines in (("A", ["za"] * 60), ("B", references))
-    )
-    words = _verdict(first, second).words
-    assert words.startswith("A and B have the same BLEU. In chrF2 B is better by ")
-    assert words.count("more than chance explains") == 2 and "in TER B is better by 100.00" in words
+def test_numbers_of_seeds_may_differ():
+    verdict, _ = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,))))
+    assert len(verdict.pairs) == 2 and verdict.is_shown("BLEU") and verdict.seeds["BLEU"].difference > 0
+
+
+def test_one_seed_against_several_speaks_of_these_runs():
+    verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, A_LITTLE))
+    assert verdict.seeds == {} and len(verdict.pairs) == 1
+    assert said.words.startswith("B translates better than A") and "this run of A and these runs of B" in said.words
+    assert said.may_not[0].startswith("That the settings or models behind them differ: of A there is one seed")
+
+
+def test_all_outputs_of_a_sentence_are_exchanged_together():
+    """Two seeds that say the same are no more evidence than one."""
+    alone, _ = _judged(_system("A", SPOILT), _system("B", _spoilt_in(range(30, 60, 3))))
+    twice, _ = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
+    assert [one.p for one in twice.sentences] == [one.p for one in alone.sentences]
+    assert not twice.is_shown("BLEU")  # nothing is known of how seeds scatter that are equal
+
+
+def test_files_are_called_files():
+    _, said = _judged(_system("a.txt", SPOILT, files=True), _system("b.txt", REFERENCES, files=True))
+    assert said.words.endswith("This speaks of these files and of this test set of 60 sentences.")
+    assert said.may_not[0].startswith("That the programs behind the files differ")
+    beside = _words(_system("A", SPOILT), _system("b.txt", REFERENCES, files=True))
+    assert "This speaks of this run of A and the file b.txt, on this test set" in beside
+
+
+# What the other metrics say
+
+
+def _verdict(bleu, chrf, ter):
+    """Of gains and p-values."""
+    paired = [
+        PairedScores(name, "", *[Interval(0, 0, 0)] * 2, Interval(-gain if name == "TER" else gain, 0, 0), p, False, 9)
+        for name, (gain, p) in (("BLEU", bleu), ("chrF2", chrf), ("TER", ter))
+    ]
+    return Verdict("A", "B", paired, {}, [], LEVEL)
 
 
 @pytest.mark.parametrize(
     ("chrf", "ter", "words"),
     [
-        (_paired(2, 0.001), _paired(1, 0.001), "chrF2 and TER agree."),
-        (_paired(2, 0.001), _paired(1, 0.3), "chrF2 agrees; TER points the same way."),
-        (_paired(-2, 0.3), _paired(-1, 0.3), "chrF2 and TER do not agree."),
-        (_paired(-2, 0.001), _paired(-1, 0.001), "chrF2 and TER say the opposite, more than chance."),
-        (_paired(-2, 0.001), _paired(0, 1), "chrF2 says the opposite, more than chance; TER does not agree."),
+        ((2, 0.001), (1, 0.001), "chrF2 and TER agree."),
+        ((2, 0.001), (1, 0.3), "chrF2 agrees; TER points the same way."),
+        ((-2, 0.3), (-1, 0.3), "chrF2 and TER do not agree."),
+        ((-2, 0.001), (-1, 0.001), "chrF2 and TER say the opposite, more than chance."),
+        ((-2, 0.001), (0, 1), "chrF2 says the opposite, more than chance; TER does not agree."),
     ],
 )
 def test_what_the_other_metrics_say(chrf, ter, words):
-    assert _other_metrics([[_paired(3, 0.001), chrf, ter]], 3, LEVEL) == words
+    assert words in conclude(_verdict((3, 0.001), chrf, ter), _system("A", SPOILT), _system("B", REFERENCES)).words
 
 
-def test_a_metric_that_sees_it_otherwise_is_named():
-    # Shorter outputs: a better TER, a worse BLEU.
-    words = _verdict(
-        _system("A", ["za za za za za " + line for line in REFERENCES]),
-        _system("B", [" ".join(line.split()[: len(line.split()) // 2]) for line in REFERENCES]),
-    ).words
-    assert "TER says the opposite, more than chance" in words
+def test_where_bleu_is_equal_the_other_metrics_speak():
+    words = conclude(_verdict((0, 1), (5, 0.3), (2, 0.001)), _system("A", SPOILT), _system("B", REFERENCES)).words
+    assert words.startswith(
+        "A and B have the same BLEU. In chrF2 B is better by 5.00, which chance may explain; in TER B is better by "
+        "2.00, more than chance explains."
+    )
 
 
-def test_means_and_deviations_over_seeds():
-    score = score_system(_system("A", SPOILT, REFERENCES), "yy")
-    one = corpus_scores(SPOILT, REFERENCES, "yy").bleu
-    assert score.bleu == pytest.approx((one + 100) / 2)
-    assert score.bleu_deviation == pytest.approx((100 - one) / 2**0.5)
-    alone = score_system(_system("A", SPOILT), "yy")
-    assert [getattr(alone, field.name) is None for field in dataclasses.fields(alone)] == [False, True] * 3
+def test_seeds_must_point_the_way_the_sentences_do():
+    verdict = _verdict((3, 0.001), (1, 0.001), (1, 0.001))
+    welch = Welch(difference=3, p=0.01, low=1, high=5, least_difference=2)
+    assert dataclasses.replace(verdict, seeds={"BLEU": welch}).is_shown("BLEU")
+    opposite = dataclasses.replace(welch, difference=-3)
+    assert not dataclasses.replace(verdict, seeds={"BLEU": opposite}).is_shown("BLEU")

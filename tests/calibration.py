@@ -1,0 +1,185 @@
+"""How often equal systems are called different, and how often different ones are: the comparison's tests, simulated.
+
+    python -m tests.calibration [pairs=4000] [trials=999]
+
+The simulated systems are exchangeable: in every sentence both draw their translation from the same distribution. Of
+4,000 pairs of such systems at most 5 % + 3 standard errors may be called different. ``test_significance.py`` runs the
+smaller cells.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from mt.scoring import CorpusMetric, corpus_metrics
+from mt.significance import randomisation_test, welch_test
+from tests.toy import SYLLABLES
+
+LEVEL = 0.05
+VARIANTS = 6
+"""Translations of each sentence, from one without a mistake to one with five."""
+SENTENCES = 200
+MOST_REPEATS = 12
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What kind of systems are simulated."""
+
+    metric: str
+    blocks: int
+    """Differing blocks."""
+    ties: bool
+    """Whether every difference is the same one: a wrong word in the middle of a sentence of 12."""
+    repeats: bool
+    """Whether a source stands in the test set up to MOST_REPEATS times."""
+
+
+@cache
+def metrics() -> dict[str, CorpusMetric]:
+    return {metric.name: metric for metric in corpus_metrics("xx")}
+
+
+@cache
+def pool(metric: str, ties: bool) -> np.ndarray:
+    """(S, V, C): what sacreBLEU counts in each of V translations of S sentences, v of whose words are wrong."""
+    random = np.random.default_rng(7)
+    references, hypotheses = [], []
+    for _ in range(SENTENCES):
+        length = 12 if ties else int(random.integers(6, 25))
+        # Words that differ from their neighbours, so that a mistake spoils the same n-grams everywhere.
+        words = [f"{SYLLABLES[(3 * place) % len(SYLLABLES)]}{place}" for place in range(length)]
+        order = random.permutation(length)
+        for wrong in range(VARIANTS):
+            spoilt = {length // 2} if ties and wrong == 1 else set(order[:wrong].tolist())
+            references.append(" ".join(words))
+            hypotheses.append(" ".join("zzz" if place in spoilt else word for place, word in enumerate(words)))
+    counts = metrics()[metric].counts(hypotheses, references)
+    return counts.reshape(SENTENCES, VARIANTS, -1)
+
+
+def exchangeable(cell: Cell, advantage: float, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Counts (B, C) of two systems that differ in every block; the second has the better translation of a block with
+    probability 0.5 + ``advantage``, so with none they are exchangeable."""
+    counts = pool(cell.metric, cell.ties)
+    sentences = random.integers(0, SENTENCES, cell.blocks)
+    if cell.ties:
+        better, worse = np.zeros(cell.blocks, dtype=int), np.ones(cell.blocks, dtype=int)
+    else:
+        drawn = np.sort(np.argsort(random.random((cell.blocks, VARIANTS)), axis=1)[:, :2], axis=1)
+        better, worse = drawn[:, 0], drawn[:, 1]
+    times = random.integers(1, MOST_REPEATS + 1, (cell.blocks, 1)) if cell.repeats else 1
+    wins = random.random(cell.blocks) < 0.5 + advantage
+    first = counts[sentences, np.where(wins, worse, better)] * times
+    second = counts[sentences, np.where(wins, better, worse)] * times
+    return first, second
+
+
+def share_called_different(cell: Cell, pairs: int, trials: int, advantage: float = 0.0) -> float:
+    """Of simulated pairs."""
+    random = np.random.default_rng(cell.blocks)
+    score = metrics()[cell.metric].score
+    called = 0
+    for _ in range(pairs):
+        first, second = exchangeable(cell, advantage, random)
+        called += randomisation_test(first, second, score, trials, random).p < LEVEL
+    return called / pairs
+
+
+def most_allowed(pairs: int) -> float:
+    """5 % and three standard errors of a share of 5 % among so many pairs."""
+    return LEVEL + 3 * (LEVEL * (1 - LEVEL) / pairs) ** 0.5
+
+
+@dataclass(frozen=True)
+class SeedCell:
+    """Systems with several seeds."""
+
+    seeds: tuple[int, int]
+    sentences: int
+    wandering: float
+    """Share of the sentences whose translation depends on the seed; from it follows the deviation of BLEU."""
+
+
+def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -> tuple[float, float, dict[str, float]]:
+    """Equal systems (unless ``gain`` is above 0, the share of the second's sentences that lose a mistake): every run
+    draws the translations of some sentences, and with them a quality, anew.
+
+    Returns:
+        Standard deviation of BLEU over the seeds, mean difference in BLEU, and the share of pairs called different by
+        the test over sentences alone, by the one over seeds alone, and by both, as the comparison does.
+    """
+    random = np.random.default_rng(cell.sentences)
+    counts, score = pool("BLEU", False), metrics()["BLEU"].score
+    called = dict.fromkeys(("sentences", "seeds", "both"), 0)
+    deviations, differences = [], []
+    for _ in range(pairs):
+        sentences = random.integers(0, SENTENCES, cell.sentences)
+        usual = random.integers(1, VARIANTS, cell.sentences)
+
+        def run(gained: float, sentences: np.ndarray = sentences, usual: np.ndarray = usual) -> np.ndarray:
+            """(N, C)"""
+            wander = random.random(cell.sentences) < cell.wandering
+            quality = random.normal(0, 0.5)  # of this seed
+            drawn = np.clip(np.rint(2.5 + quality + random.normal(0, 1.5, cell.sentences)), 0, VARIANTS - 1).astype(int)
+            variants = np.where(wander, drawn, usual)
+            variants = np.maximum(0, variants - (random.random(cell.sentences) < gained))
+            return counts[sentences, variants]
+
+        systems = [[run(gained) for _ in range(size)] for gained, size in zip((0.0, gain), cell.seeds, strict=True)]
+        scores = [[float(score(one.sum(axis=0))) for one in system] for system in systems]
+        means = [np.mean(system, axis=0) for system in systems]
+        by_sentences = randomisation_test(means[0], means[1], score, trials, random)
+        by_seeds = welch_test(scores[0], scores[1], LEVEL)
+        called["sentences"] += by_sentences.p < LEVEL
+        called["seeds"] += by_seeds.p < LEVEL
+        called["both"] += by_sentences.p < LEVEL and by_seeds.p < LEVEL
+        deviations.append(np.std(scores[0], ddof=1))
+        differences.append(by_seeds.difference)
+    deviation = float(np.sqrt(np.mean(np.square(deviations))))
+    return deviation, float(np.mean(differences)), {name: count / pairs for name, count in called.items()}
+
+
+def main(arguments: Sequence[str]) -> None:
+    values = {"pairs": 4000, "trials": 999} | {
+        name: int(value) for name, _, value in (argument.partition("=") for argument in arguments)
+    }
+    pairs, trials = values["pairs"], values["trials"]
+    worst = 0.0
+    print(f"{pairs} pairs a cell, {trials} trials; at most {most_allowed(pairs):.4f} may be called different")
+    print("metric  blocks  ties   repeats  called different  power (0.7 of blocks won)  seconds")
+    for metric in metrics():
+        for blocks in (2, 3, 5, 6, 7, 9, 12, 15, 16, 20, 30, 100, 300):
+            for ties in (False, True):
+                for repeats in (False, True):
+                    began = time.monotonic()
+                    cell = Cell(metric, blocks, ties, repeats)
+                    share = share_called_different(cell, pairs, trials)
+                    power = share_called_different(cell, pairs // 4, trials, advantage=0.2)
+                    worst = max(worst, share)
+                    print(
+                        f"{metric:<7} {blocks:>6}  {ties!s:<5}  {repeats!s:<7}  {share:>16.4f}  {power:>25.3f}  "
+                        f"{time.monotonic() - began:>7.1f}",
+                        flush=True,
+                    )
+    print("seeds   sentences  deviation  difference  by sentences  by seeds  by both")
+    for gain in (0.0, 0.08):
+        for seeds in ((2, 2), (2, 3), (3, 3), (2, 5), (3, 5), (5, 5)):
+            for sentences, wandering in ((1000, 0.02), (1000, 0.08), (1000, 0.3)):
+                cell = SeedCell(seeds, sentences, wandering)
+                deviation, difference, called = simulate_seeds(cell, pairs if gain == 0 else pairs // 4, trials, gain)
+                worst = max(worst, called["both"] if gain == 0 else 0)
+                print(
+                    f"{seeds!s:<7} {sentences:>9}  {deviation:>9.2f}  {difference:>10.2f}  {called['sentences']:>12.4f}"
+                    f"  {called['seeds']:>8.4f}  {called['both']:>7.4f}",
+                    flush=True,
+                )
+    sys.exit(worst > most_allowed(pairs))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
