@@ -29,7 +29,7 @@ PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
 ROWS_AT_ONCE = 10_000
 
 
-class _Punctuation(dict[int, int | str | None]):
+class _Letters(dict[int, int | str | None]):
     """A table for ``str.translate`` that removes white space and what cannot be seen, and writes NUL for punctuation
     and symbols. It fills itself as characters are met."""
 
@@ -44,7 +44,21 @@ class _Punctuation(dict[int, int | str | None]):
         return replacement
 
 
-_PUNCTUATION = _Punctuation()
+class _FoldedLetters(dict[int, str]):
+    """The same after ``_folded``, in one step, for texts whose characters can be folded one by one. Those that may join
+    the character before them, such as combining accents, become COMPOSING."""
+
+    def __missing__(self, code: int) -> str:
+        folded = _folded(chr(code))
+        first = normalize("NFKC", chr(code))[:1]
+        composes = any(category(c)[0] == "M" or "\u1160" <= c <= "\u11ff" for c in (first, folded[:1]) if c)
+        self[code] = COMPOSING if composes else folded.translate(_LETTERS)
+        return self[code]
+
+
+COMPOSING = "\1"
+_LETTERS = _Letters()
+_FOLDED_LETTERS = _FoldedLetters()
 
 
 def normal_form(text: str) -> str:
@@ -57,15 +71,17 @@ def normal_form(text: str) -> str:
     What is punctuation is what Python's ``unicodedata`` says, so characters that are newer than Unicode 14 (Python
     3.11) may count otherwise on another version of Python.
     """
-    if text.isascii():
-        folded = text.lower()
-    else:
-        # Case folding can undo NFKC.
-        folded = SPACING_ACCENT.sub("", normalize("NFKC", normalize("NFKC", text).casefold()))
-    form = folded.translate(_PUNCTUATION)
+    form = text.translate(_FOLDED_LETTERS)
+    if COMPOSING in form:
+        form = _folded(text).translate(_LETTERS)
     if "\0" in form:
         form = PUNCTUATION_IN_NUMBER.sub(".", form).replace("\0", "")
-    return form or "".join(folded.split()) or text
+    return form or "".join(_folded(text).split()) or text
+
+
+def _folded(text: str) -> str:
+    """NFKC and case folding; the latter can undo the former."""
+    return SPACING_ACCENT.sub("", normalize("NFKC", normalize("NFKC", text).casefold()))
 
 
 def sentence_key(text: str) -> int:

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mt.data.split import hold_out, identities, normal_form, sentence_key
+from mt.data.split import (
+    _LETTERS,
+    PUNCTUATION_IN_NUMBER,
+    SPACING_ACCENT,
+    hold_out,
+    identities,
+    normal_form,
+    sentence_key,
+)
 from mt.errors import InputError
 
 SENTENCE = st.integers(0, 60).map("sentence {}".format)
@@ -156,8 +164,13 @@ def test_these_are_different_sentences() -> None:
     assert "" not in map(normal_form, different)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
-def test_no_sentence_becomes_empty_and_a_normal_form_is_its_own(text: str) -> None:
-    form = normal_form(text)
-    assert form
-    assert normal_form(form) == form
+JOINING = st.sampled_from(
+    "e\u0301\u0308´¨ \uff76\uff9e\u30ab\u3099\u1100\u1161\u11a8\uffa1\uffc2\u0130\u1fb3\u01f0\u0915\u093f.1"
+)
+
+
+@given(st.text(st.one_of(JOINING, st.characters(exclude_categories=["Cs"]))))
+def test_folding_characters_one_by_one_is_folding_the_text(text: str) -> None:
+    whole = SPACING_ACCENT.sub("", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
+    expected = PUNCTUATION_IN_NUMBER.sub(".", whole.translate(_LETTERS)).replace("\0", "")
+    assert normal_form(text) == (expected or "".join(whole.split()) or text)
