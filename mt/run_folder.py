@@ -96,7 +96,11 @@ def read_config(folder: Path) -> TrainConfig:
     """The config of a run, checked anew. Raises InputError naming the file."""
     path = folder / CONFIG
     try:
-        return TrainConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if isinstance(values, dict) and isinstance(values.get("data"), dict):
+            # Runs from before there were versions of the split.
+            values["data"].setdefault("split_version", 1)
+        return TrainConfig.model_validate(values)
     except FileNotFoundError:
         raise InputError(
             f"{path}: no such file; a run or model folder holds {CONFIG}, a tokenizer and {WEIGHTS}"

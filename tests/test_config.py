@@ -265,6 +265,16 @@ def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
         MixtureConfig.model_validate(
             {"kind": "mixture", "corpora": [corpora[0] | {"max_length": 9}], "max_length": 50, **LANGUAGES}
         )
+    older = TypeAdapter(DataConfig).validate_python(
+        {"kind": "mixture", "corpora": corpora, "split_version": 1, **LANGUAGES}
+    )
+    assert [corpus.split_version for corpus in (older, *older.corpora)] == [1, 1, 1]
+    assert [corpus.split_version for corpus in (mixture, *mixture.corpora)] == [2, 2, 2]
+    assert mixture.with_split(1) == older.model_validate(
+        mixture.model_dump(exclude={"corpora"}) | {"split_version": 1, "corpora": corpora}
+    )
+    with pytest.raises(ValidationError, match="own split_version, 2, not 1"):
+        MixtureConfig.model_validate({"kind": "mixture", "corpora": [corpora[0] | {"split_version": 1}], **LANGUAGES})
     with pytest.raises(ValidationError, match="source_language"):
         turned = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "fr"}
         MixtureConfig.model_validate({"kind": "mixture", "corpora": [turned], **LANGUAGES})

@@ -10,6 +10,9 @@ from types import ModuleType
 
 import pytest
 
+from mt.config import RecipeConfig
+from mt.data import formats
+from mt.data.corpus import load_corpus
 from mt.errors import InputError
 
 PATH = Path(__file__).parents[1] / "data" / "tatoeba_en_fr.py"
@@ -35,20 +38,27 @@ def read(folder: Path) -> dict[str, list[tuple[str, str]]]:
     return splits
 
 
-def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path, version: int) -> None:
     draw = random.Random(1)
-    pairs = {(f"Sentence {draw.randrange(9000)}.", f"Phrase\u202f{draw.randrange(15000)} !") for _ in range(12000)}
+    blanks = [" ", "\u202f", ""]
+    pairs = {
+        (f"Sentence {draw.randrange(9000)}.", f"Phrase {draw.randrange(15000)}{draw.choice(blanks)}!")
+        for _ in range(12000)
+    }
     lines = [f"{english}\t{french}\n" for english, french in sorted(pairs)]
-    recipe.write_splits("".join(lines).encode(), tmp_path / "once")
+    recipe.write_splits("".join(lines).encode(), tmp_path / "once", version)
     once = read(tmp_path / "once")
     assert sorted(sum(once.values(), [])) == sorted(pairs)
     assert min(len(once["valid"]), len(once["test"])) >= 2000
     for side in (0, 1):
         sentences = [{pair[side] for pair in split} for split in once.values()]
         assert sum(map(len, sentences)) == len(set.union(*sentences))
+        forms = [{"".join(text.split()) for text in split} for split in sentences]
+        assert (sum(map(len, forms)) == len(set.union(*forms))) == (version == 2 or side == 0)
 
     draw.shuffle(lines)
-    recipe.write_splits("".join(lines).encode(), tmp_path / "again")
+    recipe.write_splits("".join(lines).encode(), tmp_path / "again", version)
     again = read(tmp_path / "again")
     assert {split: sorted(pairs) for split, pairs in again.items()} == {
         split: sorted(pairs) for split, pairs in once.items()
@@ -74,4 +84,25 @@ def test_without_a_network_it_names_the_way_out(recipe: ModuleType, tmp_path: Pa
     assert done.returncode == 2
     assert "data=files" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "tatoeba_en_fr").exists()
+    assert {path.name for path in tmp_path.iterdir()} <= {script.name, "index", "__pycache__"}
+
+
+def test_each_version_of_the_split_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / PATH.name).write_text("""
+LANGUAGES = ("en", "fr")
+
+def prepare(folder, split_version):
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        for language in LANGUAGES:
+            (folder / f"{split}.{language}").write_text(f"{split} {language} {split_version}\\n")
+""")
+    monkeypatch.setattr(formats, "PROJECT", tmp_path)
+    settings = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "en", "target_language": "fr"}
+    # The second time, both are there.
+    for version in (2, 1, 2, 1):
+        corpus = load_corpus(RecipeConfig.model_validate(settings | {"split_version": version}))
+        assert corpus.train["target"][:] == [f"train fr {version}"]
+    # Where runs from before there were versions find theirs.
+    assert (tmp_path / "data" / "tatoeba_en_fr" / "train.en").read_text() == "train en 1\n"

@@ -22,6 +22,9 @@ from mt.errors import InputError
 
 logger = logging.getLogger(__name__)
 
+KEYS = ("source_key", "target_key")
+OTHER_FORM = "with other case, punctuation or white space"
+
 
 @dataclass(frozen=True)
 class SplitReport:
@@ -62,7 +65,8 @@ def load_corpus(config: DataConfig) -> Corpus:
 
     Only training pairs are dropped: when a side is empty or no UTF-8, and those of a mixture's other corpora that share
     a sentence with validation or test; validation and test stay whole. A missing validation or test split is held out
-    of the training pairs; those of a mixture come from its first corpus.
+    of the training pairs; those of a mixture come from its first corpus. ``config.split_version`` says when two
+    sentences are the same.
 
     Raises InputError: something is missing, damaged, empty or of another form than ``config`` says.
     """
@@ -85,13 +89,26 @@ def load_corpus(config: DataConfig) -> Corpus:
         report[0] = report[0].after_dropping(counts)
     # The other corpora of a mixture often hold the first one's sentences again.
     for number in range(1, len(training)):
-        shared = _shares_a_sentence(training[number], evaluation.values())
+        equal = _shares_a_sentence(training[number], evaluation.values(), ("source", "target"))
+        shared = equal | _shares_a_sentence(training[number], evaluation.values(), _identities(config))
         if shared.any():
             training[number] = training[number].select(np.flatnonzero(~shared))
-            report[number] = report[number].after_dropping({"shared with valid or test": int(shared.sum())})
+            counts = {
+                "shared with valid or test": int(equal.sum()),
+                f"shared with valid or test {OTHER_FORM}": int((shared & ~equal).sum()),
+            }
+            report[number] = report[number].after_dropping({reason: n for reason, n in counts.items() if n})
     train = _concatenated(training)
     _tell_peculiarities(train, evaluation)
-    return Corpus(train, evaluation["valid"], evaluation["test"], report)
+    train, valid, test = (
+        pairs.remove_columns(list(KEYS)) for pairs in (train, evaluation["valid"], evaluation["test"])
+    )
+    return Corpus(train, valid, test, report)
+
+
+def _identities(config: DataConfig) -> tuple[str, str]:
+    """The columns of the two sides that are equal where two sentences are the same in this version of the split."""
+    return ("source", "target") if config.split_version == 1 else KEYS
 
 
 def _silence_libraries() -> None:
@@ -128,31 +145,43 @@ def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.
     """What is often a mistake, and often not: told, and left alone."""
     sides = pyarrow.table({side: column(train, side) for side in ("source", "target")})
     distinct = sides.group_by(["source", "target"]).aggregate([]).num_rows
+    forms = pyarrow.table({key: column(train, key) for key in KEYS}).group_by(list(KEYS)).aggregate([]).num_rows
     equal = compute.sum(compute.equal(sides["source"], sides["target"])).as_py()
-    for count, what in ((len(train) - distinct, "repeat an earlier one"), (equal, "have one text on both sides")):
+    for count, what in (
+        (len(train) - distinct, "repeat an earlier one"),
+        (distinct - forms, f"repeat an earlier one {OTHER_FORM}"),
+        (equal, "have one text on both sides"),
+    ):
         if count:
             logger.info("train: %s of %s pairs %s", f"{count:,}", f"{len(train):,}", what)
     for split, pairs in evaluation.items():
-        if known := int(_is_in(column(pairs, "source"), [column(train, "source")]).sum()):
+        known, nearly = (int(_is_in(column(pairs, key), [column(train, key)]).sum()) for key in ("source", KEYS[0]))
+        if nearly:
+            more = f", {nearly - known:,} more {OTHER_FORM}" if nearly > known else ""
             logger.warning(
-                "%s: %s of its %s sources also stand in the training data", split, f"{known:,}", f"{len(pairs):,}"
+                "%s: %s of its %s sources also stand in the training data%s",
+                split,
+                f"{known:,}",
+                f"{len(pairs):,}",
+                more,
             )
 
 
-def _shares_a_sentence(pairs: datasets.Dataset, others: Iterable[datasets.Dataset]) -> np.ndarray:
+def _shares_a_sentence(
+    pairs: datasets.Dataset, others: Iterable[datasets.Dataset], sides: tuple[str, str]
+) -> np.ndarray:
     """(N,) bool: whether the source or the target also stands on that side of one of the others."""
     others = list(others)
-    sources, targets = (
-        _is_in(column(pairs, side), [column(other, side) for other in others]) for side in ("source", "target")
-    )
+    sources, targets = (_is_in(column(pairs, side), [column(other, side) for other in others]) for side in sides)
     return sources | targets
 
 
-def _is_in(texts: pyarrow.ChunkedArray, others: Sequence[pyarrow.ChunkedArray]) -> np.ndarray:
+def _is_in(values: pyarrow.ChunkedArray, others: Sequence[pyarrow.ChunkedArray]) -> np.ndarray:
     """(N,) bool"""
-    large = pyarrow.large_string()
-    known = pyarrow.chunked_array([chunk.cast(large) for other in others for chunk in other.chunks], type=large)
-    return compute.is_in(texts.cast(large), value_set=known.combine_chunks()).to_numpy()
+    # One array of strings ends at 2 GiB.
+    kind = pyarrow.large_string() if pyarrow.types.is_string(values.type) else values.type
+    known = pyarrow.chunked_array([chunk.cast(kind) for other in others for chunk in other.chunks], type=kind)
+    return compute.is_in(values.cast(kind), value_set=known.combine_chunks()).to_numpy()
 
 
 def _concatenated(parts: list[datasets.Dataset]) -> datasets.Dataset:
@@ -184,7 +213,9 @@ def _hold_out(
     sizes = [min(wanted[split], most) for split in splits]
     if sum(sizes) >= len(train):
         raise InputError(f"{len(train)} training pairs are too few to hold {' and '.join(splits)} pairs out of")
-    part = hold_out(column(train, "source"), column(train, "target"), sizes)
+    source, target = _identities(corpus)
+    same = column(train, source), column(train, target)
+    part = hold_out(column(train, "source"), column(train, "target"), sizes, same)
     held_out = {
         split: train.select(np.flatnonzero(part == number)).remove_columns("weight")
         for number, split in enumerate(splits, 1)

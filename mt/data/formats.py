@@ -13,6 +13,7 @@ import importlib.util
 import json
 import logging
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
@@ -24,6 +25,7 @@ from datasets.exceptions import DatasetGenerationError
 from pyarrow import parquet
 
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.data.split import recipe_folder, sentence_key
 from mt.data.tmx import tmx_pairs
 from mt.errors import InputError
 from mt.files import UNDECODABLE, read_lines
@@ -33,12 +35,15 @@ logger = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).parents[2]
 
-VERSION = 1
-"""Part of every cache key: to be raised when the same input shall give other pairs."""
+VERSION = 2
+"""Part of every cache key: to be raised when the same input shall give other pairs, or other columns."""
 
 TEXT = datasets.Value("string")
-FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "fault": TEXT})
-"""``fault`` is empty, or why a pair cannot be learnt from."""
+KEY = datasets.Value("int64")
+FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "source_key": KEY, "target_key": KEY, "fault": TEXT})
+"""The keys tell sentences apart that differ in more than case, punctuation and white space (``mt.data.split``); they
+take longer than reading from the cache, so they are kept there. ``fault`` is empty, or why a pair cannot be learnt
+from."""
 
 COLUMN_KEYS = "data.source_column, data.target_column"
 
@@ -109,10 +114,10 @@ def _prepare(corpus: RecipeConfig) -> Path:
     for language in (corpus.source_language, corpus.target_language):
         if language not in recipe.LANGUAGES:
             raise InputError(f"data={corpus.recipe} has {' and '.join(recipe.LANGUAGES)}, not {language}")
-    folder = path.with_suffix("")
+    folder = recipe_folder(path, corpus.split_version)
     names = [f"{split}.{language}" for split in ("train", "valid", "test") for language in recipe.LANGUAGES]
     if not all((folder / name).exists() for name in names):
-        recipe.prepare(folder)
+        recipe.prepare(folder, corpus.split_version)
     return folder
 
 
@@ -254,14 +259,15 @@ def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -
 def _cached(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
     """The pairs as a data set, from the cache when this ``key`` was there before."""
     rows = partial(_rows, origin, pairs)
+    fingerprint = digest((VERSION, unicodedata.unidata_version, key))
     try:
-        return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=digest((VERSION, key)))
+        return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=fingerprint)
     except DatasetGenerationError as error:
         # It wraps whatever stopped the generator: a mistake in a file, a full disk, an interruption.
         raise error.__cause__ or error from None
 
 
-def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str]]:
+def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str | int]]:
     found = False
     for source, target in pairs():
         found = True
@@ -271,7 +277,9 @@ def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str]]:
             fault = "not UTF-8"
         elif not source.strip() or not target.strip():
             fault = "empty"
-        yield {"source": LINE_BREAK.sub(" ", source), "target": LINE_BREAK.sub(" ", target), "fault": fault}
+        source, target = LINE_BREAK.sub(" ", source), LINE_BREAK.sub(" ", target)
+        keys = {"source_key": sentence_key(source), "target_key": sentence_key(target)}
+        yield {"source": source, "target": target, "fault": fault} | keys
     if not found:
         raise InputError(f"{origin}: there is not one pair in it")
 

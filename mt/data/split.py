@@ -3,11 +3,18 @@
 Pairs that share a side are one group, also over several steps (a–b, c–b, c–d), and a group is never divided.
 Which groups are held out follows from hashes of their text: not from the order of the lines, nor from any
 seed.
+
+The split has two versions (``data.split_version``). In version 1 two sentences are the same if their text is; since
+version 2 also if they differ only in case, punctuation, symbols, white space or compatibility forms. Version 1 remains
+for the runs that were begun with it.
 """
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeAlias
+from unicodedata import category, normalize
 
 import numpy as np
 import pyarrow
@@ -16,8 +23,87 @@ from mt.errors import InputError
 
 Texts: TypeAlias = pyarrow.Array | pyarrow.ChunkedArray
 
+SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
+"""What NFKC makes of an accent that stands alone, such as the one in l´eau."""
+PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
+ROWS_AT_ONCE = 10_000
 
-def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray:
+
+class _Letters(dict[int, int | str | None]):
+    """A table for ``str.translate`` that removes white space and what cannot be seen, and writes NUL for punctuation
+    and symbols. It fills itself as characters are met."""
+
+    def __missing__(self, code: int) -> int | str | None:
+        kind = category(chr(code))
+        replacement: int | str | None = code
+        if kind[0] == "Z" or kind in ("Cc", "Cf") or 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:
+            replacement = None  # the two ranges are variation selectors, which follow an emoji or an ideograph
+        elif kind[0] in "PS" or code == 0x2BC:
+            replacement = "\0"  # U+02BC is an apostrophe that Unicode counts as a letter
+        self[code] = replacement
+        return replacement
+
+
+class _FoldedLetters(dict[int, str]):
+    """The same after ``_folded``, in one step, for texts whose characters can be folded one by one. Those that may join
+    the character before them, such as combining accents, become COMPOSING."""
+
+    def __missing__(self, code: int) -> str:
+        folded = _folded(chr(code))
+        first = normalize("NFKC", chr(code))[:1]
+        composes = any(category(c)[0] == "M" or "\u1160" <= c <= "\u11ff" for c in (first, folded[:1]) if c)
+        self[code] = COMPOSING if composes else folded.translate(_LETTERS)
+        return self[code]
+
+
+COMPOSING = "\1"
+_LETTERS = _Letters()
+_FOLDED_LETTERS = _FoldedLetters()
+
+
+def normal_form(text: str) -> str:
+    """The same text for sentences that differ only in case, punctuation, symbols, white space or compatibility forms.
+
+    The text after NFKC and case folding, without punctuation, symbols, white space, and control and format characters.
+    Punctuation inside a number becomes a full stop, so that 3.5 is 3,5 but not 35. A text of punctuation alone keeps
+    it. Accents, digits, and marks that belong to letters are kept: été is not ete.
+
+    What is punctuation is what Python's ``unicodedata`` says, so characters that are newer than Unicode 14 (Python
+    3.11) may count otherwise on another version of Python.
+    """
+    form = text.translate(_FOLDED_LETTERS)
+    if COMPOSING in form:
+        form = _folded(text).translate(_LETTERS)
+    if "\0" in form:
+        form = PUNCTUATION_IN_NUMBER.sub(".", form).replace("\0", "")
+    return form or "".join(_folded(text).split()) or text
+
+
+def _folded(text: str) -> str:
+    """NFKC and case folding; the latter can undo the former."""
+    return SPACING_ACCENT.sub("", normalize("NFKC", normalize("NFKC", text).casefold()))
+
+
+def sentence_key(text: str) -> int:
+    """A 64-bit hash of the normal form: among ten million sentences, some two collide by chance once in 370,000
+    corpora, and would then be held out together."""
+    digest = hashlib.blake2b(normal_form(text).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def identities(texts: Iterable[str], version: int) -> pyarrow.Array:
+    """(N,): equal where two sentences are the same in this version of the split."""
+    if version == 1:
+        return pyarrow.array(texts, pyarrow.large_string())
+    return pyarrow.array(map(sentence_key, texts), pyarrow.int64())
+
+
+def recipe_folder(recipe: Path, version: int) -> Path:
+    """Where the files of a recipe lie: beside it, in a folder for each version of the split."""
+    return recipe.with_suffix("") if version == 1 else recipe.with_name(f"{recipe.stem}-split{version}")
+
+
+def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int], same: tuple[Texts, Texts]) -> np.ndarray:
     """Assigns every pair to the rest or to one of the held-out parts.
 
     Groups of more than 4 pairs and more than a twentieth of the smallest part stay in the rest: a few of them could
@@ -26,6 +112,7 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
     Args:
         sources, targets: (N,) strings.
         sizes: how many pairs each part shall have at least.
+        same: (N,) for the sources and (N,) for the targets, equal where two sentences are the same (``identities``).
 
     Returns:
         (N,) int64: 0 for the rest, 1 for the first part, 2 for the second, …
@@ -33,7 +120,7 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int]) -> np.ndarray
     Raises:
         InputError: there are too few small groups, or nothing is left.
     """
-    groups = _groups(_numbered(sources), _numbered(targets))
+    groups = _groups(*map(_numbered, same))
     members = np.bincount(groups)
     # The sum, unlike the minimum, gives large groups and small ones the same chance: lengths stay
     # representative.
@@ -63,9 +150,12 @@ def _too_few(sizes: Sequence[int], pairs: int) -> InputError:
     )
 
 
-def _numbered(texts: Texts) -> np.ndarray:
-    """(N,) int64 from 0, the same number for equal texts."""
-    encoded = pyarrow.chunked_array(texts).cast(pyarrow.large_string()).dictionary_encode()
+def _numbered(values: Texts) -> np.ndarray:
+    """(N,) int64 from 0, the same number for equal values."""
+    if pyarrow.types.is_string(values.type):
+        # One array of strings ends at 2 GiB.
+        values = values.cast(pyarrow.large_string())
+    encoded = pyarrow.chunked_array(values).dictionary_encode()
     return np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int64)
 
 
@@ -93,6 +183,12 @@ def _hashes(sources: Texts, targets: Texts) -> np.ndarray:
     """(N,) uint64"""
     digests = (
         hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
-        for source, target in zip(sources.to_pylist(), targets.to_pylist(), strict=True)
+        for source, target in zip(_strings(sources), _strings(targets), strict=True)
     )
     return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def _strings(texts: Texts) -> Iterator[str]:
+    """Few of them at a time: as Python's strings they need several times the memory."""
+    for start in range(0, len(texts), ROWS_AT_ONCE):
+        yield from texts.slice(start, ROWS_AT_ONCE).to_pylist()

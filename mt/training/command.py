@@ -89,7 +89,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
             "all machines need the same run folder (runs=… on a shared disk)"
         )
     if checkpoint or (run / RESULTS).is_file():
-        config = _with_tokenizer_of(run, config)
+        config = _with_split_of(run, _with_tokenizer_of(run, config))
         _refuse_another_config(config)
     elif origin := config.training.init_from or config.tokenizer.reuse:
         if not Path(origin).is_dir():
@@ -143,6 +143,18 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
     if replaced:
         logger.info("the tokenizer is that of %s: %s", origin, ", ".join(replaced))
     return config.model_copy(update={"tokenizer": tokenizer})
+
+
+def _with_split_of(run: Path, config: TrainConfig) -> TrainConfig:
+    """The config of a run that goes on, with the version of the split that it was begun with.
+
+    Without this, the command that began a run before there was a newer split would no longer go on with it.
+    """
+    version = read_config(run).data.split_version
+    if version >= config.data.split_version:
+        return config
+    logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
+    return config.model_copy(update={"data": config.data.with_split(version)})
 
 
 def _refuse_another_model(config: TrainConfig, origin: Path) -> None:

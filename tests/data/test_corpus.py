@@ -439,3 +439,57 @@ def test_a_test_set_inside_the_training_data_is_told(tmp_path: Path, caplog: pyt
     load(kind="files", train=train, test=test, valid=write_files(tmp_path / "valid", [("v", "w")]))
     assert "test: 3 of its 4 sources also stand in the training data" in caplog.text
     assert "valid:" not in caplog.text
+
+
+NEAR_COPIES = ["{}", "« {} »", "{}\u202f!", "{}."]
+
+
+def near(text: str, number: int) -> str:
+    return NEAR_COPIES[number % 4].format(text.upper() if number % 3 else text)
+
+
+def bare(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_held_out_pairs_have_no_near_copies_in_training(tmp_path: Path, version: int) -> None:
+    pairs = [(near(f"Satz {number // 3}", number), f"sentence {number}") for number in range(600)]
+    files = write_files(tmp_path, pairs)
+    corpus = load(kind="files", train=files, valid_pairs=40, test_pairs=40, split_version=version)
+    assert sorted(texts(corpus.train) + texts(corpus.valid) + texts(corpus.test)) == sorted(pairs)
+    forms = [{bare(text) for text in split["source"][:]} for split in (corpus.train, corpus.valid, corpus.test)]
+    shared = forms[0] & forms[1] | forms[0] & forms[2] | forms[1] & forms[2]
+    assert bool(shared) == (version == 1)
+
+
+def test_a_mixture_never_trains_on_near_copies_of_what_it_holds_out(tmp_path: Path) -> None:
+    pairs = [(f"source {number}", f"target {number}") for number in range(200)]
+    other = [(near(f"source {number}", number), f"other {number}") for number in range(200)]
+    first, second = ({"kind": "files", "train": write_files(tmp_path / n, p)} for n, p in (("a", pairs), ("b", other)))
+    corpus = load(kind="mixture", corpora=[first, second], valid_pairs=10, test_pairs=10)
+    held_out = {bare(text) for text in [*corpus.valid["source"], *corpus.test["source"]]}
+    assert not held_out & {bare(text) for text in corpus.train["source"]}
+    dropped = corpus.report[1].dropped
+    assert set(dropped) == {
+        "shared with valid or test",
+        "shared with valid or test with other case, punctuation or white space",
+    }
+    assert sum(dropped.values()) == len(held_out) == 20
+    # Version 1 looks at the text alone.
+    corpus = load(kind="mixture", corpora=[first, second], valid_pairs=10, test_pairs=10, split_version=1)
+    assert corpus.report[1].dropped.keys() == {"shared with valid or test"}
+    assert {"id", "source", "target", "weight"} == set(corpus.train.column_names)
+
+
+def test_near_copies_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    pairs = [("a", "b"), ("A!", "b"), ("a", "b"), ("c", "d")]
+    test = write_files(tmp_path / "test", [("c", "x"), ("C.", "y"), ("\u00ab c \u00bb", "z"), ("new", "neu")])
+    valid = write_files(tmp_path / "valid", [("(A)", "w")])
+    load(kind="files", train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
+    form = "with other case, punctuation or white space"
+    assert "train: 1 of 4 pairs repeat an earlier one\n" in caplog.text
+    assert f"train: 1 of 4 pairs repeat an earlier one {form}" in caplog.text
+    assert f"test: 1 of its 4 sources also stand in the training data, 2 more {form}" in caplog.text
+    assert f"valid: 0 of its 1 sources also stand in the training data, 1 more {form}" in caplog.text

@@ -17,6 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mt.data.batching import collate
+from mt.data.corpus import load_corpus
 from mt.errors import InputError, Interrupted, RunError
 from mt.model import attention
 from mt.run_folder import open_model, read_config
@@ -526,6 +527,37 @@ def test_settings_of_a_tokenizer_that_another_run_brings_are_that_runs_own(folde
     shutil.rmtree(base.folder)  # what a run needs to go on lies in its own folder
     train(tuned)
     assert _results(tuned)["updates"] == 20
+
+
+def test_a_run_from_before_there_were_versions_of_the_split_keeps_its_own(folder, monkeypatch, caplog):
+    caplog.set_level("INFO")
+    # Every sentence again, in other spelling, so that the versions hold other pairs out.
+    for language in ("xx", "yy"):
+        lines = (folder / f"train.{language}").read_text()
+        (folder / f"train.{language}").write_text(lines + lines.upper())
+
+    def config(name, **data):
+        return toy.config(folder, name, data={"valid": None, "test": None, "valid_pairs": 20, "test_pairs": 20} | data)
+
+    older, newer = config("older", split_version=1), config("older")
+    held_out = [load_corpus(each.data).test["source"][:] for each in (older, newer)]
+    assert held_out[0] != held_out[1]
+
+    _stop_after(monkeypatch, [7])
+    with pytest.raises(Interrupted):
+        train(older)
+    recorded = older.folder / "config.yaml"
+    recorded.write_text(recorded.read_text().replace("  split_version: 1\n", ""))
+    assert read_config(older.folder) == older
+    train(newer)
+    assert "keeps it: data.split_version=1" in caplog.text
+    assert (older.folder / "scored" / "test.source").read_text().splitlines() == held_out[0]
+    assert read_config(older.folder) == older
+
+    # The other way round it is not the default that differs.
+    recorded.write_text(recorded.read_text().replace("  split_version: 1\n", "  split_version: 2\n"))
+    with pytest.raises(InputError, match=r"data\.split_version: 2 in the run, now 1"):
+        train(older)
 
 
 def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
