@@ -6,11 +6,20 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c c
 SENTENCES := "I am learning to speak French." "Where is the train station?" \
   "She gave me a book that I had never read." "We would like to eat something before we leave."
 
+# How many seeds of each model "make compare" trains; the runs of seed 1 are those of "make demo".
+SEEDS ?= 1
+SEED_LIST = $(shell seq $(SEEDS))
+of_seed = $(if $(filter-out 1,$(1)),-$(1))
+comma := ,
+empty :=
+runs = $(subst $(empty) $(empty),$(comma),$(foreach seed,$(SEED_LIST),runs/$(1)$(call of_seed,$(seed))))
+
 .PHONY: help demo compare test faults lint board bench clean
 
 help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
-	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (a quarter of an hour)"
+	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (a quarter of an hour;"
+	@echo "             SEEDS=3 trains three of each, for a statement about the models and not only about two runs)"
 	@echo "make test    run the test suite"
 	@echo "make faults  put hundreds of faults into the way of training and translating"
 	@echo "make lint    check style and types"
@@ -38,9 +47,10 @@ demo: .venv/installed
 	@echo; printf '%s\n' $(SENTENCES) | paste -d '\n' - runs/demo/demo.txt | sed 'n; s/^/  → /'
 
 compare: .venv/installed
-	$(BIN)/python train.py experiment=demo name=demo
-	$(BIN)/python train.py experiment=demo name=demo-rnn model=rnn_attention
-	$(BIN)/python -m mt.comparison first=runs/demo second=runs/demo-rnn
+	$(foreach seed,$(SEED_LIST),\
+	  $(BIN)/python train.py experiment=demo name=demo$(call of_seed,$(seed)) seed=$(seed) && \
+	  $(BIN)/python train.py experiment=demo name=demo-rnn$(call of_seed,$(seed)) seed=$(seed) model=rnn_attention &&) \
+	$(BIN)/python -m mt.comparison 'first=[$(call runs,demo)]' 'second=[$(call runs,demo-rnn)]'
 
 test: .venv/installed
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,16 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "-m mt.comparison": ("compare", CompareConfig),
     "-m mt.translation.ctranslate2": ("export", ExportConfig),
 }
-README, MAKEFILE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "Makefile"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DRY_RUN = ["make", "--dry-run", "--always-make", "demo", "compare", "SEEDS=2"]
+MADE = subprocess.run(DRY_RUN, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+"""What make would type."""
 TYPED = re.compile(rf"python ({'|'.join(map(re.escape, COMMANDS))}) ([^`\n]*)")
 
 
 def typed() -> list[tuple[str, str]]:
     """Commands and what follows them, without redirections, brackets round options, and words that hold an ellipsis."""
-    found = [*TYPED.findall(README), *TYPED.findall(MAKEFILE)]
+    found = [*TYPED.findall(README), *TYPED.findall(MADE.replace("&&", "\n"))]
     plain = [(command, re.sub(r"[<>|].*|\[(\S+=\S+)\]|\S*…\S*", r"\1", words)) for command, words in found]
     return [(command, words) for command, words in plain if "--help" not in words and "data=mixture" not in words]
 
