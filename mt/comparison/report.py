@@ -120,7 +120,9 @@ def as_json(findings: Findings) -> dict:
 
 
 def _direction(evaluation: EvaluationSet) -> str:
-    return f"{evaluation.source_language or '?'}→{evaluation.target_language}"
+    if evaluation.source_language is None:
+        return f"into {evaluation.target_language}"
+    return f"{evaluation.source_language}→{evaluation.target_language}"
 
 
 def _finite(value: object) -> object:
@@ -329,12 +331,13 @@ def _number(value: float | None) -> str:
 
 
 def _p_value(value: float) -> str:
-    return f"{rounded_up(value):.4f}" if value < 0.1 else f"{value:.2f}"
+    return f"{rounded_up(value):.4f}" if value < 0.1 else f"{value:.3f}"
 
 
 def _interval(interval: Interval, signed: bool = False) -> str:
     sign = "+" if signed else ""
-    return f"{interval.score:{sign}.2f} ({interval.low:{sign}.2f} … {interval.high:{sign}.2f})"
+    ends = f"({interval.low:{sign}.2f} … {interval.high:{sign}.2f})".replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{interval.score:{sign}.2f} {ends}"
 
 
 def _escape_markdown(text: str) -> str:
