@@ -305,13 +305,17 @@ def digest(content: object) -> str:
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
-def _state(path: Path) -> tuple[str, int, int]:
-    """What tells one content of a file from another without reading it."""
+def _state(path: Path) -> tuple[str, int, int, int, int]:
+    """What tells one content of a file from another without reading it.
+
+    Size and time of change can be those of the file before (``cp -p``, ``rsync --times``, ``touch -r``); what the file
+    system itself notes cannot.
+    """
     try:
         status = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    return str(path.resolve()), status.st_size, status.st_mtime_ns
+    return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _known(column: str | int, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> str:

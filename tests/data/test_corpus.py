@@ -321,6 +321,20 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert texts(load(kind="files", train=files, **splits).train)[0] == ("Katz Nummer 0.", "Cat number 0.")
 
 
+def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
+    files = write_files(tmp_path, PAIRS)
+    splits = held_out(tmp_path)
+    status = os.stat(files[0])
+    source = Path(files[0]).read_text()
+    for word in ("Satz", "Wort", "Text"):
+        changed = tmp_path / ("train.de" if word == "Wort" else "another.de")  # written anew, or replaced
+        changed.write_text(source.replace("Satz", word))
+        os.utime(changed, ns=(status.st_atime_ns, status.st_mtime_ns))
+        changed.replace(files[0])
+        assert (os.stat(files[0]).st_size, os.stat(files[0]).st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+        assert texts(load(kind="files", train=files, **splits).train)[0][0] == f"{word} Nummer 0."
+
+
 # Refusals ---------------------------------------------------------------------------------------------------
 
 
