@@ -76,6 +76,14 @@ class Section(BaseModel):
 # Data -------------------------------------------------------------------------------------------------------
 
 NEWEST_SPLIT: Final = 2
+# fmt: off
+FILE_FORMATS = frozenset((
+    "arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5", "iceberg",
+    "imagefolder", "json", "lance", "meshfolder", "mmcif", "niftifolder", "pandas", "parquet", "pdb", "pdffolder",
+    "text", "tsfile", "videofolder", "vortex", "webdataset", "xml",
+))
+# fmt: on
+"""The modules of ``datasets`` that ``load_dataset`` takes by name, instead of a data set."""
 
 
 class CorpusConfig(Section):
@@ -172,6 +180,14 @@ class HubConfig(UnsplitConfig):
     source_column: Text | None = None
     """Defaults to the language code, as a column of its own or inside a ``translation`` column."""
     target_column: Text | None = None
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        if self.path.removeprefix("hf://datasets/") in FILE_FORMATS:
+            yield (
+                f"path={self.path} is no data set but a file format of the library datasets, which would read whatever "
+                "lies in the current folder: data=files and data=table read files of your own"
+            )
 
 
 class RecipeConfig(CorpusConfig):

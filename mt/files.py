@@ -19,6 +19,7 @@ from typing import IO, BinaryIO, cast
 import pyarrow
 
 from mt.errors import InputError
+from mt.xz import XzReader
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +156,7 @@ def _open(path: Path) -> BinaryIO:
         case ".gz":
             return cast(BinaryIO, gzip.open(path, "rb"))
         case ".xz":
-            return cast(BinaryIO, lzma.open(path, "rb"))
+            return io.BufferedReader(XzReader(path.open("rb")))
         case ".zst":
             return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
         case _:

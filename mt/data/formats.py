@@ -45,6 +45,11 @@ FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "source_key": KEY,
 take longer than reading from the cache, so they are kept there. ``fault`` is empty, or why a pair cannot be learnt
 from."""
 
+READERS = ("arrow", "cache", "csv", "json", "parquet", "text")
+"""The modules of ``datasets`` that may read a data set: tables of text, and what such a one has left in the cache.
+Others read pictures or sound, or formats in which a file can name code to be run, such as pickles."""
+ADVICE = "data=files and data=table read files of your own"
+
 COLUMN_KEYS = "data.source_column, data.target_column"
 
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
@@ -223,9 +228,13 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
     if name is None:
         return None
     logger.info("loading the %s split of %s", name, corpus.path)
+    _refuse_scripts(corpus.path)
     try:
-        splits = datasets.load_dataset(corpus.path, corpus.subset, revision=corpus.revision)
-    except (OSError, ValueError, RuntimeError, DatasetGenerationError) as error:
+        builder = datasets.load_dataset_builder(corpus.path, corpus.subset, revision=corpus.revision)
+        _refuse_other_modules(corpus.path, builder)
+        builder.download_and_prepare()
+        splits = builder.as_dataset()
+    except (OSError, ValueError, RuntimeError, IndexError, DatasetGenerationError) as error:
         reason = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
         if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -244,6 +253,24 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
     pairs = splits[name].with_format("arrow")
     columns = corpus.source_column or corpus.source_language, corpus.target_column or corpus.target_language
     return _cached(origin, lambda: _hub_pairs(pairs, *columns, origin), (pairs._fingerprint, columns)), origin
+
+
+def _refuse_scripts(path: str) -> None:
+    """Raises InputError if ``path`` is a data set's script or a folder with one, whatever ``datasets`` makes of it."""
+    script = Path(path) if path.endswith(".py") else Path(path) / f"{Path(path).name}.py"
+    if script.is_file():
+        raise InputError(f"data.path={path}: {script} is a script, and nothing that a data set brings is run; {ADVICE}")
+
+
+def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
+    """Raises InputError, before anything is read, if another module than READERS is to read it."""
+    # datasets.packaged_modules.json.json
+    package, _, module = type(builder).__module__.rpartition(".")
+    if package not in (f"datasets.packaged_modules.{name}" for name in READERS):
+        raise InputError(
+            f"data.path={path}: its files are for the module {module} of the library datasets. Only Arrow, CSV, JSON, "
+            f"Parquet and text are read, which cannot bring anything to be run; {ADVICE}"
+        )
 
 
 def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -> Pairs:
@@ -305,13 +332,17 @@ def digest(content: object) -> str:
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
-def _state(path: Path) -> tuple[str, int, int]:
-    """What tells one content of a file from another without reading it."""
+def _state(path: Path) -> tuple[str, int, int, int, int]:
+    """What tells one content of a file from another without reading it.
+
+    Size and time of change can be those of the file before (``cp -p``, ``rsync --times``, ``touch -r``); what the file
+    system itself notes cannot.
+    """
     try:
         status = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    return str(path.resolve()), status.st_size, status.st_mtime_ns
+    return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _known(column: str | int, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> str:

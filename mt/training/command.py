@@ -99,6 +99,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         config = _with_tokenizer_of(Path(origin), config)
         if config.training.init_from:
             _refuse_another_model(config, Path(origin))
+            _warn_of_another_split(config, Path(origin))
     if _is_finished(config):
         logger.info("%s is finished", run)
         if workers.is_leader:
@@ -173,6 +174,22 @@ def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
     if differing:
         needed = " ".join(f"{name}={shown(before)}" for name, before in differing.items())
         raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
+
+
+def _warn_of_another_split(config: TrainConfig, origin: Path) -> None:
+    """Another version of the split holds other pairs out: the weights may have learnt from those of this one."""
+    theirs = read_config(origin).data
+    if (
+        theirs.split_version != config.data.split_version
+        and theirs.with_split(config.data.split_version) == config.data
+    ):
+        logger.warning(
+            "training.init_from=%s learnt from data.split_version=%d, so some pairs that are held out now may have "
+            "been among its training pairs; data.split_version=%d holds the same ones out",
+            origin,
+            theirs.split_version,
+            theirs.split_version,
+        )
 
 
 def _refuse_another_config(config: TrainConfig) -> None:

@@ -5,17 +5,19 @@ import gzip
 import json
 import lzma
 import os
+import pickle
 from pathlib import Path
 
 import datasets
 import pyarrow
 import pytest
+from datasets import packaged_modules
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from mt.config import DataConfig
+from mt.config import FILE_FORMATS, DataConfig
 from mt.data.corpus import Corpus, SplitReport, load_corpus
 from mt.errors import InputError
 
@@ -321,6 +323,20 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert texts(load(kind="files", train=files, **splits).train)[0] == ("Katz Nummer 0.", "Cat number 0.")
 
 
+def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
+    files = write_files(tmp_path, PAIRS)
+    splits = held_out(tmp_path)
+    status = os.stat(files[0])
+    source = Path(files[0]).read_text()
+    for word in ("Satz", "Wort", "Text"):
+        changed = tmp_path / ("train.de" if word == "Wort" else "another.de")  # written anew, or replaced
+        changed.write_text(source.replace("Satz", word))
+        os.utime(changed, ns=(status.st_atime_ns, status.st_mtime_ns))
+        changed.replace(files[0])
+        assert (os.stat(files[0]).st_size, os.stat(files[0]).st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+        assert texts(load(kind="files", train=files, **splits).train)[0][0] == f"{word} Nummer 0."
+
+
 # Refusals ---------------------------------------------------------------------------------------------------
 
 
@@ -406,6 +422,52 @@ def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path: Path) ->
         load(kind="hub", path=str(tmp_path / "damaged"))
     with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"):
         load(kind="hub", path=str(tmp_path / "nothing"))
+
+
+class TouchesAFile:
+    """Its pickle, when it is loaded, does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
+def test_a_file_format_is_no_data_set(path: str) -> None:
+    with pytest.raises(ValidationError, match=r"no data set but a file format.*data=files and data=table"):
+        load(kind="hub", path=path)
+    with pytest.raises(ValidationError, match="no data set but a file format"):
+        load(kind="mixture", corpora=[{"kind": "hub", "path": path}])
+
+
+def test_all_file_formats_are_known() -> None:
+    assert set(packaged_modules._PACKAGED_DATASETS_MODULES) <= FILE_FORMATS
+
+
+@pytest.mark.filterwarnings("ignore:The Pandas builder:FutureWarning")
+def test_nothing_that_a_data_set_brings_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A name that a later version of the library may know, which then reads what lies in the current folder.
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run"
+    (tmp_path / "train.pkl").write_bytes(pickle.dumps(TouchesAFile(run)))
+    monkeypatch.setattr("mt.config.FILE_FORMATS", frozenset())
+    with pytest.raises(InputError, match=r"data\.path=pandas: its files are for the module pandas"):
+        load(kind="hub", path="pandas")
+
+    write(tmp_path / "set" / "train.json", ['{"de": "a", "en": "b"}'])
+    write(tmp_path / "set" / "set.py", [f"open({str(run)!r}, 'w')"])
+    for path in ("set", "set/set.py"):
+        with pytest.raises(InputError, match=r"set\.py is a script, and nothing that a data set brings is run"):
+            load(kind="hub", path=path)
+
+    write(tmp_path / "markup" / "train.xml", ["<a/>"])
+    with pytest.raises(InputError, match=r"data\.path=markup: its files are for the module xml"):
+        load(kind="hub", path="markup")
+    with pytest.raises(InputError, match="data.path=/: this data set cannot be loaded"):
+        load(kind="hub", path="/")
+    assert not run.exists()
 
 
 def test_recipes_know_their_languages() -> None:

@@ -554,6 +554,15 @@ def test_a_run_from_before_there_were_versions_of_the_split_keeps_its_own(folder
     assert (older.folder / "scored" / "test.source").read_text().splitlines() == held_out[0]
     assert read_config(older.folder) == older
 
+    for version in (1, 2):
+        assert "learnt from data.split_version" not in caplog.text
+        tuned = config(f"tuned {version}", split_version=version)
+        training = tuned.training.model_copy(update={"init_from": str(older.folder)})
+        _stop_after(monkeypatch, [1])
+        with pytest.raises(Interrupted):
+            train(tuned.model_copy(update={"training": training}))
+    assert f"init_from={older.folder} learnt from data.split_version=1" in caplog.text
+
     # The other way round it is not the default that differs.
     recorded.write_text(recorded.read_text().replace("  split_version: 1\n", "  split_version: 2\n"))
     with pytest.raises(InputError, match=r"data\.split_version: 2 in the run, now 1"):
