@@ -1,7 +1,6 @@
 """Everything that a comparison finds out about its systems."""
 
 import logging
-from collections import Counter
 from dataclasses import dataclass
 
 from mt.comparison.attention import Study, study
@@ -13,17 +12,13 @@ from mt.comparison.differences import (
     bleu_by_rarity,
     chrf_of_sentences,
     clearest_wins,
-    count_words,
     word_f1_by_frequency,
 )
-from mt.comparison.systems import Run, System
+from mt.comparison.systems import System
 from mt.comparison.verdict import SystemScore, Verdict, judge, score_system
 from mt.config import CompareConfig
-from mt.data.corpus import load_corpus
-from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import TokenizerPair
-from mt.errors import InputError
-from mt.training.provenance import fingerprint
+from mt.word_counts import read_word_counts
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +53,8 @@ class Findings:
     costs: list[Cost]
     by_length: list[Group]
     by_rarity: list[Group]
-    """Of sentences, by their rarest word; like ``by_frequency`` empty where the training data are gone or changed."""
+    """Of sentences, by their rarest word; like ``by_frequency`` empty if the baseline's folder does not hold how often
+    words stand in its training data."""
     by_frequency: list[Group]
     """Of words."""
     same_pieces: bool
@@ -88,7 +84,7 @@ def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
         contrasts.append(Contrast(verdict, differences, *wins))
     logger.info("grouping by length and by how rare words are")
     by_length = bleu_by_length(systems, data.source_language, data.target_language)
-    counts = _word_counts(baseline.first)
+    counts = read_word_counts(baseline.first.folder, data.target_language)
     by_rarity = [] if counts is None else bleu_by_rarity(systems, counts, data.target_language)
     by_frequency = [] if counts is None else word_f1_by_frequency(systems, counts, data.target_language)
     if config.timed_sentences:
@@ -105,21 +101,6 @@ def compare_systems(systems: list[System], config: CompareConfig) -> Findings:
     return Findings(
         systems, scores, contrasts, reached, costs, by_length, by_rarity, by_frequency, same_pieces, shown, studies
     )
-
-
-def _word_counts(run: Run) -> Counter[str] | None:
-    """How often each word stands in a run's training targets; None, and a warning, where they can no longer be read or
-    are no longer those that it was trained on."""
-    data = run.config.data
-    try:
-        tokenizers = TokenizerPair.load(run.folder)
-        pairs, _ = drop_long(encode_pairs(load_corpus(data).train, tokenizers), data.max_length)
-        if fingerprint(pairs) != run.provenance["data"]["train"]["sha256"]:
-            raise InputError(f"{run.folder} was trained on other pairs than are there now")
-    except (InputError, OSError) as error:
-        logger.warning("no scores by how rare words are: %s", error)
-        return None
-    return count_words(pairs["target"], data.target_language)
 
 
 def _lengths(systems: list[System]) -> list[int]:
