@@ -16,6 +16,7 @@ from mt.command_help import help_text
 from mt.composition import Job, compose_jobs
 from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
+from mt.terminal import VisibleFormatter
 
 Config = TypeVar("Config", bound=Section)
 
@@ -199,5 +200,7 @@ def _trouble_outside(error: BaseException) -> str | None:
 
 def _log_to_stderr() -> None:
     """Standard output belongs to results; libraries speak up only to warn."""
-    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(VisibleFormatter("%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)

@@ -73,10 +73,43 @@ def write_atomically(path: Path, content: bytes | str) -> None:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
-        partial.replace(path)
+        replace_durably(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def replace_durably(partial: Path, path: Path) -> None:
+    """Gives a complete file, whose content is on the disk, its name in the same folder; the name then outlives a power
+    failure, too."""
+    partial.replace(path)
     _fsync(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it, if they are not there, so that they outlive a power failure.
+
+    A new folder's name stands in the folder above it, which has to be flushed to the disk like a file.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        _fsync(folder.parent)
+
+
+def resolved(path: str | Path) -> Path:
+    """The absolute path behind all links, whether there is a file or not. Raises InputError for links that lead in a
+    circle."""
+    try:
+        found = Path(path).resolve()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            found.stat()
+        return found
+    except RuntimeError:  # from resolve, until Python 3.12
+        pass
+    except OSError as error:  # from stat
+        if error.errno != errno.ELOOP:
+            raise
+    raise InputError(f"{path}: a symbolic link that leads in a circle")
 
 
 @contextlib.contextmanager
@@ -87,7 +120,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     renames; an exception removes what was written and leaves ``path`` as it was. ``recover_folders``
     clears up after a process that was killed in between.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     partial = _partial(path)
     replaced = partial.with_suffix(".replaced")
     partial.mkdir()
@@ -126,16 +159,23 @@ def try_lock(stream: IO, path: Path) -> bool:
         return True
 
 
-def recover_folders(parent: Path) -> None:
-    """Undoes what a process that was killed inside ``new_folder`` left in ``parent``.
+def recover_folders(folder: Path) -> None:
+    """Undoes, in a folder and all folders beneath it, what a process left that was killed inside ``new_folder`` or
+    ``write_atomically``.
 
-    An older folder that was just being replaced gets its name back; everything unfinished is removed. Not to be called
-    while another process writes there.
+    An older folder that was just being replaced gets its name back; everything unfinished is removed. Links are not
+    followed. Not to be called while another process writes there.
     """
-    for replaced in parent.glob(".*.replaced"):
-        _put_back(replaced, parent / replaced.name.removeprefix(".").rsplit(".", 2)[0])
-    for partial in parent.glob(".*.partial"):
-        shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+    for replaced in folder.glob(".*.replaced"):
+        _put_back(replaced, folder / replaced.name.removeprefix(".").rsplit(".", 2)[0])
+    for partial in folder.glob(".*.partial"):
+        if partial.is_dir() and not partial.is_symlink():
+            shutil.rmtree(partial)
+        else:
+            partial.unlink()
+    for inner in folder.iterdir():
+        if inner.is_dir() and not inner.is_symlink():
+            recover_folders(inner)
 
 
 def _put_back(replaced: Path, original: Path) -> None:

@@ -7,8 +7,8 @@ import hashlib
 import json
 import logging
 import os
-from collections import Counter
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +19,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from mt.config import TrainConfig
-from mt.data.tokenizer import TokenizerPair
+from mt.config import ModelConfig, TrainConfig
+from mt.data.tokenizer import TOKENIZER_FILES, TokenizerPair
 from mt.errors import InputError
-from mt.files import write_atomically
+from mt.files import resolved, write_atomically
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 
@@ -37,6 +37,14 @@ LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
 CHECKPOINTS = "checkpoints"
+
+SEAL = "sha256"
+"""Last entry of sealed JSON: the checksum of the text before it."""
+CHECKSUMS = "checksums"
+"""The one entry in the metadata of a safetensors file: sealed JSON, with the two entries below and one for each file of
+the tokenizer."""
+TENSORS = "tensors"
+ARCHITECTURE = "architecture"
 
 # fmt: off
 NO_PART_OF_A_RUN = (
@@ -66,15 +74,17 @@ def open_model(folder: Path) -> TrainedModel:
         raise InputError(f"{folder}: no such run or model folder")
     refuse_links_out(folder)
     config = read_config(folder)
+    weights = folder / WEIGHTS
     if (folder / CHECKPOINTS).is_dir() and not (folder / RESULTS).is_file():
-        if not (folder / WEIGHTS).is_file():
+        if not weights.is_file():
             raise InputError(f"{folder}: its training has not come to a validation yet: there are no weights")
         logger.warning("%s: its training is not finished; these are the best weights so far", folder)
+    refuse_another_tokenizer(folder, weights)
     tokenizers = TokenizerPair.load(folder)
     # A config may claim any size: memory is asked for when the weights have borne it out.
     with torch.device("meta"):
         claimed = build_model(config.model, tokenizers)
-    tensors = _read_fitting(claimed, folder / WEIGHTS)
+    tensors = _read_fitting(claimed, config.model, weights)
     model = build_model(config.model, tokenizers)
     _copy(tensors, model)
     return TrainedModel(config, tokenizers, model.eval())
@@ -86,7 +96,7 @@ def refuse_links_out(folder: Path) -> None:
     home = folder.resolve()
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in folders + files):
-            if path.is_symlink() and not path.resolve().is_relative_to(home):
+            if path.is_symlink() and not resolved(path).is_relative_to(home):
                 raise InputError(f"{path}: a link that leads out of the folder; put what it points to in its place")
             if path.exists() and not path.is_file() and not path.is_dir():
                 raise InputError(f"{path}: neither a file nor a folder")
@@ -171,38 +181,111 @@ def checksum(tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
-    """A safetensors file with its checksum in the metadata; returns the checksum."""
+def deciding_settings(config: ModelConfig) -> dict[str, object]:
+    """The settings of a model that decide which function its weights compute: all but the rates of dropout.
+
+    Weights of the same shapes can be read as different models: with another number of heads, another activation or the
+    norm in another place they still fit, and translate to rubbish. So these settings are kept in the weights' own file,
+    under its checksum, and a config that says something else is refused. They are kept as they are and not as a digest,
+    so that the message can name the key, and a key that a later version adds can be told from one that was changed.
+    """
+    settings = config.model_dump(mode="json")
+    return {name: value for name, value in settings.items() if not name.endswith("dropout")}
+
+
+def what_belongs_to(config: ModelConfig, tokenizers: TokenizerPair) -> dict[str, object]:
+    """What weights mean nothing without: the deciding settings, and the SHA-256 of each file of the tokenizer."""
+    files: dict[str, object] = {
+        name: hashlib.sha256(one.model).hexdigest() for name, one in tokenizers.by_file().items()
+    }
+    return files | {ARCHITECTURE: deciding_settings(config)}
+
+
+def refuse_another_tokenizer(folder: Path, weights: Path) -> None:
+    """Checks the tokenizer in a folder against what a file of weights says of it, and loads neither.
+
+    Weights of earlier formats say nothing of it, and any tokenizer passes.
+
+    Raises:
+        InputError: a file of the tokenizer is damaged or missing, or another one than the weights were trained with.
+    """
+    recorded = read_metadata(weights)
+    if not recorded.keys() & TOKENIZER_FILES:
+        return
+    for path in (folder / name for name in sorted(TOKENIZER_FILES)):
+        try:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+        except FileNotFoundError:
+            found = None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        if found != recorded.get(path.name):
+            reason = f"damaged, or not the tokenizer that {weights} was trained with" if found else "no such file"
+            raise InputError(f"{path}: {reason}")
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], belonging: Mapping[str, object] | None = None) -> None:
+    """Writes a safetensors file with a checksum of its tensors in the metadata.
+
+    Args:
+        belonging: for weights, what ``what_belongs_to`` gives. It lies in the weights' own file, so that config,
+            tokenizer and weights alone are a model whose parts are known to belong together.
+    """
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    digest = checksum(on_cpu)
-    # One entry: of several safetensors makes a file in one order or another.
-    write_atomically(path, save(on_cpu, metadata={"sha256": digest}))
-    return digest
+    content = {TENSORS: checksum(on_cpu), **(belonging or {})}
+    # One entry: safetensors writes several in an order that changes from process to process, and so would the file.
+    write_atomically(path, save(on_cpu, metadata={CHECKSUMS: sealed(content)}))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, on the CPU. Raises InputError if it is missing, cut short or changed."""
+    recorded = read_metadata(path)
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
-    if metadata.get("sha256", "") not in ("", checksum(tensors)):
+    if recorded and recorded.get(TENSORS) != checksum(tensors):
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
     return tensors
 
 
-def load_weights(model: Seq2Seq, path: Path) -> None:
-    """Copies a weights file into a model. Raises InputError if they do not fit."""
-    _copy(_read_fitting(model, path), model)
+def read_metadata(path: Path) -> dict[str, object]:
+    """What the metadata of a safetensors file say of its tensors and of what belongs to them.
+
+    Files of earlier formats have a checksum of their tensors only, and those of other programs may have no metadata.
+
+    Raises:
+        InputError: the file is missing or damaged, or its metadata are others than this project writes: a flipped bit
+            in the name of the entry must not turn a file that is checked into one that is not.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+    if metadata.keys() == {CHECKSUMS}:
+        return unsealed(metadata[CHECKSUMS], path)
+    if metadata.keys() == {"sha256"}:  # until there was more to check than the tensors
+        return {TENSORS: metadata["sha256"]}
+    if metadata:
+        raise InputError(f"{path}: damaged: its metadata are not those of this project")
+    return {}
 
 
-def _read_fitting(model: Seq2Seq, path: Path) -> dict[str, Tensor]:
+def load_weights(model: Seq2Seq, config: ModelConfig, path: Path) -> None:
+    """Copies a file of weights into the model that was built after ``config``. Raises InputError if they do not fit."""
+    _copy(_read_fitting(model, config, path), model)
+
+
+def _read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, Tensor]:
     tensors = read_tensors(path)
     own = weights_of(model)
+    recorded = read_metadata(path).get(ARCHITECTURE)
+    trained = recorded if isinstance(recorded, dict) else {}  # what earlier formats did not record
+    given = deciding_settings(config)
     wrong = [
         *(f"{name} is missing" for name in own.keys() - tensors.keys()),
         *(f"{name} is not part of the model" for name in tensors.keys() - own.keys()),
@@ -210,6 +293,11 @@ def _read_fitting(model: Seq2Seq, path: Path) -> dict[str, Tensor]:
             f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(own[name].shape)}"
             for name in own.keys() & tensors.keys()
             if tensors[name].shape != own[name].shape
+        ),
+        *(
+            f"model.{name} is {given[name]} there, but {trained[name]} in training"
+            for name in given.keys() & trained.keys()
+            if given[name] != trained[name]
         ),
     ]
     if wrong:
@@ -222,10 +310,6 @@ def _copy(tensors: dict[str, Tensor], model: Seq2Seq) -> None:
     with torch.no_grad():
         for name, weight in weights_of(model).items():
             weight.copy_(tensors[name])
-
-
-def read_word_counts(folder: Path) -> "Counter[str] | None":
-    return None
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -243,3 +327,38 @@ def read_json(path: Path, *needed: str) -> dict:
     if missing := set(needed) - content.keys():
         raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
     return content
+
+
+def sealed(content: dict) -> str:
+    """JSON that ends with its own checksum."""
+    text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
+    return f'{text},\n  "{SEAL}": "{_sha256(text)}"\n}}\n'
+
+
+def unsealed(text: str, path: Path) -> dict:
+    """What was sealed.
+
+    The checksum is that of the text as it stands, blanks included, so that any other bit is noticed, whether it changes
+    the meaning or not. Raises InputError naming ``path``, the file that the text is from.
+    """
+    found = re.fullmatch(rf'(.*),\n  "{SEAL}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
+    if not found or _sha256(found[1]) != found[2]:
+        raise InputError(f"{path}: damaged: its contents do not match its checksum")
+    try:
+        return dict(json.loads(found[1] + "\n}"))
+    except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents alone
+        raise InputError(f"{path}: damaged or of another version") from None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_sealed_json(path: Path, content: dict) -> None:
+    write_atomically(path, sealed(content))
+
+
+def read_sealed_json(path: Path) -> dict:
+    """As ``read_json``; the checksum, which files of earlier formats do not have, is checked and left out."""
+    content = read_json(path)
+    return unsealed(path.read_bytes().decode(), path) if SEAL in content else content

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.errors import InputError
-from mt.files import new_folder, read_lines, recover_folders, write_atomically
+from mt.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
 
 
 def compressed(content: bytes, suffix: str) -> bytes:
@@ -181,3 +181,64 @@ def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", program, str(path)], cwd=Path(__file__).parents[1])
     assert done.returncode == -signal.SIGKILL
     assert not path.exists()
+
+
+def test_what_a_killed_process_left_is_removed_wherever_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "scored").mkdir()
+    (tmp_path / ".checkpoints.0123456789ab.partial" / "deep").mkdir(parents=True)
+    outside = tmp_path.with_name("outside")
+    (outside / ".mine.0123456789ab.partial").mkdir(parents=True)
+    (tmp_path / ".link.0123456789ab.partial").symlink_to(outside)
+    (tmp_path / "elsewhere").symlink_to(outside)
+    for name in (
+        "kept",
+        ".lock",
+        ".model.safetensors.0123456789ab.partial",
+        "scored/.test.source.0123456789ab.partial",
+    ):
+        (tmp_path / name).touch()
+    recover_folders(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [".lock", "elsewhere", "kept", "scored"]
+    assert (outside / ".mine.0123456789ab.partial").is_dir()
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of all that is flushed to the disk."""
+    found: list[str] = []
+    fsync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells the path of an open file")
+def test_names_of_files_and_of_new_folders_are_flushed(tmp_path: Path, flushed: list[str]) -> None:
+    deep = tmp_path / "a" / "b"
+    make_folder(deep)
+    assert deep.is_dir() and sorted(flushed) == [str(tmp_path), str(tmp_path / "a")]
+    flushed.clear()
+    make_folder(deep)
+    assert flushed == []
+    write_atomically(deep / "file", "text")
+    assert flushed[-1] == str(deep)
+    flushed.clear()
+    with new_folder(deep / "c" / "d") as partial:
+        (partial / "file").write_text("text")
+    assert flushed[0] == str(deep) and flushed[-1] == str(deep / "c")
+
+
+def test_links_in_a_circle_are_named_and_others_followed(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("pool")
+    (tmp_path / "pool").symlink_to("loop")
+    (tmp_path / "link").symlink_to("gone")
+    (tmp_path / "file").touch()
+    for path in ("loop", "loop/file", "missing/../pool"):
+        with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
+            resolved(tmp_path / path)
+    assert resolved(tmp_path / "link" / "x") == tmp_path / "gone" / "x"
+    assert resolved(tmp_path / "file" / "x") == tmp_path / "file" / "x"

@@ -10,6 +10,7 @@ from mt.comparison.report import PAGE, write_report
 from mt.comparison.systems import System, open_systems
 from mt.config import CompareConfig
 from mt.device import choose_device, keep_few_kernels
+from mt.files import resolved
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,7 @@ def compare(config: CompareConfig) -> None:
     choose_device(config.device)  # to refuse a device that is not there before any work
     evaluation, systems = open_systems(config)
     output = Path(config.output) if config.output else _default_output(systems)
+    resolved(output)  # to refuse links that lead in a circle
     output.mkdir(parents=True, exist_ok=True)
     findings = compare_systems(evaluation, systems, config)
     write_report(findings, output, config.randomization_trials)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -96,11 +96,6 @@ def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluat
         [mean(interval.score for interval in seeds) for seeds in intervals],
         [(seeds[0].high - seeds[0].low) / 2 for seeds in intervals] if one_seed and len(rows) >= FEWEST else [],
     )
-
-
-def count_words(sentences: Iterable[str], language: str) -> Counter[str]:
-    """How often each word stands in them, as BLEU counts words."""
-    return Counter(word for sentence in words(sentences, language) for word in sentence)
 
 
 def _frequency_group(count: int) -> int:

@@ -19,8 +19,8 @@ from mt.comparison.systems import EvaluationSet, System
 from mt.comparison.verdict import Counts, SystemScore, Verdict, judge
 from mt.config import CompareConfig
 from mt.data.tokenizer import TokenizerPair
-from mt.run_folder import read_word_counts
 from mt.scoring import sentence_chrf
+from mt.word_counts import read_word_counts
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
         contrasts.append(Contrast(verdict, conclude(verdict, baseline, system), differences, *wins))
     logger.info("grouping by length and by how rare words are")
     by_length = bleu_by_length(systems, evaluation)
-    counted_in, frequency = _word_counts(systems)
+    counted_in, frequency = _word_counts(evaluation, systems)
     by_rarity = [] if frequency is None else bleu_by_rarity(systems, evaluation, frequency)
     by_frequency = [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency)
     sources = evaluation.sources or []
@@ -120,20 +120,16 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
     )
 
 
-def _word_counts(systems: list[System]) -> tuple[str | None, Counter[str] | None]:
+def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> tuple[str | None, Counter[str] | None]:
     """How often each word stands in the training targets of the first system that was trained here, and its name. What
     training has counted is read from the run folder: a comparison never reads a corpus, which a run folder from
     elsewhere could name as it likes."""
     for system in systems:
         if system.runs:
-            if (found := read_word_counts(system.runs[0].folder)) is not None:
-                return system.name, found
-            logger.warning(
-                "no scores by how rare words are: %s was trained by an earlier version, which did not count the words "
-                "of its training data",
-                system.runs[0].folder,
-            )
-            break
+            found = read_word_counts(system.runs[0].folder, evaluation.target_language)
+            if found is None:
+                logger.warning("so there are no scores by how rare words are")
+            return system.name, found
     return None, None
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
+TOKENIZER_FILES = {"tokenizer.model", "source.model", "target.model"}
+"""In a run or model folder: the first where both sides have one vocabulary, else the other two."""
 MOST_SENTENCES = 1_000_000
 """Of a larger corpus a part is drawn for the training of its tokenizer: more hardly change a vocabulary."""
 
@@ -256,15 +258,17 @@ class TokenizerPair:
 
     def save(self, folder: Path) -> None:
         """As ``load`` finds it; a tokenizer of the other form, of an attempt before, is removed."""
-        models = (
-            {"tokenizer.model": self.source}
-            if self.joint
-            else {"source.model": self.source, "target.model": self.target}
-        )
-        for name in {"tokenizer.model", "source.model", "target.model"} - models.keys():
+        tokenizers = self.by_file()
+        for name in TOKENIZER_FILES - tokenizers.keys():
             (folder / name).unlink(missing_ok=True)
-        for name, tokenizer in models.items():
+        for name, tokenizer in tokenizers.items():
             tokenizer.save(folder / name)
+
+    def by_file(self) -> dict[str, Tokenizer]:
+        """The one or two different tokenizers under the names of their files."""
+        if self.joint:
+            return {"tokenizer.model": self.source}
+        return {"source.model": self.source, "target.model": self.target}
 
 
 def _texts(pairs: "datasets.Dataset", column: str) -> Iterator[str]:

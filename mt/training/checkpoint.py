@@ -3,7 +3,7 @@
 import dataclasses
 import re
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mt.errors import InputError
 from mt.files import new_folder
-from mt.run_folder import CHECKPOINTS, WEIGHTS, read_json, read_tensors, write_json, write_tensors
+from mt.run_folder import CHECKPOINTS, WEIGHTS, read_sealed_json, read_tensors, write_sealed_json, write_tensors
 
 FORMAT = 2
 """Raised whenever older checkpoints cannot be continued."""
@@ -63,13 +63,19 @@ class Checkpoint:
         return read_tensors(self.folder / "optimizer.safetensors")
 
 
-def save_checkpoint(run: Path, progress: Progress, weights: dict[str, Tensor], optimizer: dict[str, Tensor]) -> None:
-    """Writes checkpoints/step_N as a whole."""
+def save_checkpoint(
+    run: Path,
+    progress: Progress,
+    weights: dict[str, Tensor],
+    belonging: Mapping[str, object],
+    optimizer: dict[str, Tensor],
+) -> None:
+    """Writes checkpoints/step_N as a whole, every file with its checksum; ``belonging`` as for ``write_tensors``."""
     folder = run / CHECKPOINTS / f"step_{progress.update}"
     with new_folder(folder) as partial:
-        write_tensors(partial / WEIGHTS, weights)
+        write_tensors(partial / WEIGHTS, weights, belonging)
         write_tensors(partial / "optimizer.safetensors", optimizer)
-        write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
+        write_sealed_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
 
 
 def remove_checkpoints(run: Path, but: Container[int]) -> None:
@@ -98,7 +104,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         return None
     folder = folders[max(folders)]
     path = folder / "progress.json"
-    content = read_json(path)
+    content = read_sealed_json(path)
     version = content.pop("format", None)
     if version != FORMAT:
         raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")

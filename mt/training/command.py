@@ -14,9 +14,19 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from mt.config import TrainConfig
 from mt.device import check_compiler, choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
 from mt.errors import InputError, RunError
-from mt.files import recover_folders, try_lock
+from mt.files import make_folder, recover_folders, try_lock
 from mt.mistakes import shown
-from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
+from mt.run_folder import (
+    LOG,
+    RESULTS,
+    WEIGHTS,
+    config_differences,
+    read_config,
+    read_json,
+    refuse_another_tokenizer,
+    refuse_links_out,
+)
+from mt.terminal import VisibleFormatter
 from mt.training.advice import advice_on_languages, advice_on_size, presets
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
@@ -65,14 +75,14 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
             return
         run = config.folder
         try:
-            run.mkdir(parents=True, exist_ok=True)
+            make_folder(run)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise InputError(f"runs={config.runs}: the folder {run} cannot be made: {error.strerror}") from error
         refuse_links_out(run)
         with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
-            recover_folders(run / CHECKPOINTS)
+            recover_folders(run)
             workers.barrier()
             _train(config, workers)
 
@@ -110,6 +120,11 @@ def _train(config: TrainConfig, workers: Workers) -> None:
             f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
             f"name=… training.init_from={run}"
         )
+    if brought := checkpoint.folder if checkpoint else config.training.init_from or config.tokenizer.reuse:
+        # The tokenizer decides how the corpus is cut: it is checked before that, and against the weights it is for.
+        weights = Path(brought) / WEIGHTS
+        if weights.is_file() or not config.tokenizer.reuse:
+            refuse_another_tokenizer(run if checkpoint else Path(brought), weights)
     if config.training.shard and workers.size == 1:
         raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
     if config.training.compile:
@@ -243,7 +258,7 @@ def _only_process(run: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _log_file(path: Path) -> Iterator[None]:
     handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
     project = logging.getLogger("mt")
     project.addHandler(handler)
     try:

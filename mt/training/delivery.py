@@ -2,11 +2,13 @@
 
 import dataclasses
 import logging
+import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from mt.device import peak_memory_bytes
-from mt.files import write_atomically
+from mt.files import make_folder, write_atomically
 from mt.run_folder import (
     PROVENANCE,
     RESULTS,
@@ -25,6 +27,7 @@ from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import average_weights, checkpoint_folders
 from mt.training.trainer import Trainer
+from mt.word_counts import write_word_counts
 
 # fmt: off
 SHOWN = (
@@ -42,19 +45,19 @@ def deliver(trainer: Trainer) -> None:
         if trainer.workers.is_leader:
             _settle_weights(trainer)
         trainer.workers.barrier()
-        load_weights(trainer.model, trainer.run / WEIGHTS)
+        load_weights(trainer.model, trainer.config.model, trainer.run / WEIGHTS)
         _translate_and_score(trainer)
 
 
 def _settle_weights(trainer: Trainer) -> None:
     settings = trainer.config.training
     if settings.weights == "last":
-        write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model))
+        write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model), trainer.belonging)
     elif settings.weights == "average":
         folders = [
             checkpoint_folders(trainer.run)[update] for update in trainer.scheduled_checkpoints()[-settings.average :]
         ]
-        write_tensors(trainer.run / WEIGHTS, average_weights(folders))
+        write_tensors(trainer.run / WEIGHTS, average_weights(folders), trainer.belonging)
 
 
 def _translate_and_score(trainer: Trainer) -> None:
@@ -76,9 +79,10 @@ def _write_results(
     settings, progress = trainer.config.training, trainer.progress
     scores = corpus_scores(hypotheses, references, trainer.config.data.target_language)
     folder = trainer.run / SCORED
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
         write_atomically(folder / f"test.{name}", "".join(f"{line}\n" for line in lines))
+    write_word_counts(trainer.run, _targets(trainer), trainer.config.data.target_language)
     provenance = read_json(trainer.run / PROVENANCE)
     provenance["weights_sha256"] = checksum(weights_of(trainer.model))
     write_json(trainer.run / PROVENANCE, provenance)
@@ -87,7 +91,7 @@ def _write_results(
         "decoding_sentences_per_second": len(sources) / seconds,
         "parameters": trainer.model.parameter_count,
         "weights": settings.weights,
-        "best_valid_score": progress.best_score,
+        "best_valid_score": progress.best_score if math.isfinite(progress.best_score or 0.0) else None,
         "best_update": progress.best_update,
         "updates": progress.update,
         "max_updates": settings.max_updates,
@@ -104,6 +108,12 @@ def _write_results(
         monitor.flush()
     write_json(trainer.run / RESULTS, results)
     show_results(trainer.run)
+
+
+def _targets(trainer: Trainer) -> Iterator[str]:
+    """Of the training pairs, read from the disk a few at a time."""
+    for batch in trainer.data.train.select_columns(["target"]).iter(batch_size=10_000):
+        yield from batch["target"]
 
 
 def show_results(run: Path) -> None:

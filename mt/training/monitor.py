@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from mt.heat_map import heat_map
 from mt.run_folder import METRICS, TENSORBOARD
+from mt.terminal import visible
 from mt.translation.translator import Attention
 
 logger = logging.getLogger(__name__)
@@ -77,7 +78,8 @@ class Monitor:
         """(source, reference, hypothesis) triples, in the log and as TensorBoard text."""
         for source, reference, hypothesis in samples:
             logger.info("    source      %s\n    reference   %s\n    hypothesis  %s\n", source, reference, hypothesis)
-        rows = "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in sample) + " |" for sample in samples)
+        cells = ([visible(text).replace("|", "\\|").replace("\n", " ") for text in sample] for sample in samples)
+        rows = "\n".join(f"| {' | '.join(row)} |" for row in cells)
         self._board.add_text("samples", f"| source | reference | hypothesis |\n|---|---|---|\n{rows}", step)
 
     def show_attention(self, step: int, attention: Attention) -> None:

@@ -25,7 +25,9 @@ from mt.run_folder import (
     WEIGHTS,
     load_weights,
     read_json,
+    read_tensors,
     weights_of,
+    what_belongs_to,
     write_config,
     write_json,
     write_tensors,
@@ -59,6 +61,12 @@ class Validation:
     hypotheses: list[str]
 
 
+def _is_greater(one: float, other: float) -> bool:
+    """Whether one number is greater than another, and NaN less than any number: all comparisons with NaN are false, so
+    a loss of NaN that came first would stay the best for ever."""
+    return one > other or (math.isnan(other) and not math.isnan(one))
+
+
 @dataclass(frozen=True)
 class Launched:
     """An update at which a GPU may still be working."""
@@ -85,9 +93,11 @@ class Trainer:
         settings = config.training
 
         torch.manual_seed(key(config.seed, "weights"))
+        self.belonging = what_belongs_to(config.model, data.tokenizers)
+        """Is written beside the weights, wherever they are written."""
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
         if brought := checkpoint.folder if checkpoint else settings.init_from:
-            load_weights(self.model, Path(brought) / WEIGHTS)
+            load_weights(self.model, config.model, Path(brought) / WEIGHTS)
         self.model.to(device)
         self.objective = Objective(self.model, settings)
         if settings.shard:
@@ -153,9 +163,11 @@ class Trainer:
         changed = [split for split, found in self.origin["data"].items() if recorded.get(split) != found]
         if changed:
             raise InputError(
-                f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with; "
-                "give the run a new name (name=…)"
+                f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with and that its "
+                f"{PROVENANCE} tells of; give the run a new name (name=…)"
             )
+        if self.config.training.weights == "best" and checkpoint.progress.best_score is not None:
+            read_tensors(self.run / WEIGHTS)  # no better ones may come: damage is to be told now and not at the end
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.progress = checkpoint.progress
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
@@ -329,7 +341,7 @@ class Trainer:
             self.progress.validation_due = False
             best = self._is_best(found)
             if best and self.workers.is_leader:
-                write_tensors(self.run / WEIGHTS, weights_of(self.model))
+                write_tensors(self.run / WEIGHTS, weights_of(self.model), self.belonging)
             self._show(found, best, monitor)
         self._save(monitor)
 
@@ -346,9 +358,9 @@ class Trainer:
         """Whether no earlier validation was as good; what patience counts follows from it."""
         progress = self.progress
         score = found.bleu if self.config.training.metric == "bleu" else -found.loss
-        gained = progress.best_score is None or score > progress.best_score
+        gained = progress.best_score is None or _is_greater(score, progress.best_score)
         # Early on, BLEU is often 0 time after time: then the loss tells which weights are better.
-        best = gained or (score == progress.best_score and found.loss < progress.best_loss)
+        best = gained or (score == progress.best_score and _is_greater(-found.loss, -progress.best_loss))
         if best:
             progress.best_score, progress.best_loss, progress.best_update = score, found.loss, progress.update
         progress.validations_without_gain = 0 if gained else progress.validations_without_gain + 1
@@ -414,7 +426,7 @@ class Trainer:
         optimizer = self.optimizer.state_tensors()
         with self.workers.unsharded(self.replica):
             if self.workers.is_leader:
-                save_checkpoint(self.run, self.progress, weights_of(self.model), optimizer)
+                save_checkpoint(self.run, self.progress, weights_of(self.model), self.belonging, optimizer)
         if self.workers.is_leader:
             remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
 

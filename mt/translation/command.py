@@ -16,7 +16,7 @@ from tqdm import tqdm
 from mt.config import TranslateConfig
 from mt.device import keep_few_kernels
 from mt.errors import InputError, RunError
-from mt.files import read_lines, try_lock
+from mt.files import read_lines, replace_durably, resolved, try_lock
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def translate(config: TranslateConfig) -> None:
             raise InputError(f"output={config.output} would be written over the input, {_partial(config.output)}")
         written_to = (_place(config.output), _partial(config.output))
         for name, path in (("input", config.input), ("reference", config.reference)):
-            if path is not None and Path(path).resolve() in written_to:
+            if path is not None and resolved(path) in written_to:
                 raise InputError(f"output={config.output} would be written over the {name}, {path}")
     _refuse_other_counts(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision)
@@ -142,7 +142,7 @@ def _is_stream(path: str, stream: TextIO | None) -> bool:
 
 def _place(output: str) -> Path:
     """What a link leads to is replaced, not the link."""
-    return Path(output).resolve()
+    return resolved(output)
 
 
 def _partial(output: str) -> Path:
@@ -175,4 +175,4 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
         except BaseException:
             logger.warning("%s holds the lines finished so far", partial)
             raise
-        partial.replace(_place(path))
+        replace_durably(partial, _place(path))

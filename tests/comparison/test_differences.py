@@ -10,11 +10,11 @@ from mt.comparison.differences import (
     bleu_by_length,
     bleu_by_rarity,
     clearest_wins,
-    count_words,
     word_f1_by_frequency,
 )
 from mt.comparison.systems import EvaluationSet, Output, System
 from mt.scoring import bleu_interval, corpus_bleu, sentence_chrf
+from mt.word_counts import count_words
 from tests import toy
 
 REFERENCES = toy.sentences(100, 3)

@@ -42,3 +42,13 @@ def test_what_is_not_finite_is_null(tmp_path):
         monitor.flush()
     line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=lambda constant: 1 / 0)
     assert line == {"step": 1, "split": "train", "loss": None, "gradient_norm": None, "epoch": 0}
+
+
+def test_samples_show_control_characters_and_keep_the_table(tmp_path):
+    with Monitor(tmp_path, 0, max_updates=1, metrics_bytes=0) as monitor:
+        monitor.show_samples(1, [("a\x1b[2Jb", "c|d", "e\nf")])
+        monitor.flush()
+    board = EventAccumulator(str(tmp_path / "tensorboard"))
+    board.Reload()
+    text = board.Tensors("samples/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert text.splitlines()[-1] == "| a\\x1b[2Jb | c\\|d | e f |"

@@ -8,7 +8,9 @@ import os
 import re
 import shutil
 import signal
+from collections import Counter
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,13 +24,15 @@ from mt.errors import InputError, Interrupted, RunError
 from mt.model import attention
 from mt.run_folder import open_model, read_config
 from mt.training import trainer as trainer_module
-from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
+from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint, save_checkpoint
 from mt.training.command import _only_process, train
 from mt.training.distributed import Workers
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.preparation import prepare
+from mt.training.trainer import Validation
 from mt.translation.translator import Translator
+from mt.word_counts import read_word_counts
 from tests import toy
 
 
@@ -583,6 +587,59 @@ def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
     config = toy.config(folder)
     train(config)
     assert _results(config)["best_update"] == 20
+
+
+@pytest.mark.parametrize("metric", ["loss", "bleu"])
+def test_a_loss_that_is_no_number_is_worse_than_any(metric):
+    """Also as the first one, with which all later ones are compared; BLEU is the same each time."""
+    nan = float("nan")
+    trainer = SimpleNamespace(progress=Progress(), config=SimpleNamespace(training=SimpleNamespace(metric=metric)))
+    best = []
+    for loss in (nan, nan, 9.0, nan, 8.0, 8.0):
+        trainer.progress.update += 1
+        found = Validation(loss, 0.0, 0.0, [], [], [])
+        best.append(trainer_module.Trainer._is_best(trainer, found))
+    assert best == [True, False, True, False, True, False]
+    assert (trainer.progress.best_update, trainer.progress.best_loss) == (5, 8.0)
+
+
+def test_a_first_score_that_is_no_number_does_not_stay_the_best_of_a_resumed_run(tmp_path):
+    """As a checkpoint that an earlier version wrote has it."""
+    save_checkpoint(tmp_path, Progress(update=1, best_score=float("nan"), best_loss=float("nan")), {}, {}, {})
+    training = SimpleNamespace(training=SimpleNamespace(metric="loss"))
+    trainer = SimpleNamespace(progress=newest_checkpoint(tmp_path).progress, config=training)
+    assert trainer_module.Trainer._is_best(trainer, Validation(9.0, 0.0, 0.0, [], [], []))
+
+
+def test_damage_is_told_before_a_run_goes_on(folder, monkeypatch):
+    """Whatever the rest of the run needs, be it only at its end."""
+    config = toy.config(folder)
+    _stop_after(monkeypatch, [12])
+    with pytest.raises(Interrupted):
+        train(config)
+    for name in (
+        "tokenizer.model", "model.safetensors", "checkpoints/step_12/model.safetensors",
+        "checkpoints/step_12/optimizer.safetensors", "checkpoints/step_12/progress.json",
+    ):  # fmt: skip
+        path = config.folder / name
+        content = path.read_bytes()
+        path.write_bytes(content[:-40] + bytes([content[-40] ^ 1]) + content[-39:])
+        with pytest.raises(InputError, match=f"{name}: damaged"):
+            train(config)
+        path.write_bytes(content)
+    leftovers = [config.folder / ".model.safetensors.0123456789ab.partial", config.folder / "scored/.x.partial"]
+    leftovers[1].parent.mkdir()
+    for leftover in leftovers:
+        leftover.touch()
+    train(config)
+    assert _results(config)["updates"] == 20 and not any(leftover.exists() for leftover in leftovers)
+
+
+def test_a_run_counts_the_words_of_its_training_targets(folder):
+    config = toy.config(folder)
+    train(config)
+    counted = read_word_counts(config.folder, "yy")
+    assert counted == Counter((folder / "train.yy").read_text().split())
 
 
 def test_separate_vocabularies(folder):

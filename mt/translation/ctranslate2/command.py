@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mt.config import ExportConfig
 from mt.errors import InputError
-from mt.files import new_folder
+from mt.files import new_folder, resolved
 from mt.run_folder import open_model
 from mt.translation.ctranslate2.export import obstacles, write_model
 from mt.translation.ctranslate2.library import library
@@ -19,7 +19,7 @@ def export(config: ExportConfig) -> None:
     Raises InputError for a run that cannot be read or that CTranslate2 cannot run, and for an output that is taken.
     """
     library()  # to say that it is missing before any work
-    output = Path(config.output).absolute()
+    output = resolved(config.output)
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"output={config.output}: exists and is not empty; give the export a folder of its own")
     trained = open_model(Path(config.run))

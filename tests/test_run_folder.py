@@ -1,0 +1,177 @@
+"""Whatever is changed in a file that a resume or a translation depends on is noticed, and the file is named."""
+
+import json
+import random
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from mt.config import TokenizerConfig, TransformerConfig
+from mt.data.tokenizer import TokenizerPair
+from mt.errors import InputError
+from mt.model.build import build_model
+from mt.run_folder import (
+    checksum,
+    load_weights,
+    open_model,
+    read_metadata,
+    read_tensors,
+    refuse_another_tokenizer,
+    weights_of,
+    what_belongs_to,
+    write_config,
+    write_tensors,
+)
+from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
+from tests import toy
+from tests.damage import assert_each_flipped_bit_is_named
+
+TENSORS = {"bias": torch.arange(3.0), "weight": torch.ones(2, 1)}
+
+
+def test_every_flipped_bit_of_progress_is_noticed(tmp_path):
+    save_checkpoint(tmp_path, Progress(update=7, seconds=1.5, scaler={"scale": 2.0}), TENSORS, {}, TENSORS)
+    assert newest_checkpoint(tmp_path).progress == Progress(update=7, seconds=1.5, scaler={"scale": 2.0})
+    path = tmp_path / "checkpoints/step_7/progress.json"
+    assert_each_flipped_bit_is_named(path, lambda: newest_checkpoint(tmp_path))
+
+
+def test_every_flipped_bit_of_a_safetensors_file_is_noticed(tmp_path):
+    """Metadata with all that weights can have, names, shapes, blanks at the header's end and the numbers themselves."""
+    path = tmp_path / "model.safetensors"
+    write_tensors(path, TENSORS, {"architecture": {"heads": 4}, "tokenizer.model": "0" * 64})
+    assert_each_flipped_bit_is_named(path, lambda: read_tensors(path))
+
+
+def test_every_flipped_bit_of_an_earlier_formats_header_is_noticed(tmp_path):
+    path = tmp_path / "optimizer.safetensors"
+    save_file(TENSORS, path, metadata={"sha256": checksum(TENSORS)})
+    assert read_tensors(path)["bias"].equal(TENSORS["bias"])
+    assert_each_flipped_bit_is_named(path, lambda: read_tensors(path))
+
+
+def test_progress_of_an_earlier_format_is_read(tmp_path):
+    save_checkpoint(tmp_path, Progress(update=7), TENSORS, {}, TENSORS)
+    path = tmp_path / "checkpoints/step_7/progress.json"
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+    assert newest_checkpoint(tmp_path).progress == Progress(update=7)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"sha256": 1}', "[1,", "\ud800", "7"])
+def test_forged_metadata_are_refused(tmp_path, text):
+    path = tmp_path / "forged.safetensors"
+    save_file(TENSORS, path, metadata={"checksums": text.encode(errors="replace").decode()})
+    with pytest.raises(InputError, match=r"forged\.safetensors: damaged"):
+        read_tensors(path)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model folder, untrained."""
+    folder = tmp_path_factory.mktemp("model")
+    config = toy.config(folder)
+    tokenizer = TokenizerConfig(kind="bpe", vocabulary_size=300)
+    pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
+    tokenizers = TokenizerPair.train(_Pairs(pairs), "xx", "yy", tokenizer, seed=1)
+    tokenizers.save(folder)
+    write_config(folder, config)
+    weights = weights_of(build_model(config.model, tokenizers))
+    write_tensors(folder / "model.safetensors", weights, what_belongs_to(config.model, tokenizers))
+    return folder
+
+
+class _Pairs(dict):
+    """As much of a data set as tokenizers are trained on."""
+
+    def __len__(self):
+        return len(self["source"])
+
+    def select_columns(self, names):
+        return _Pairs({name: self[name] for name in names})
+
+    def iter(self, batch_size):
+        yield self
+
+
+def _copy(model, to):
+    for path in model.iterdir():
+        (to / path.name).write_bytes(path.read_bytes())
+    return to
+
+
+def test_a_flipped_bit_of_the_tokenizer_is_noticed(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    path = folder / "tokenizer.model"
+    places = random.Random(1).sample(range(path.stat().st_size), 20)
+    assert_each_flipped_bit_is_named(
+        path, lambda: refuse_another_tokenizer(folder, folder / "model.safetensors"), places
+    )
+    content = path.read_bytes()
+    place = content.index("▁t".encode()) + 3
+    path.write_bytes(content[:place] + b"q" + content[place + 1 :])
+    with pytest.raises(InputError, match=r"tokenizer\.model: damaged"):
+        open_model(folder)
+    path.unlink()
+    with pytest.raises(InputError, match=r"tokenizer\.model: no such file"):
+        open_model(folder)
+
+
+def test_a_tokenizer_that_is_added_is_not_taken_for_the_right_one(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    for name in ("source.model", "target.model"):
+        (folder / name).write_bytes((folder / "tokenizer.model").read_bytes())
+    with pytest.raises(InputError, match=r"source\.model: damaged, or not"):
+        open_model(folder)
+
+
+def test_weights_are_not_read_as_another_model_of_the_same_shapes(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    config = folder / "config.yaml"
+    text = config.read_text()
+    for key, trained, changed in (("heads", "2", "1"), ("activation", "relu", "gelu")):
+        assert f"  {key}: {trained}\n" in text
+        config.write_text(text.replace(f"  {key}: {trained}\n", f"  {key}: {changed}\n"))
+        with pytest.raises(InputError, match=f"model.{key} is {changed} there, but {trained} in training"):
+            open_model(folder)
+    assert "  dropout: 0.1\n" in text
+    config.write_text(text.replace("  dropout: 0.1\n", "  dropout: 0.3\n"))
+    open_model(folder)
+
+
+def test_a_setting_that_a_later_version_adds_does_not_shut_older_models_out(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    path = folder / "model.safetensors"
+    recorded = read_metadata(path)
+    del recorded["tensors"], recorded["architecture"]["activation"]
+    write_tensors(path, read_tensors(path), recorded)
+    open_model(folder)
+
+
+def test_models_of_earlier_formats_open(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    path = folder / "model.safetensors"
+    tensors = read_tensors(path)
+    for metadata in (None, {"sha256": checksum(tensors)}):
+        save_file(tensors, path, metadata=metadata)
+        assert open_model(folder).config.name == "toy"
+
+
+def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
+    tokenizers = toy_tokenizers()
+    narrow = TransformerConfig(**toy.MODELS["transformer"])
+    path = tmp_path / "model.safetensors"
+    built = build_model(narrow, tokenizers)
+    write_tensors(path, weights_of(built), what_belongs_to(narrow, tokenizers))
+    other = narrow.model_copy(update={"heads": 4})
+    with pytest.raises(InputError, match=r"model\.heads is 4 there, but 2 in training"):
+        load_weights(build_model(other, tokenizers), other, path)
+    load_weights(build_model(narrow, tokenizers), narrow, path)
+
+
+def toy_tokenizers():
+    pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
+    config = TokenizerConfig(kind="bpe", vocabulary_size=300, joint=False)
+    return TokenizerPair.train(_Pairs(pairs), "xx", "yy", config, seed=1)
