@@ -14,7 +14,9 @@ import pytest
 from mt.comparison.command import compare
 from mt.config import CompareConfig, TokenizerConfig
 from mt.data.tokenizer import Tokenizer
+from mt.errors import InputError
 from mt.scoring import corpus_scores
+from mt.word_counts import TARGET_WORDS
 from tests import toy
 
 PROJECT = Path(__file__).parents[2]
@@ -129,22 +131,20 @@ def test_what_does_not_compare_is_said(runs, tmp_path):
     assert not any(note in page for note in notes)
 
 
-def test_words_are_not_counted_in_other_training_data(runs, tmp_path, caplog, monkeypatch):
+def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, caplog):
+    """Nor where the data still lie, for another person's run may name any file of the reader's."""
     other = tmp_path / "transformer-1"
     shutil.copytree(runs["transformer-1"], other)
-    made = json.loads((other / "provenance.json").read_text())
-    made["data"]["train"]["sha256"] = "0"
-    (other / "provenance.json").write_text(json.dumps(made))
+    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    assert found["word_f1_by_training_frequency"] and found["bleu_by_rarest_word"]
+    counts = other / TARGET_WORDS
+    counts.write_bytes(counts.read_bytes() + b"1\tword\n")
+    with pytest.raises(InputError, match=f"{TARGET_WORDS}: damaged"):
+        _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    counts.unlink()
     found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
     assert found["word_f1_by_training_frequency"] == found["bleu_by_rarest_word"] == []
-    assert "was trained on other pairs than are there now" in caplog.text
-
-    def unwritable(config):
-        raise PermissionError("the cache")
-
-    monkeypatch.setattr("mt.comparison.findings.load_corpus", unwritable)
-    found, _ = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
-    assert found["bleu_by_rarest_word"] == [] and "by how rare words are: the cache" in caplog.text
+    assert "did not count the words of its training data" in caplog.text
 
 
 def _run(folder, *words):

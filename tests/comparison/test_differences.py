@@ -10,12 +10,12 @@ from mt.comparison.differences import (
     bleu_by_rarity,
     chrf_of_sentences,
     clearest_wins,
-    count_words,
     word_f1_by_frequency,
 )
 from mt.comparison.systems import Run, System
 from mt.config import TrainConfig
 from mt.scoring import bleu_interval, corpus_bleu, sentence_chrf
+from mt.word_counts import count_words
 from tests import toy
 
 REFERENCES = toy.sentences(100, 3)
