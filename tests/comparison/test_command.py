@@ -14,7 +14,9 @@ import pytest
 from mt.comparison.command import compare
 from mt.config import CompareConfig, TokenizerConfig
 from mt.data.tokenizer import Tokenizer
+from mt.errors import InputError
 from mt.scoring import corpus_scores
+from mt.word_counts import TARGET_WORDS
 from tests import toy
 
 PROJECT = Path(__file__).parents[2]
@@ -163,6 +165,22 @@ def test_files_alone_need_no_run(runs, tmp_path):
     assert "At what cost?" not in page and "What does attention look at?" not in page and "Conditions" in page
     assert "| cost |" not in (tmp_path / "o/comparison.md").read_text()
     assert len(found["bleu_by_source_length"]) > 1 and found["bleu_by_rarest_word"] == []
+
+
+def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, caplog):
+    """Nor where the data still lie, for another person's run may name any file of the reader's."""
+    other = tmp_path / "transformer-1"
+    shutil.copytree(runs["transformer-1"], other)
+    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    assert found["word_f1_by_training_frequency"] and found["bleu_by_rarest_word"]
+    counts = other / TARGET_WORDS
+    counts.write_bytes(counts.read_bytes() + b"1\tword\n")
+    with pytest.raises(InputError, match=f"{TARGET_WORDS}: damaged"):
+        _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    counts.unlink()
+    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    assert found["word_f1_by_training_frequency"] == found["bleu_by_rarest_word"] == []
+    assert "did not count the words of its training data" in caplog.text
 
 
 def _run(folder, *words):

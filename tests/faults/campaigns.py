@@ -48,6 +48,7 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         "workers": (10, on_training(interruption.kill_workers, "transformer", workers=2)),
         "damage": (600, on_a_run(hostile.damage)),
         "exploits": (1, on_a_run(hostile.exploits)),
+        "comparisons": (12, on_a_run(hostile.comparisons)),
         "config-train": (200, lambda folder, times, seed: configs.fuzz(times, seed, "train")),
         "config-translate": (200, lambda folder, times, seed: configs.fuzz(times, seed, "translate")),
         "interrupted-translation": (10, on_a_run(lines.interrupt)),

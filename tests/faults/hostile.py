@@ -5,21 +5,27 @@ import os
 import pickle
 import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import matplotlib
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
 from mt.command_line import _trouble_outside
+from mt.comparison.command import compare
 from mt.comparison.systems import read_run
-from mt.config import TrainConfig
+from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
-from mt.run_folder import CHECKPOINTS, open_model, read_config
+from mt.run_folder import CHECKPOINTS, open_model, read_config, read_sealed_json, write_sealed_json
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train
+from mt.word_counts import TARGET_WORDS, read_word_counts
 from tests.faults.outcome import Outcome
+from tests.processes import PROJECT
 
 SECRET = "what must not be read"
 
@@ -39,12 +45,14 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     outcome = Outcome("flipped bit, cut or stuffed file in a run folder")
     chance = random.Random(seed)
     files = [path.relative_to(run) for path in sorted(run.rglob("*")) if _is_read(path.relative_to(run))]
+    sealed = _sealed_files(run)
     whole = load_file(run / "model.safetensors")
     for number in range(times):
         copy = _copy(run, folder, "damaged")
         name = files[number % len(files)]
         content = bytearray((copy / name).read_bytes())
-        place = chance.randrange(len(content))
+        # Headers and metadata as often as all that stands behind them.
+        place = chance.randrange(min(len(content), 2000) if chance.randrange(2) else len(content))
         match chance.randrange(3):
             case 0:
                 content[place] ^= 1 << chance.randrange(8)
@@ -53,12 +61,20 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
             case 2:
                 content[place:place] = chance.randbytes(chance.randrange(1, 9))
         (copy / name).write_bytes(content)
-        troubles = _open_everything(copy, train_on=number % 10 == 0)
+        named = name.name if name in sealed else None
+        troubles = _open_everything(copy, train_on=number % 10 == 0, named=named)
         if not troubles and name.name == "model.safetensors":
             # What could be opened nevertheless must be the weights.
             troubles = [] if _opened_as(copy, whole) else ["other weights were opened"]
         outcome.judge([f"{name}, fault {number}: {trouble}" for trouble in troubles])
     return outcome
+
+
+def _sealed_files(run: Path) -> set[Path]:
+    """What a resume, a translation or a comparison depends on and has a checksum: any damage must be told by name."""
+    newest = _checkpoint_file(run, "progress.json").parent.relative_to(run)
+    checkpoint = {newest / name for name in ("progress.json", "model.safetensors", "optimizer.safetensors")}
+    return checkpoint | {Path("tokenizer.model"), Path("model.safetensors"), Path(TARGET_WORDS)}
 
 
 def exploits(folder: Path, times: int, seed: int, run: Path) -> Outcome:
@@ -85,6 +101,10 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
         yield f"a pickle named {name}", lambda run, name=name: (run / name).write_bytes(payload)
         yield f"{name} links out", lambda run, name=name: _link(run / name, outside / name)
         yield f"{name} is a folder", lambda run, name=name: ((run / name).unlink(), (run / name).mkdir())
+        yield f"{name} links to itself", lambda run, name=name: ((run / name).unlink(), (run / name).symlink_to(name))
+    for name in (CHECKPOINTS, "scored", "scored/test.hypothesis", TARGET_WORDS):
+        yield f"{name} links in a circle", lambda run, name=name: _link_in_a_circle(run / name)
+    yield f"{TARGET_WORDS} links out", lambda run: _link(run / TARGET_WORDS, outside / "results.json")
     yield "checkpoints link out", lambda run: _link(run / CHECKPOINTS, outside)
     for name in ("progress.json", "model.safetensors", "optimizer.safetensors"):
         yield (
@@ -109,14 +129,89 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
         yield f"progress with {key}={str(value)[:9]}", lambda run, key=key, value=value: _progress(run, key, value)
 
 
-def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True) -> list[str]:
-    """Whatever reads a folder, on this one."""
-    refused, troubles = 0, []
-    for read in (open_model, read_run, _read_checkpoint, _report, *([_train_on] if train_on else [])):
+def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
+    """Runs whose config says that they were trained on the reader's own files, on data sets of the hub and on recipes:
+    a comparison opens none of them, starts no program and asks no network."""
+    outcome = Outcome("comparison of a malicious run")
+    outside = folder / "outside"
+    outside.mkdir()
+    for name in ("secret.tsv", "secret.xx", "secret.yy"):
+        (outside / name).write_text(SECRET)
+    languages = {"source_language": "xx", "target_language": "yy"}
+    secrets = [str(outside / "secret.xx"), str(outside / "secret.yy")]
+    forged = {
+        "files of the reader": {"kind": "files", "train": secrets},
+        "a recipe": {"kind": "recipe", "recipe": "tatoeba_en_fr"},
+        "/etc/passwd": {"kind": "files", "train": ["/etc/passwd", "/etc/group"]},
+        "a table of the reader": {"kind": "table", "train": str(outside / "secret.tsv")},
+        "a data set of the hub": {"kind": "hub", "path": "someone/something"},
+        "pickles by a module of datasets": {"kind": "hub", "path": "pandas"},
+    }
+    # A folder without the counts, too, sends nobody to the corpus.
+    cases = [(what, data, counted) for counted in (False, True) for what, data in forged.items()]
+    for what, data, counted in cases[:times]:
+        copy = _copy(run, folder, "attacked")
+        config = yaml.safe_load((copy / "config.yaml").read_text())
+        (copy / "config.yaml").write_text(yaml.safe_dump(config | {"data": data | languages}))
+        if not counted:
+            (copy / TARGET_WORDS).unlink()
+        report = folder / "report"
+        little = {"timed_sentences": 0, "studied_sentences": 0, "output": str(report)}
+        with _watched((copy, folder / "whole", report)) as troubles:
+            try:
+                compare(CompareConfig.model_validate({"first": str(copy), "second": str(folder / "whole")} | little))
+            except InputError as error:
+                troubles.append(f"was not compared: {error}")
+            except Exception as error:  # whatever it is, it is what is looked for
+                troubles.append(f"{type(error).__name__}: {error}")
+        outcome.judge([f"{what}, with counts: {counted}: {trouble}" for trouble in troubles])
+    return outcome
+
+
+_watchers: list[Callable[[str, tuple], None]] = []
+
+
+@contextmanager
+def _watched(folders: tuple[Path, ...]) -> Iterator[list[str]]:
+    """Collects every file that is opened outside of these folders and of what is installed here, every program that is
+    started and every connection."""
+    if not _watchers:  # the interpreter never forgets a hook
+        sys.addaudithook(lambda event, arguments: [watch(event, arguments) for watch in _watchers] and None)
+    installed = (
+        sys.prefix,
+        sys.base_prefix,
+        Path(torch.__file__).parents[1],
+        PROJECT / "mt",
+        matplotlib.get_cachedir(),
+    )
+    ours = [str(Path(place).resolve()) for place in (*folders, *installed)] + ["/proc", "/sys", "/dev", "/usr/share"]
+    seen: list[str] = []
+
+    def watch(event: str, arguments: tuple) -> None:
+        if event == "open" and isinstance(arguments[0], str | bytes):
+            path = os.path.realpath(os.fsdecode(arguments[0]))
+            if not any(path == place or path.startswith(f"{place}/") for place in ours):
+                seen.append(f"opened {path}")
+        elif event in ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec") or event.startswith("socket."):
+            seen.append(f"{event} {arguments}")
+
+    _watchers.append(watch)
+    try:
+        yield seen
+    finally:
+        _watchers.remove(watch)
+
+
+def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True, named: str | None = None) -> list[str]:
+    """Whatever reads a folder, on this one; the file ``named`` must be told of."""
+    refused, told_of, troubles = 0, "", []
+    readers = (open_model, read_run, _read_checkpoint, _read_words, _report, *([_train_on] if train_on else []))
+    for read in readers:
         try:
             read(run)
         except InputError as error:
             refused += 1
+            told_of += f"{error}\n"
             if SECRET in str(error):
                 troubles.append(f"{read.__name__} shows what lies outside")
         except Exception as error:  # whatever it is, it is what is looked for
@@ -126,7 +221,13 @@ def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True) 
                 troubles.append(f"{read.__name__}: {type(error).__name__}: {error}")
     if must_fail and not refused:
         troubles.append("was not noticed")
+    if named and named not in told_of:
+        troubles.append(f"was not told by name: {told_of}")
     return troubles
+
+
+def _read_words(run: Path) -> None:
+    read_word_counts(run, "yy")
 
 
 def _read_checkpoint(run: Path) -> None:
@@ -161,7 +262,16 @@ def _opened_as(run: Path, whole: dict) -> bool:
 
 
 def _is_read(path: Path) -> bool:
-    return path.suffix in {".yaml", ".model", ".safetensors", ".json", ".jsonl", ".source", ".reference", ".hypothesis"}
+    return path.name == TARGET_WORDS or path.suffix in {
+        ".yaml",
+        ".model",
+        ".safetensors",
+        ".json",
+        ".jsonl",
+        ".source",
+        ".reference",
+        ".hypothesis",
+    }
 
 
 def _copy(run: Path, folder: Path, name: str) -> Path:
@@ -175,6 +285,13 @@ def _copy(run: Path, folder: Path, name: str) -> Path:
 def _link(path: Path, to: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     path.symlink_to(to.resolve())
+
+
+def _link_in_a_circle(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    other = path.with_name("round")
+    path.symlink_to(other.name)
+    other.symlink_to(path.name)
 
 
 def _checkpoint_file(run: Path, name: str) -> Path:
@@ -212,4 +329,4 @@ def _double(run: Path) -> None:
 
 def _progress(run: Path, key: str, value: object) -> None:
     path = _checkpoint_file(run, "progress.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    write_sealed_json(path, read_sealed_json(path) | {key: value})

@@ -97,7 +97,7 @@ class Subject:
         for file in ("results.json", "scored/test.hypothesis"):
             if _untimed(whole / file) != _untimed(other / file):
                 found.append(f"{name}: another {file}")
-        if leftovers := [path.name for path in (other / "checkpoints").iterdir() if path.name.startswith(".")]:
+        if leftovers := [path.name for path in other.rglob(".*") if path.name != ".lock"]:
             found.append(f"{name}: leftovers {leftovers}")
         return found
 

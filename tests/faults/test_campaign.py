@@ -50,6 +50,10 @@ def test_malicious_folders_execute_and_show_nothing(tmp_path, run):
     _assert_survived(hostile.exploits(tmp_path, 1, 7, run), 30)
 
 
+def test_comparisons_of_malicious_runs_open_nothing_outside(tmp_path, run):
+    _assert_survived(hostile.comparisons(tmp_path, 2, 7, run), 2)
+
+
 @pytest.mark.parametrize("command", configs.SCHEMAS)
 def test_wrong_configs_are_told(command):
     _assert_survived(configs.fuzz(60, 7, command), 30)
