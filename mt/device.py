@@ -48,10 +48,8 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     if wanted == "fp16" and device.type == "cpu":
         raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
     if wanted == "auto":
-        if device.type == "cuda":
-            wanted = "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
-        else:
-            wanted = "bf16" if device.type == "cpu" and _cpu_multiplies_bf16() else "fp32"
+        without_bf16 = "fp16" if device.type == "cuda" else "fp32"
+        wanted = "bf16" if multiplies_bf16(device) else without_bf16
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[wanted]
 
 
@@ -70,8 +68,13 @@ def eager_on_cpu(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _cpu_multiplies_bf16() -> bool:
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+def multiplies_bf16(device: torch.device) -> bool:
+    """Whether the processor has instructions for it, and need not convert to fp32 and back."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type == "cpu":
+        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return False
 
 
 @lru_cache

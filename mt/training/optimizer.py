@@ -27,8 +27,8 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> fl
 class Optimizer:
     """One or two optimizers, moved together by one schedule.
 
-    Muon takes the model's hidden matrices, AdamW everything else; embeddings and output layer learn faster than the
-    rest by a factor. Weight decay touches matrices alone.
+    Muon takes the model's hidden matrices, unless it has none or ``kind`` is adamw; AdamW takes everything else.
+    Embeddings and output layer learn faster than the rest by a factor. Weight decay touches matrices alone.
     """
 
     def __init__(
@@ -41,8 +41,11 @@ class Optimizer:
     ) -> None:
         self.peak = config.learning_rate
         self.schedule = schedule
+        self.workers = workers
         self.max_updates = max_updates
-        by_muon = model.hidden_matrices if config.kind == "muon" else []
+        by_muon = [] if config.kind == "adamw" else model.hidden_matrices
+        if config.kind == "muon" and not by_muon:
+            raise ValueError("kind=muon, but the model has no hidden matrices for Muon to move")
         taken = {id(parameter) for parameter in by_muon}
         others = [parameter for parameter in model.parameters() if id(parameter) not in taken]
         looked_up = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
@@ -98,14 +101,16 @@ class Optimizer:
         ]
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """All that the next step depends on besides weights and schedule; all workers have to ask for it."""
-        if self.muon:
-            self.muon.complete_state()
-        return {
-            f"{name}.{key}": full_tensor(value).cpu()
-            for name, part, parameter in self._parameters()
-            for key, value in part.state[parameter].items()
-        }
+        """All that the next step depends on besides weights and schedule, on the leader's CPU. All workers have to ask
+        for it, since each may hold a part; the others get nothing."""
+        found: dict[str, Tensor] = {}
+        for name, part, parameter in self._parameters():
+            state = part.whole_state(parameter) if isinstance(part, Muon) else part.state[parameter]
+            for key, value in state.items():
+                whole = full_tensor(value)
+                if self.workers.is_leader:
+                    found[f"{name}.{key}"] = whole.cpu()
+        return found
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Raises InputError if they are not those of this optimizer."""
@@ -115,6 +120,8 @@ class Optimizer:
             fitting = all(value.shape in (parameter.shape, torch.Size()) for value in own.values())
             if own.keys() not in (set(), kept) or not fitting:
                 raise InputError("the checkpoint's optimizer.safetensors does not fit this model and optimizer")
+            if isinstance(part, Muon) and not part.moves(parameter):
+                continue
             part.state[parameter] = {
                 key: sharded_like(value.to(parameter.device), parameter) for key, value in own.items()
             }
