@@ -20,6 +20,7 @@ from torch import Tensor
 
 from mt.config import TrainConfig
 from mt.data.tokenizer import TokenizerPair
+from mt.earlier_config import as_of_today
 from mt.errors import InputError
 from mt.files import write_atomically
 from mt.model.build import build_model
@@ -32,6 +33,8 @@ WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
 RESULTS = "results.json"
 PROVENANCE = "provenance.json"
+TOOK_EFFECT = "took_effect"
+"""The section of provenance.json that says what the settings came to."""
 LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
@@ -92,10 +95,11 @@ def refuse_links_out(folder: Path) -> None:
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """The config of a run, checked anew. Raises InputError naming the file."""
+    """The config of a run, checked anew; of an older run, put into today's terms. Raises InputError naming the file."""
     path = folder / CONFIG
     try:
-        return TrainConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return TrainConfig.model_validate(values if _tells_what_took_effect(folder) else as_of_today(values))
     except FileNotFoundError:
         raise InputError(
             f"{path}: no such file; a run or model folder holds {CONFIG}, a tokenizer and {WEIGHTS}"
@@ -106,6 +110,14 @@ def read_config(folder: Path) -> TrainConfig:
     except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         # YAML's own dates and numbers may be none.
         raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _tells_what_took_effect(folder: Path) -> bool:
+    """Whether a run was begun, or gone on with, since provenance.json says so: its config is then one of today's."""
+    try:
+        return TOOK_EFFECT in read_json(folder / PROVENANCE)
+    except InputError:  # a model folder may lack it
+        return False
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:

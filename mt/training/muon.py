@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from mt.config import OptimizerConfig
-from mt.device import multiplies_bf16
+from mt.device import multiplies_bf16, name_of
 from mt.training.distributed import Workers, full_tensor, sharded_like
 
+HIDDEN_MATRICES = "hidden matrices"
+"""The name of the group of parameters."""
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the polynomial a·x + b·x³ + c·x⁵, which, applied again and again, drives singular values to about one, small ones
@@ -56,7 +58,8 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
-        super().__init__([{"params": matrices, "rate_factor": 1.0}], {"lr": config.learning_rate})
+        group = {"name": HIDDEN_MATRICES, "params": matrices, "weight_decay": config.weight_decay, "rate_factor": 1.0}
+        super().__init__([group], {"lr": config.learning_rate})
         self.weight_decay = config.weight_decay
         self.iterations = config.muon_iterations
         self.workers = workers
@@ -96,6 +99,13 @@ class Muon(torch.optim.Optimizer):
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(matrix)
         return state["momentum_buffer"]
+
+    def took_effect(self) -> dict[str, str | float]:
+        """What of Muon's own settings it works with."""
+        return {
+            "Newton-Schulz iterations": self.iterations,
+            "orthogonalised in": name_of(self.dtype),
+        }
 
     def moves(self, matrix: nn.Parameter) -> bool:
         """Whether this worker updates a matrix, or a part of it, and so needs its momentum."""

@@ -10,7 +10,7 @@ from mt.config import OptimizerConfig, ScheduleConfig
 from mt.errors import InputError
 from mt.model.seq2seq import Seq2Seq
 from mt.training.distributed import Workers, full_tensor, sharded_like
-from mt.training.muon import Muon
+from mt.training.muon import HIDDEN_MATRICES, Muon
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
@@ -51,13 +51,17 @@ class Optimizer:
         looked_up = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
         looked_up.add(id(model.output_weight))
 
-        def group(parameters: list[nn.Parameter], weight_decay: float, rate_factor: float) -> dict:
-            return {"params": parameters, "weight_decay": weight_decay, "rate_factor": rate_factor}
+        def group(name: str, parameters: list[nn.Parameter], weight_decay: float, rate_factor: float) -> dict:
+            return {"name": name, "params": parameters, "weight_decay": weight_decay, "rate_factor": rate_factor}
 
+        decay = config.weight_decay
+        matrices = [p for p in others if p.ndim == 2 and id(p) not in looked_up]
         groups = [
-            group([p for p in others if id(p) in looked_up], config.weight_decay, config.embedding_factor),
-            group([p for p in others if p.ndim == 2 and id(p) not in looked_up], config.weight_decay, 1.0),
-            group([p for p in others if p.ndim != 2], 0.0, 1.0),
+            group(
+                "embeddings and output layer", [p for p in others if id(p) in looked_up], decay, config.embedding_factor
+            ),
+            group("other matrices" if by_muon else HIDDEN_MATRICES, matrices, decay, 1.0),
+            group("biases and other vectors", [p for p in others if p.ndim != 2], 0.0, 1.0),
         ]
         self.fused = others[0].device.type in ("cuda", "cpu")
         self.adamw = torch.optim.AdamW(
@@ -69,6 +73,20 @@ class Optimizer:
         )
         self.muon = Muon(by_muon, config, workers) if by_muon else None
         self.parts: list[torch.optim.Optimizer] = [self.adamw, self.muon] if self.muon else [self.adamw]
+
+    def took_effect(self) -> dict[str, dict[str, str | int | float | bool | None]]:
+        """What moves which parameters, by the names of their groups."""
+        return {
+            group["name"]: {
+                "optimizer": type(part).__name__,
+                "peak learning rate": self.peak * group["rate_factor"],
+                "weight decay": group["weight_decay"],
+                "parameters": sum(parameter.numel() for parameter in group["params"]),
+                **(part.took_effect() if isinstance(part, Muon) else {}),
+            }
+            for part in self.parts
+            for group in part.param_groups
+        }
 
     def set_learning_rate(self, update: int) -> float:
         """Sets the rates for ``update`` (from 1); returns the hidden layers'."""
