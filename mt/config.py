@@ -358,8 +358,9 @@ ModelConfig = Annotated[TransformerConfig | RNNAttentionConfig, Field(discrimina
 
 
 class OptimizerConfig(Section):
-    kind: Literal["adamw", "muon"] = "muon"
-    """muon (Jordan et al. 2024) moves a Transformer's hidden matrices, AdamW everything else: all of an LSTM."""
+    kind: Literal["auto", "adamw", "muon"] = "auto"
+    """muon (Jordan et al. 2024) moves a Transformer's hidden matrices, and AdamW everything else; adamw moves all. auto
+    is muon for a Transformer, and adamw for an LSTM, which has no matrices for Muon."""
     learning_rate: PositiveFloat = 4e-3
     """The schedule's peak."""
     embedding_factor: PositiveFloat = 2.5
@@ -372,7 +373,7 @@ class OptimizerConfig(Section):
 
     def contradictions(self) -> Iterator[str]:
         if self.kind == "adamw" and self.is_given("muon_iterations"):
-            yield f"muon_iterations={self.muon_iterations} is for kind=muon, not adamw"
+            yield f"muon_iterations={self.muon_iterations} is for kind=muon or auto, not adamw"
 
 
 class ScheduleConfig(Section):
@@ -537,6 +538,15 @@ class TrainConfig(Section):
             self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
         ):
             yield "training.objective=r_drop compares predictions under two dropouts: it needs model.dropout > 0"
+        optimizer = self.training.optimizer
+        if isinstance(self.model, RNNAttentionConfig):
+            if optimizer.kind == "muon":
+                yield "training.optimizer.kind=muon is for Transformers: an LSTM is moved by AdamW, take auto or adamw"
+            elif optimizer.kind == "auto" and optimizer.is_given("muon_iterations"):
+                yield (
+                    f"training.optimizer.muon_iterations={optimizer.muon_iterations} is for Transformers: an LSTM is "
+                    "moved by AdamW"
+                )
         if self.training.compile and not isinstance(self.model, TransformerConfig):
             yield "training.compile=true is for Transformers: the LSTM's steps would be compiled anew for every length"
         if self.training.init_from and self.tokenizer.reuse:

@@ -1,10 +1,12 @@
 """Where the arithmetic runs and in which number format."""
 
+import contextlib
 import ctypes
 import os
 import platform
 import re
 import resource
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +18,7 @@ import torch
 from mt.errors import InputError
 
 CPU_INFO = Path("/proc/cpuinfo")
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -48,11 +51,14 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     if wanted == "fp16" and device.type == "cpu":
         raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
     if wanted == "auto":
-        if device.type == "cuda":
-            wanted = "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
-        else:
-            wanted = "bf16" if device.type == "cpu" and _cpu_multiplies_bf16() else "fp32"
-    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[wanted]
+        without_bf16 = "fp16" if device.type == "cuda" else "fp32"
+        wanted = "bf16" if multiplies_bf16(device) else without_bf16
+    return PRECISIONS[wanted]
+
+
+def name_of(precision: torch.dtype) -> str:
+    """As in a config: fp32, bf16 or fp16."""
+    return next(name for name, dtype in PRECISIONS.items() if dtype == precision)
 
 
 def check_compiler(device: torch.device) -> None:
@@ -70,8 +76,13 @@ def eager_on_cpu(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _cpu_multiplies_bf16() -> bool:
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+def multiplies_bf16(device: torch.device) -> bool:
+    """Whether the processor has instructions for it, and need not convert to fp32 and back."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type == "cpu":
+        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return False
 
 
 @lru_cache
@@ -88,11 +99,52 @@ def mkl_is_slow() -> bool:
 
 def _processor_maker() -> str:
     """As x86 processors name it; empty where the system, which is not Linux, does not tell."""
+    found = re.search(r"vendor_id\s*: (\w+)", _cpu_info())
+    return found[1] if found else ""
+
+
+def _cpu_info() -> str:
+    """What Linux tells of the processor; empty on other systems."""
     try:
-        found = re.search(r"vendor_id\s*: (\w+)", CPU_INFO.read_text(encoding="utf-8"))
+        return CPU_INFO.read_text(encoding="utf-8")
     except OSError:
         return ""
-    return found[1] if found else ""
+
+
+def processor_name() -> str:
+    """The processor's name as its maker wrote it, or as much as the system tells."""
+    if found := re.search(r"^model name\s*: (.*\S)", _cpu_info(), re.MULTILINE):
+        return found[1]
+    if sys.platform == "darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def instruction_sets() -> list[str]:
+    """Those of the processor on which the speed, or the rounding, of products of matrices depends."""
+    functions = {
+        "AVX2": "_is_avx2_supported",
+        "AVX-512": "_is_avx512_supported",
+        "AVX-512 VNNI": "_is_vnni_supported",
+        "AVX-512 BF16": "_is_avx512_bf16_supported",
+        "AMX": "_is_amx_tile_supported",
+        "AMX FP16": "_is_amx_fp16_supported",
+    }
+    # Private functions of PyTorch, not all of which every version has.
+    return [name for name, function in functions.items() if getattr(torch.cpu, function, bool)()]
+
+
+def multiplied_by(precision: torch.dtype, device: torch.device) -> str:
+    """Which library multiplies matrices in a number format."""
+    if device.type != "cpu":
+        return {"cuda": "cuBLAS", "mps": "Metal"}[device.type]
+    if precision == torch.bfloat16:
+        return "oneDNN" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "PyTorch"
+    found = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    blas = "MKL" if torch.backends.mkl.is_available() else found[1] if found else "PyTorch"
+    return f"oneDNN where they are large, else {blas}" if mkl_is_slow() else blas
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:

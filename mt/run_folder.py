@@ -21,6 +21,7 @@ from torch import Tensor
 
 from mt.config import ModelConfig, TrainConfig
 from mt.data.tokenizer import TOKENIZER_FILES, TokenizerPair
+from mt.earlier_config import as_of_today
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
 from mt.model.build import build_model
@@ -33,6 +34,8 @@ WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
 RESULTS = "results.json"
 PROVENANCE = "provenance.json"
+TOOK_EFFECT = "took_effect"
+"""The section of provenance.json that says what the settings came to."""
 LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
@@ -103,14 +106,11 @@ def refuse_links_out(folder: Path) -> None:
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """The config of a run, checked anew. Raises InputError naming the file."""
+    """The config of a run, checked anew; of an older run, put into today's terms. Raises InputError naming the file."""
     path = folder / CONFIG
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if isinstance(values, dict) and isinstance(values.get("data"), dict):
-            # Runs from before there were versions of the split.
-            values["data"].setdefault("split_version", 1)
-        return TrainConfig.model_validate(values)
+        return TrainConfig.model_validate(values if _tells_what_took_effect(folder) else as_of_today(values))
     except FileNotFoundError:
         raise InputError(
             f"{path}: no such file; a run or model folder holds {CONFIG}, a tokenizer and {WEIGHTS}"
@@ -121,6 +121,14 @@ def read_config(folder: Path) -> TrainConfig:
     except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         # YAML's own dates and numbers may be none.
         raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _tells_what_took_effect(folder: Path) -> bool:
+    """Whether a run was begun, or gone on with, since provenance.json says so: its config is then one of today's."""
+    try:
+        return TOOK_EFFECT in read_json(folder / PROVENANCE)
+    except InputError:  # a model folder may lack it
+        return False
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:

@@ -9,7 +9,16 @@ import sys
 import pytest
 import torch
 
-from mt.device import choose_device, cpu_threads, keep_few_kernels, tf32_in_recurrent_layers
+from mt import device
+from mt.device import (
+    choose_device,
+    cpu_threads,
+    instruction_sets,
+    keep_few_kernels,
+    multiplied_by,
+    processor_name,
+    tf32_in_recurrent_layers,
+)
 
 RESIDENT = """
 def resident():
@@ -84,3 +93,25 @@ def test_few_kernels_are_kept_unless_the_user_says_how_many(monkeypatch):
         monkeypatch.setenv(name, "77")
     keep_few_kernels()
     assert {os.environ[name] for name in usual} == {"77"}
+
+
+def test_the_processor_and_who_multiplies_are_named(monkeypatch, tmp_path):
+    assert processor_name() and all(isinstance(name, str) for name in instruction_sets())
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 9R14 \n")
+    monkeypatch.setattr(device, "CPU_INFO", tmp_path / "cpuinfo")
+    assert processor_name() == "AMD EPYC 9R14"
+    monkeypatch.setattr(device, "CPU_INFO", tmp_path / "none")
+    assert processor_name() == (platform.processor() or platform.machine())
+    for name in ("_is_avx2_supported", "_is_avx512_supported", "_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda name=name: "avx2" in name or "bf16" in name)
+    for name in ("_is_vnni_supported", "_is_amx_fp16_supported"):
+        monkeypatch.delattr(torch.cpu, name, raising=False)  # not in every version
+    assert instruction_sets() == ["AVX2", "AVX-512 BF16"]
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    found = []
+    for slow in (True, False):
+        monkeypatch.setattr(device, "mkl_is_slow", lambda slow=slow: slow)
+        found.append(multiplied_by(torch.float32, torch.device("cpu")))
+    assert found == ["oneDNN where they are large, else MKL", "MKL"]
+    assert multiplied_by(torch.bfloat16, torch.device("cpu")) in ("oneDNN", "PyTorch")
+    assert multiplied_by(torch.float32, torch.device("cuda")) == "cuBLAS"

@@ -24,6 +24,7 @@ from mt.run_folder import (
     refuse_links_out,
 )
 from mt.significance import blocks_of
+from mt.training.provenance import as_it_went, read_provenance
 
 RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
 """Numbers, beside ``bleu_signature``, which is text."""
@@ -204,7 +205,7 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
     results = read_json(folder / RESULTS, "bleu_signature", *RESULTS_NEEDED)
     if wrong := [name for name in sorted(RESULTS_NEEDED) if not _is_number(results[name])]:
         raise InputError(f"{folder / RESULTS}: damaged or of another version: {', '.join(wrong)}")
-    provenance = read_json(folder / PROVENANCE, *PROVENANCE_NEEDED)
+    provenance = as_it_went(read_provenance(folder, *PROVENANCE_NEEDED))
     for section, needed in PROVENANCE_NEEDED.items():
         if not isinstance(provenance[section], dict) or not needed <= provenance[section].keys():
             raise InputError(f"{folder / PROVENANCE}: damaged or of another version: {section}")

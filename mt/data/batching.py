@@ -238,6 +238,12 @@ class TrainingBatches:
     def batches_in_epoch(self, number: int) -> int:
         return len(self._plan(number))
 
+    @property
+    def longer_than_a_batch(self) -> int:
+        """How many pairs are longer than a batch may be, on either side; each is a batch by itself."""
+        longest = np.maximum(self._lengths["source"], self._lengths["target"])
+        return int((longest > self._batch_tokens).sum())
+
     def _plan(self, number: int) -> list[np.ndarray]:
         if self._planned[0] != number:
             lengths = self._lengths["source"], self._lengths["target"]

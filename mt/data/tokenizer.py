@@ -15,6 +15,7 @@ import numpy as np
 import sentencepiece
 
 from mt.config import TokenizerConfig
+from mt.data.sentencepiece_file import character_coverage, normalization
 from mt.data.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 from mt.errors import InputError
 from mt.files import UNDECODABLE, write_atomically
@@ -86,7 +87,7 @@ class Tokenizer:
         """
         wide = any(has_many_characters(language) for language in languages)
         coverage = config.character_coverage or (0.9995 if wide else 1.0)
-        normalization = config.normalization or ("identity" if wide else "nmt_nfkc")
+        rule = config.normalization or ("identity" if wide else "nmt_nfkc")
         model = io.BytesIO()
         failures: list[BaseException] = []
         try:
@@ -99,7 +100,7 @@ class Tokenizer:
                 hard_vocab_limit=config.kind != "char",
                 character_coverage=coverage,
                 byte_fallback=True,
-                normalization_rule_name=normalization,
+                normalization_rule_name=rule,
                 remove_extra_whitespaces=config.normalization != "identity",
                 shuffle_input_sentence=False,
                 # In bytes; longer sentences would be skipped without a word.
@@ -135,6 +136,16 @@ class Tokenizer:
     @property
     def vocabulary_size(self) -> int:
         return self._processor.get_piece_size()
+
+    @property
+    def normalization(self) -> str:
+        """The name of its normalisation, whatever the config says: another run may have trained it."""
+        return normalization(self.model)
+
+    @property
+    def character_coverage(self) -> float:
+        """The share of its training text's characters that was to get pieces of its own."""
+        return character_coverage(self.model)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The pieces of each text, without BOS and EOS; half a surrogate pair is read as U+FFFD, as broken UTF-8 is."""

@@ -145,12 +145,17 @@ class Workers:
             distributed.all_reduce(tensor)
         return tensor
 
+    def broadcast(self, tensor: Tensor, rank: int) -> None:
+        """A tensor of the training's device, written by one worker, to all the others in place."""
+        if self.size > 1:
+            distributed.broadcast(tensor, src=rank)
+
     def broadcast_shares(self, shares: Sequence[Sequence[Tensor]]) -> None:
         """Tensors of the training's device, each worker's share written by it, to all the others in place."""
         for rank, share in enumerate(shares):
             if share and self.size > 1:
                 together = torch.cat([tensor.flatten() for tensor in share])
-                distributed.broadcast(together, src=rank)
+                self.broadcast(together, rank)
                 for tensor, part in zip(share, together.split([tensor.numel() for tensor in share]), strict=True):
                     tensor.copy_(part.view_as(tensor))
 

@@ -8,8 +8,11 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from mt.config import OptimizerConfig
+from mt.device import multiplies_bf16, name_of
 from mt.training.distributed import Workers, full_tensor, sharded_like
 
+HIDDEN_MATRICES = "hidden matrices"
+"""The name of the group of parameters."""
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the polynomial a·x + b·x³ + c·x⁵, which, applied again and again, drives singular values to about one, small ones
@@ -20,14 +23,26 @@ MAX_STACKED = 2**24
 """Most elements that are orthogonalised together: enough to outweigh the launch of a kernel, and little memory."""
 
 
-def orthogonalised(matrices: Tensor, iterations: int) -> Tensor:
-    """(N, R, C) → bf16 (N, R, C) with the same singular vectors and singular values of about one (Newton-Schulz): the
-    more iterations, the nearer."""
+def number_format(device: torch.device) -> torch.dtype:
+    """In which matrices are orthogonalised: bf16, but fp16 on GPUs that multiply only that natively. Of matrices whose
+    norm is one, its narrow range holds enough, and its rounding errors are an eighth of those of bf16.
+    """
+    return torch.float16 if device.type == "cuda" and not multiplies_bf16(device) else torch.bfloat16
+
+
+def orthogonalised(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
+    """Matrices with the same singular vectors and singular values of about one, by Newton-Schulz iterations.
+
+    Args:
+        matrices: (N, R, C), of any magnitude, in fp32 or bf16: they are scaled before they are converted, for fp16
+            has no room for very small or large numbers.
+        iterations: the more, the nearer to one.
+        dtype: the number format of the iterations and of what is returned.
+    """
     a, b, c = COEFFICIENTS
-    x = matrices.bfloat16()
-    tall = x.shape[1] > x.shape[2]
-    x = x.mT if tall else x
-    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.mT if tall else matrices
+    x = (x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)).to(dtype)
     for _ in range(iterations):
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
@@ -43,14 +58,18 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
-        super().__init__([{"params": matrices, "rate_factor": 1.0}], {"lr": config.learning_rate})
+        group = {"name": HIDDEN_MATRICES, "params": matrices, "weight_decay": config.weight_decay, "rate_factor": 1.0}
+        super().__init__([group], {"lr": config.learning_rate})
         self.weight_decay = config.weight_decay
         self.iterations = config.muon_iterations
         self.workers = workers
+        self.dtype = number_format(workers.device)
         # A matrix that is spread over the workers (FSDP2) has to be put together by all of them.
         spread = any(isinstance(matrix, DTensor) for matrix in matrices)
         self.shares = [] if spread else evenly(matrices, workers.size)
         self.own = matrices if spread else self.shares[workers.rank]
+        self._mover = {id(matrix): rank for rank, share in enumerate(self.shares) for matrix in share}
+        """Which worker updates a matrix that is not spread."""
 
     @torch.no_grad()
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
@@ -59,19 +78,21 @@ class Muon(torch.optim.Optimizer):
         kept = 1 - finite * (rate * self.weight_decay)
         for matrices in _stacks(self.own):
             smoothed = torch.stack([self._smoothed(matrix, finite) for matrix in matrices])
-            directions = orthogonalised(smoothed, self.iterations).mul_(finite)
+            directions = orthogonalised(smoothed, self.iterations, self.dtype).mul_(finite)
             for matrix, direction in zip(matrices, directions, strict=True):
                 matrix.mul_(kept)
                 matrix.add_(sharded_like(direction, matrix), alpha=-rate * ADAMW_RMS * math.sqrt(max(matrix.shape)))
         self.workers.broadcast_shares(self.shares)
 
     def _smoothed(self, matrix: nn.Parameter, finite: Tensor) -> Tensor:
-        """The whole of Nesterov's mean, which looks one gradient ahead, in bf16."""
+        """The whole of Nesterov's mean, which looks one gradient ahead, in bf16 if that is what it is orthogonalised
+        in: fp16 could not hold it."""
         assert matrix.grad is not None
         momentum = self._momentum(matrix)
         gradient = torch.where(finite, matrix.grad, momentum)  # drawn towards itself, the momentum stays the same bits
         momentum.lerp_(gradient, 1 - MOMENTUM)
-        return full_tensor(gradient.lerp_(momentum, MOMENTUM)).bfloat16()
+        smoothed = full_tensor(gradient.lerp_(momentum, MOMENTUM))
+        return smoothed.bfloat16() if self.dtype == torch.bfloat16 else smoothed
 
     def _momentum(self, matrix: nn.Parameter) -> Tensor:
         state = self.state[matrix]
@@ -79,10 +100,24 @@ class Muon(torch.optim.Optimizer):
             state["momentum_buffer"] = torch.zeros_like(matrix)
         return state["momentum_buffer"]
 
+    def took_effect(self) -> dict[str, str | float]:
+        """What of Muon's own settings it works with."""
+        return {
+            "Newton-Schulz iterations": self.iterations,
+            "orthogonalised in": name_of(self.dtype),
+        }
+
+    def moves(self, matrix: nn.Parameter) -> bool:
+        """Whether this worker updates a matrix, or a part of it, and so needs its momentum."""
+        return self._mover.get(id(matrix), self.workers.rank) == self.workers.rank
+
     @torch.no_grad()
-    def complete_state(self) -> None:
-        """Brings the other workers' momentum up to date; all have to ask for it."""
-        self.workers.broadcast_shares([[self._momentum(matrix) for matrix in share] for share in self.shares])
+    def whole_state(self, matrix: nn.Parameter) -> dict[str, Tensor]:
+        """The state of a matrix, from the worker that updates it; all workers have to ask for it."""
+        momentum = self._momentum(matrix) if self.moves(matrix) else torch.empty_like(matrix)
+        if id(matrix) in self._mover:
+            self.workers.broadcast(momentum, self._mover[id(matrix)])
+        return {"momentum_buffer": full_tensor(momentum)}
 
 
 def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:

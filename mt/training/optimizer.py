@@ -10,7 +10,7 @@ from mt.config import OptimizerConfig, ScheduleConfig
 from mt.errors import InputError
 from mt.model.seq2seq import Seq2Seq
 from mt.training.distributed import Workers, full_tensor, sharded_like
-from mt.training.muon import Muon
+from mt.training.muon import HIDDEN_MATRICES, Muon
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
@@ -27,8 +27,8 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> fl
 class Optimizer:
     """One or two optimizers, moved together by one schedule.
 
-    Muon takes the model's hidden matrices, AdamW everything else; embeddings and output layer learn faster than the
-    rest by a factor. Weight decay touches matrices alone.
+    Muon takes the model's hidden matrices, unless it has none or ``kind`` is adamw; AdamW takes everything else.
+    Embeddings and output layer learn faster than the rest by a factor. Weight decay touches matrices alone.
     """
 
     def __init__(
@@ -41,20 +41,27 @@ class Optimizer:
     ) -> None:
         self.peak = config.learning_rate
         self.schedule = schedule
+        self.workers = workers
         self.max_updates = max_updates
-        by_muon = model.hidden_matrices if config.kind == "muon" else []
+        by_muon = [] if config.kind == "adamw" else model.hidden_matrices
+        if config.kind == "muon" and not by_muon:
+            raise ValueError("kind=muon, but the model has no hidden matrices for Muon to move")
         taken = {id(parameter) for parameter in by_muon}
         others = [parameter for parameter in model.parameters() if id(parameter) not in taken]
         looked_up = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
         looked_up.add(id(model.output_weight))
 
-        def group(parameters: list[nn.Parameter], weight_decay: float, rate_factor: float) -> dict:
-            return {"params": parameters, "weight_decay": weight_decay, "rate_factor": rate_factor}
+        def group(name: str, parameters: list[nn.Parameter], weight_decay: float, rate_factor: float) -> dict:
+            return {"name": name, "params": parameters, "weight_decay": weight_decay, "rate_factor": rate_factor}
 
+        decay = config.weight_decay
+        matrices = [p for p in others if p.ndim == 2 and id(p) not in looked_up]
         groups = [
-            group([p for p in others if id(p) in looked_up], config.weight_decay, config.embedding_factor),
-            group([p for p in others if p.ndim == 2 and id(p) not in looked_up], config.weight_decay, 1.0),
-            group([p for p in others if p.ndim != 2], 0.0, 1.0),
+            group(
+                "embeddings and output layer", [p for p in others if id(p) in looked_up], decay, config.embedding_factor
+            ),
+            group("other matrices" if by_muon else HIDDEN_MATRICES, matrices, decay, 1.0),
+            group("biases and other vectors", [p for p in others if p.ndim != 2], 0.0, 1.0),
         ]
         self.fused = others[0].device.type in ("cuda", "cpu")
         self.adamw = torch.optim.AdamW(
@@ -66,6 +73,20 @@ class Optimizer:
         )
         self.muon = Muon(by_muon, config, workers) if by_muon else None
         self.parts: list[torch.optim.Optimizer] = [self.adamw, self.muon] if self.muon else [self.adamw]
+
+    def took_effect(self) -> dict[str, dict[str, str | int | float | bool | None]]:
+        """What moves which parameters, by the names of their groups."""
+        return {
+            group["name"]: {
+                "optimizer": type(part).__name__,
+                "peak learning rate": self.peak * group["rate_factor"],
+                "weight decay": group["weight_decay"],
+                "parameters": sum(parameter.numel() for parameter in group["params"]),
+                **(part.took_effect() if isinstance(part, Muon) else {}),
+            }
+            for part in self.parts
+            for group in part.param_groups
+        }
 
     def set_learning_rate(self, update: int) -> float:
         """Sets the rates for ``update`` (from 1); returns the hidden layers'."""
@@ -98,14 +119,16 @@ class Optimizer:
         ]
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """All that the next step depends on besides weights and schedule; all workers have to ask for it."""
-        if self.muon:
-            self.muon.complete_state()
-        return {
-            f"{name}.{key}": full_tensor(value).cpu()
-            for name, part, parameter in self._parameters()
-            for key, value in part.state[parameter].items()
-        }
+        """All that the next step depends on besides weights and schedule, on the leader's CPU. All workers have to ask
+        for it, since each may hold a part; the others get nothing."""
+        found: dict[str, Tensor] = {}
+        for name, part, parameter in self._parameters():
+            state = part.whole_state(parameter) if isinstance(part, Muon) else part.state[parameter]
+            for key, value in state.items():
+                whole = full_tensor(value)
+                if self.workers.is_leader:
+                    found[f"{name}.{key}"] = whole.cpu()
+        return found
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Raises InputError if they are not those of this optimizer."""
@@ -115,6 +138,8 @@ class Optimizer:
             fitting = all(value.shape in (parameter.shape, torch.Size()) for value in own.values())
             if own.keys() not in (set(), kept) or not fitting:
                 raise InputError("the checkpoint's optimizer.safetensors does not fit this model and optimizer")
+            if isinstance(part, Muon) and not part.moves(parameter):
+                continue
             part.state[parameter] = {
                 key: sharded_like(value.to(parameter.device), parameter) for key, value in own.items()
             }

@@ -1,20 +1,62 @@
-"""What a run was made from and with: code, libraries, machine, data."""
+"""What a run was made from and with: code, libraries, machine, data, and what its settings came to.
+
+provenance.json tells how the run began. A run that goes on elsewhere, or with newer libraries, adds what is different
+from then on to the list ``resumed``; nothing that was true before is overwritten.
+"""
 
 import hashlib
 import platform
 import subprocess
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import datasets
 import torch
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from mt.config import TrainConfig
+from mt.data.corpus import spread
+from mt.device import instruction_sets, multiplied_by, name_of, processor_name
+from mt.errors import InputError
+from mt.mistakes import shown
+from mt.run_folder import PROVENANCE, TOOK_EFFECT, read_json
 from mt.training.distributed import Workers
+from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 
+Value = str | int | float | bool | None
 
-def provenance(data: PreparedData, workers: Workers) -> dict:
-    """The content of provenance.json, but for the checksum of the weights."""
+MAY_CHANGE = ("code_revision", "libraries", "python", "machine", TOOK_EFFECT)
+"""What may be different when a run goes on."""
+NOT_RECORDED = "not recorded"
+"""What stands for a value from before it was recorded."""
+
+
+class _Facts(BaseModel):
+    """The part of provenance.json that MAY_CHANGE names, of which older runs have less."""
+
+    model_config = ConfigDict(strict=True)
+
+    code_revision: str | None = None
+    libraries: dict[str, Value] = {}
+    python: str | None = None
+    machine: dict[str, Value] = {}
+    took_effect: dict[str, dict[str, Value]] = {}
+
+
+class _Resumed(_Facts):
+    """What was different from an update on."""
+
+    update: NonNegativeInt
+
+
+class _Recorded(_Facts):
+    resumed: list[_Resumed] = []
+
+
+def provenance(data: PreparedData, workers: Workers, took_effect: dict[str, dict]) -> dict:
+    """The content of provenance.json for a run that begins, but for the checksum of the weights."""
     try:
         revision = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
@@ -32,7 +74,9 @@ def provenance(data: PreparedData, workers: Workers) -> dict:
         "python": platform.python_version(),
         "machine": {
             "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
+            "processor": processor_name(),
+            "instruction sets": ", ".join(instruction_sets()),
+            "PyTorch's kernels are for": torch.backends.cpu.get_cpu_capability(),
             "gpu": torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else None,
             "threads": torch.get_num_threads(),
             "workers": workers.size,
@@ -45,7 +89,136 @@ def provenance(data: PreparedData, workers: Workers) -> dict:
                 ("test", data.corpus.test),
             )
         },
+        TOOK_EFFECT: took_effect,
+        "resumed": [],
     }
+
+
+def took_effect(
+    config: TrainConfig,
+    data: PreparedData,
+    workers: Workers,
+    precision: torch.dtype,
+    optimizer: Optimizer,
+    longer_than_a_batch: int,
+) -> dict[str, dict[str, Value]]:
+    """What the settings came to: how ``auto`` and null were resolved, what each group of parameters is moved by, and
+    how many pairs there were where a setting asks for a number of them.
+
+    The values are those of a comparison's list of what differs between two runs, under headings.
+    """
+    settings, device = config.training, workers.device
+    sides = {"source": data.tokenizers.source, "target": data.tokenizers.target}
+    dropped = data.corpus.report[0].dropped
+    return {
+        **optimizer.took_effect(),
+        "arithmetic": {
+            "device": device.type,
+            "precision": name_of(precision),
+            "threads": torch.get_num_threads(),
+            "workers": workers.size,
+            "sharded": settings.shard,
+            "compiled": settings.compile,
+            "fp32 is multiplied by": multiplied_by(torch.float32, device),
+            "bf16 is multiplied by": multiplied_by(torch.bfloat16, device),
+        },
+        "pieces": {
+            **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},
+            **{f"{side} character coverage": tokenizer.character_coverage for side, tokenizer in sides.items()},
+            **{f"{side} vocabulary": tokenizer.vocabulary_size for side, tokenizer in sides.items()},
+        },
+        "pairs": {
+            **{f"held out for {split}": dropped.get(f"held out for {split}", 0) for split in ("valid", "test")},
+            "translated at each validation": len(spread(data.corpus.valid, settings.valid_bleu_pairs)),
+            "longer than a batch": longer_than_a_batch,
+        },
+    }
+
+
+def read_provenance(run: Path, *needed: str) -> dict:
+    """provenance.json of a run. Raises InputError if it is damaged, or lacks one of the ``needed`` keys."""
+    content = read_json(run / PROVENANCE, "data", *needed)
+    try:
+        _Recorded.model_validate(content)
+    except ValidationError as error:
+        wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors()))
+        raise InputError(f"{run / PROVENANCE}: damaged or of another version: {wrong}") from None
+    if not isinstance(content["data"], dict):
+        raise InputError(f"{run / PROVENANCE}: damaged or of another version: data")
+    return content
+
+
+def up_to(recorded: dict, update: int) -> dict:
+    """The content of provenance.json without sessions that came after an update, of which nothing is left: they were
+    killed before they saved a checkpoint."""
+    return recorded | {"resumed": [one for one in recorded.get("resumed", []) if one["update"] < update]}
+
+
+def gone_on(recorded: dict, now: dict, update: int) -> dict:
+    """The content of provenance.json for a run that goes on.
+
+    Args:
+        recorded: the content ``up_to`` that update.
+        now: what would be written for a run that begins now.
+        update: the last one that is done; this session begins with the next.
+    """
+    changed = _changes(latest(recorded), {name: now[name] for name in MAY_CHANGE})
+    resumed = [*recorded["resumed"], *([{"update": update, **changed}] if changed else [])]
+    # The weights are about to change. A run from before there was such a section gets it, though what was is unknown.
+    content = {TOOK_EFFECT: {}} | {name: value for name, value in recorded.items() if name != "weights_sha256"}
+    return content | {"resumed": resumed}
+
+
+def latest(recorded: dict) -> dict:
+    """What provenance.json says of a run's last session so far."""
+    return _with_changes(recorded, lambda before, after, update: after)
+
+
+def precision_of(facts: dict) -> Value:
+    """The number format of training; None if it is not recorded."""
+    return facts.get(TOOK_EFFECT, {}).get("arithmetic", {}).get("precision")
+
+
+def as_it_went(recorded: dict) -> dict:
+    """provenance.json with every value that changed when the run went on told as such: ``bf16, from update 1,201 on
+    fp32``. So two runs that were not the same in all their sessions differ, too."""
+
+    def told(before: Value, after: Value, update: int) -> str:
+        return f"{shown(before)}, from update {update + 1:,} on {shown(after)}"
+
+    return {name: value for name, value in recorded.items() if name != "resumed"} | _with_changes(recorded, told)
+
+
+def _with_changes(recorded: dict, combined: Callable[[Value, Value, int], Value]) -> dict:
+    """The facts that may change, each of their changes combined with the value before it; the third argument is the
+    update after which the change came."""
+    facts = {name: recorded[name] for name in MAY_CHANGE if name in recorded}
+    for change in recorded.get("resumed", []):
+        changed = {name: change[name] for name in MAY_CHANGE if name in change}
+        facts = _applied(facts, changed, combined, change["update"])
+    return facts
+
+
+def _applied(before: dict, changes: dict, combined: Callable[[Value, Value, int], Value], update: int) -> dict:
+    after = dict(before)
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            after[name] = _applied(before.get(name) or {}, value, combined, update)
+        else:
+            after[name] = combined(before.get(name, NOT_RECORDED), value, update)
+    return after
+
+
+def _changes(before: dict, now: dict) -> dict:
+    """What is different now, or new; in sections, the sections' own differences."""
+    found = {}
+    for name, value in now.items():
+        if isinstance(value, dict):
+            if inner := _changes(before.get(name) or {}, value):
+                found[name] = inner
+        elif name not in before or before[name] != value:
+            found[name] = value
+    return found
 
 
 def fingerprint(pairs: datasets.Dataset) -> str:

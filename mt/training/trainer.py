@@ -24,7 +24,6 @@ from mt.run_folder import (
     RESULTS,
     WEIGHTS,
     load_weights,
-    read_json,
     read_tensors,
     weights_of,
     what_belongs_to,
@@ -41,7 +40,7 @@ from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
-from mt.training.provenance import provenance
+from mt.training.provenance import gone_on, latest, precision_of, provenance, read_provenance, took_effect, up_to
 from mt.training.signals import StopRequest
 from mt.translation.translator import Translator
 
@@ -126,7 +125,12 @@ class Trainer:
         self.stop = StopRequest()
         self.told_of_memory = False
 
-        self.origin = provenance(data, workers)
+        self.origin = provenance(
+            data,
+            workers,
+            took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch),
+        )
+        """The content of provenance.json."""
         if checkpoint:
             self._restore(checkpoint)
 
@@ -153,14 +157,18 @@ class Trainer:
             f"{updates:,}",
             f"{updates * accumulate / batches:,.2f}",
         )
+        if long := self.batches.longer_than_a_batch:
+            logger.warning(
+                "%s pairs have more pieces than training.batch_tokens=%d: each is a batch by itself",
+                f"{long:,}",
+                config.training.batch_tokens,
+            )
         if self.progress.update == 0 and (advice := advice_on_length(updates, accumulate, batches)):
             logger.warning("%s", advice)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        recorded = read_json(self.run / PROVENANCE, "data")["data"]
-        if not isinstance(recorded, dict):
-            raise InputError(f"{self.run / PROVENANCE}: damaged or of another version")
-        changed = [split for split, found in self.origin["data"].items() if recorded.get(split) != found]
+        recorded = up_to(read_provenance(self.run), checkpoint.progress.update)
+        changed = [split for split, found in self.origin["data"].items() if recorded["data"].get(split) != found]
         if changed:
             raise InputError(
                 f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with and that its "
@@ -173,6 +181,17 @@ class Trainer:
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
+        before, now = precision_of(latest(recorded)), precision_of(self.origin)
+        if before not in (None, now):
+            logger.warning(
+                "training.precision=%s is %s here, but was %s up to update %d: the result will be another than where "
+                "the run began",
+                self.config.training.precision,
+                now,
+                before,
+                self.progress.update,
+            )
+        self.origin = gone_on(recorded, self.origin, self.progress.update)
         logger.info("going on from update %d", self.progress.update)
 
     def fit(self) -> None:

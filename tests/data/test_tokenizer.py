@@ -263,3 +263,13 @@ def test_wide_punctuation_is_kept_where_it_belongs() -> None:
     assert chinese.decode(chinese.encode(text[:2])) == text[:2]
     french = Tokenizer.train(text, ("en", "fr"), TokenizerConfig(kind="char", vocabulary_size=350))
     assert french.decode(french.encode(text[1:2])) == ["Fi no, ba de!"]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+@pytest.mark.parametrize(("normalization", "coverage"), [("identity", 0.9995), ("nmt_nfkc_cf", 1.0), (None, None)])
+def test_a_tokenizer_says_how_it_was_trained(kind: str, normalization: str | None, coverage: float | None) -> None:
+    config = TokenizerConfig(kind=kind, vocabulary_size=400, normalization=normalization, character_coverage=coverage)
+    for language, usual in (("fr", ("nmt_nfkc", 1.0)), ("ja", ("identity", 0.9995))):
+        tokenizer = Tokenizer.train(sentences(200), (language,), config)
+        found = tokenizer.normalization, tokenizer.character_coverage
+        assert found == ((normalization, coverage) if normalization else usual)

@@ -11,7 +11,7 @@ from mt.model.transformer import Transformer
 from mt.training import muon
 from mt.training.distributed import Seat, Workers, full_tensor, sharded_like, working_together
 from mt.training.local_workers import local_workers
-from mt.training.muon import evenly, orthogonalised
+from mt.training.muon import evenly, number_format, orthogonalised
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, schedule_factor
 
@@ -54,8 +54,9 @@ def _lstm():
     return RNNAttention(config, 20, 20, joint_vocabulary=True)
 
 
-@pytest.mark.parametrize("kind", ["adamw", "muon"])
-@pytest.mark.parametrize("make_model", [_model, _lstm])
+@pytest.mark.parametrize(
+    ("make_model", "kind"), [(_model, "adamw"), (_model, "muon"), (_model, "auto"), (_lstm, "adamw"), (_lstm, "auto")]
+)
 def test_every_weight_is_moved_by_exactly_one_optimizer(make_model, kind):
     model = make_model()
     optimizer = Optimizer(model, OptimizerConfig(kind=kind), ScheduleConfig(), 100, ALONE)
@@ -63,9 +64,10 @@ def test_every_weight_is_moved_by_exactly_one_optimizer(make_model, kind):
     assert sorted(moved) == sorted(id(p) for p in model.parameters())
 
 
-def test_muon_moves_the_matrices_inside_the_layers_only():
+@pytest.mark.parametrize("kind", ["muon", "auto"])
+def test_muon_moves_the_matrices_inside_the_layers_only(kind):
     model = _model()
-    optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(), 100, ALONE)
+    optimizer = Optimizer(model, OptimizerConfig(kind=kind), ScheduleConfig(), 100, ALONE)
     names = {id(p): name for name, p in model.named_parameters()}
     by_muon = {names[id(p)] for group in optimizer.parts[-1].param_groups for p in group["params"]}
     assert by_muon == {name for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2}
@@ -117,12 +119,16 @@ def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])  # fp16 has no numbers for the squares of the first and the last
 @pytest.mark.parametrize("shape", [(3, 6, 6), (2, 4, 16), (2, 16, 4)])
-def test_singular_values_come_near_one_and_singular_vectors_stay(shape):
+def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, dtype):
     torch.manual_seed(0)
-    matrices = torch.randn(shape)
+    matrices = torch.randn(shape) * scale
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
-    within = u.mT @ orthogonalised(matrices, 5).float() @ v.mT  # diagonal where the vectors are the same
+    found = orthogonalised(matrices, 5, dtype)
+    assert found.dtype == dtype
+    within = u.mT @ found.float() @ v.mT  # diagonal where the vectors are the same
     values = within.diagonal(dim1=1, dim2=2)
     assert values.min() > 0.6 and values.max() < 1.3
     assert (within - values.diag_embed()).abs().max() < 0.05
@@ -134,8 +140,41 @@ def test_iterations_without_muon_are_a_contradiction():
 
 
 def test_an_lstm_is_left_to_adamw():
-    (only,) = Optimizer(_lstm(), OptimizerConfig(kind="muon"), ScheduleConfig(), 100, ALONE).parts
+    (only,) = Optimizer(_lstm(), OptimizerConfig(), ScheduleConfig(), 100, ALONE).parts
     assert isinstance(only, torch.optim.AdamW)
+    with pytest.raises(ValueError, match="no hidden matrices"):
+        Optimizer(_lstm(), OptimizerConfig(kind="muon"), ScheduleConfig(), 100, ALONE)
+
+
+@pytest.mark.parametrize(
+    ("device", "capability", "expected"),
+    [
+        ("cpu", None, torch.bfloat16),
+        ("cuda", (7, 5), torch.float16),
+        ("cuda", (8, 0), torch.bfloat16),
+        ("cuda", (9, 0), torch.bfloat16),
+    ],
+)
+def test_matrices_are_orthogonalised_in_a_format_that_the_device_multiplies(monkeypatch, device, capability, expected):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert number_format(torch.device(device)) == expected
+
+
+def test_tiny_gradients_are_not_lost_where_matrices_are_orthogonalised_in_fp16(monkeypatch):
+    """About as small as the smallest numbers of fp16: they are scaled before they are converted."""
+    moved = {}
+    for dtype in (torch.float16, torch.bfloat16):
+        monkeypatch.setattr(muon, "number_format", lambda device, dtype=dtype: dtype)
+        model = _model()
+        optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(warmup=0), 100, ALONE)
+        _give_gradients(model, 1, factor=2e-6)
+        before = [matrix.detach().clone() for matrix in model.hidden_matrices]
+        optimizer.set_learning_rate(1)
+        optimizer.step(FINITE)
+        moved[dtype] = [one - other for one, other in zip(model.hidden_matrices, before, strict=True)]
+    for half, brain in zip(*moved.values(), strict=True):
+        assert half.abs().max() > 1e-4
+        torch.testing.assert_close(half, brain, rtol=0, atol=1e-4)
 
 
 def _give_gradients(model, seed, factor=1.0):
@@ -200,11 +239,17 @@ def _three_steps(workers, shard=False):
     return model, optimizer
 
 
+def _momenta(optimizer):
+    """Of how many matrices a worker keeps the momentum, or a part of it."""
+    return sum(bool(state) for state in optimizer.muon.state.values())
+
+
 def _as_worker(shard: bool, seat: Seat):
     torch.set_num_threads(1)  # as in conftest.py
     with working_together(torch.device("cpu"), seat) as workers:
         model, optimizer = _three_steps(workers, shard)
-        optimizer.state_tensors()
+        workers.gather([len(optimizer.state_tensors())])
+        workers.gather([_momenta(optimizer)])
         for parameter in model.parameters():
             full_tensor(parameter)
 
@@ -219,6 +264,9 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
         moved = len(their_optimizer.parts[-1].own)
         assert moved == len(two.hidden_matrices) if shard else 0 < moved < len(two.hidden_matrices)
         theirs, ours = their_optimizer.state_tensors(), its_optimizer.state_tensors()
+        assert workers.gather([len(theirs)]) == [len(ours), 0], "gathered elsewhere than on the leader"
+        matrices = len(two.hidden_matrices)
+        assert sum(workers.gather([_momenta(their_optimizer)])) == (2 * matrices if shard else matrices)
         weights = [full_tensor(parameter) for parameter in two.parameters()]
     for (name, first), second in zip(one.named_parameters(), weights, strict=True):
         torch.testing.assert_close(first, second, rtol=0, atol=rounding, msg=name)

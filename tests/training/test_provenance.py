@@ -1,0 +1,229 @@
+"""What a run says of what its settings came to, also when it goes on elsewhere."""
+
+import json
+import logging
+
+import pytest
+import torch
+import yaml
+
+from mt.errors import InputError
+from mt.run_folder import read_config
+from mt.training import trainer as trainer_module
+from mt.training.checkpoint import newest_checkpoint
+from mt.training.command import train
+from mt.training.distributed import Workers
+from mt.training.preparation import prepare
+from mt.training.provenance import as_it_went, gone_on, latest, read_provenance, up_to
+from tests import toy
+
+ALONE = Workers(torch.device("cpu"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    toy.write_corpus(tmp_path, "reverse", train=200)
+    return tmp_path
+
+
+def _trainer(config, checkpoint=None):
+    config.folder.mkdir(parents=True, exist_ok=True)
+    return trainer_module.Trainer(config, prepare(config, checkpoint is not None, ALONE), ALONE, checkpoint)
+
+
+def _begun(config):
+    """A run that has begun, and saved a checkpoint before its first update."""
+    trainer = _trainer(config)
+    trainer.begin()
+    with trainer.monitor() as monitor:
+        trainer._save(monitor)
+    return _recorded(config)
+
+
+def _gone_on(config):
+    _trainer(config, newest_checkpoint(config.folder)).begin()
+    return _recorded(config)
+
+
+def _recorded(config):
+    return json.loads((config.folder / "provenance.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind", "expected"),
+    [
+        ("transformer", "auto", "Muon"),
+        ("transformer", "muon", "Muon"),
+        ("transformer", "adamw", "AdamW"),
+        ("rnn", "auto", "AdamW"),
+    ],
+)
+def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, expected):
+    optimizer = {"kind": kind, "learning_rate": 1e-3, "embedding_factor": 3.0, "weight_decay": 0.1}
+    config = toy.config(folder, architecture=architecture, training={"optimizer": optimizer})
+    trainer = _trainer(config)
+    trainer.begin()
+    effect = _recorded(config)["took_effect"]
+    names = ["embeddings and output layer", "hidden matrices", "biases and other vectors"]
+    groups = {name: effect[name] for name in names}
+    assert [group["optimizer"] for group in groups.values()] == ["AdamW", expected, "AdamW"]
+    assert [group["peak learning rate"] for group in groups.values()] == pytest.approx([3e-3, 1e-3, 1e-3])
+    assert [group["weight decay"] for group in groups.values()] == [0.1, 0.1, 0.0]
+    assert sum(group["parameters"] for group in groups.values()) == trainer.model.parameter_count
+    muons = {"Newton-Schulz iterations": 3, "orthogonalised in": "bf16"}
+    assert groups["hidden matrices"].items() >= (muons.items() if expected == "Muon" else {}.items())
+
+
+def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
+    pairs = {"valid": None, "valid_pairs": 7, "test_pairs": 2000}
+    data = toy.config(folder).data.model_dump() | pairs
+    tokenizer = {"kind": "char", "vocabulary_size": 9000, "joint": False, "character_coverage": 0.99}
+    training = {"precision": "auto", "batch_tokens": 8, "valid_bleu_pairs": 500}
+    config = toy.config(folder, data=data, tokenizer=tokenizer, training=training)
+    trainer = _trainer(config)
+    trainer.begin()
+    effect = _recorded(config)["took_effect"]
+    arithmetic = effect["arithmetic"]
+    assert arithmetic["precision"] in ("fp32", "bf16") and arithmetic["device"] == "cpu"
+    assert (arithmetic["threads"], arithmetic["workers"]) == (torch.get_num_threads(), 1)
+    assert arithmetic["sharded"] is arithmetic["compiled"] is False
+    assert arithmetic["fp32 is multiplied by"] and arithmetic["bf16 is multiplied by"]
+    tokenizers = trainer.data.tokenizers
+    sizes = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
+    assert (effect["pieces"]["source vocabulary"], effect["pieces"]["target vocabulary"]) == sizes and max(sizes) < 400
+    assert effect["pieces"]["source normalization"] == effect["pieces"]["target normalization"] == "nmt_nfkc"
+    assert effect["pieces"]["target character coverage"] == 0.99
+    held_out = len(trainer.data.corpus.valid)
+    assert 7 <= held_out < 20
+    sides = (trainer.data.train[f"{side}_length"] for side in ("source", "target"))
+    long = sum(max(lengths) + 1 > 8 for lengths in zip(*sides, strict=True))
+    assert effect["pairs"] == {
+        "held out for valid": held_out,
+        "held out for test": 0,
+        "translated at each validation": held_out,
+        "longer than a batch": long,
+    }
+    assert long and f"{long} pairs have more pieces than training.batch_tokens=8" in caplog.text
+    machine = _recorded(config)["machine"]
+    assert machine["processor"] and isinstance(machine["instruction sets"], str)
+
+
+BEGINNING = {
+    "code_revision": "a",
+    "libraries": {"torch": "2.11"},
+    "python": "3.11",
+    "machine": {"gpu": None, "workers": 2},
+    "data": {"train": {"pairs": 9}},
+    "took_effect": {"arithmetic": {"precision": "bf16", "threads": 2}},
+    "resumed": [],
+}
+
+
+def _elsewhere(precision):
+    return BEGINNING | {
+        "libraries": {"torch": "2.13"},
+        "machine": {"gpu": "H200", "workers": 2},
+        "took_effect": {"arithmetic": {"precision": precision, "threads": 2}},
+    }
+
+
+def test_a_run_that_goes_on_elsewhere_keeps_what_was_and_adds_what_is_different():
+    assert gone_on(up_to(BEGINNING, 5), BEGINNING, 5) == BEGINNING
+    second = gone_on(up_to(BEGINNING, 5), _elsewhere("fp16"), 5)
+    assert {name: value for name, value in second.items() if name != "resumed"} | {"resumed": []} == BEGINNING
+    (session,) = second["resumed"]
+    assert session == {
+        "update": 5,
+        "libraries": {"torch": "2.13"},
+        "machine": {"gpu": "H200"},
+        "took_effect": {"arithmetic": {"precision": "fp16"}},
+    }
+    assert gone_on(up_to(second, 9), _elsewhere("fp16"), 9) == second
+    third = gone_on(up_to(second, 1500), _elsewhere("fp32"), 1500)
+    assert latest(third)["took_effect"]["arithmetic"] == {"precision": "fp32", "threads": 2}
+    told = as_it_went(third)
+    assert told["took_effect"]["arithmetic"] == {
+        "precision": "bf16, from update 6 on fp16, from update 1,501 on fp32",
+        "threads": 2,
+    }
+    assert told["machine"] == {"gpu": "null, from update 6 on H200", "workers": 2}
+    assert told["data"] == BEGINNING["data"] and "resumed" not in told
+    assert gone_on(up_to(second, 5), BEGINNING, 5) == BEGINNING, "a session that saved nothing left no trace"
+
+
+def test_of_a_run_from_before_the_beginning_stays_unknown():
+    before = {name: value for name, value in BEGINNING.items() if name not in ("took_effect", "resumed")}
+    content = gone_on(up_to(before, 5), BEGINNING, 5)
+    assert content["took_effect"] == {}
+    assert as_it_went(content)["took_effect"]["arithmetic"]["precision"] == "not recorded, from update 6 on bf16"
+
+
+def test_the_weights_that_a_checksum_is_of_are_gone_when_a_run_goes_on():
+    assert "weights_sha256" not in gone_on(up_to(BEGINNING | {"weights_sha256": "0"}, 5), BEGINNING, 5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"took_effect": []},
+        {"took_effect": {"arithmetic": "bf16"}},
+        {"resumed": {}},
+        {"resumed": [{"update": -1}]},
+        {"resumed": [{}]},
+        {"machine": {"gpu": {"name": {}}}},
+        {"data": 3},
+    ],
+)
+def test_a_damaged_provenance_is_refused(tmp_path, change):
+    (tmp_path / "provenance.json").write_text(json.dumps(BEGINNING | change))
+    with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {next(iter(change))}"):
+        read_provenance(tmp_path)
+
+
+def test_another_precision_is_told_once(folder, monkeypatch, caplog):
+    config = toy.config(folder, training={"precision": "auto"})
+    monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.bfloat16)
+    assert _begun(config)["took_effect"]["arithmetic"]["precision"] == "bf16"
+    assert _gone_on(config)["resumed"] == [] and "precision" not in caplog.text
+    monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.float32)
+    content = _gone_on(config)
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    told = [record.getMessage() for record in warnings if "precision" in record.getMessage()]
+    assert told == [
+        "training.precision=auto is fp32 here, but was bf16 up to update 0: the result will be another than where the "
+        "run began"
+    ]
+    assert content["took_effect"]["arithmetic"]["precision"] == "bf16"
+    assert content["resumed"] == [{"update": 0, "took_effect": {"arithmetic": {"precision": "fp32"}}}]
+
+
+def _as_from_before(config, optimizer):
+    """Makes a run look as one from before provenance.json said what took effect, under the given optimizer."""
+    content = _recorded(config)
+    for name in ("took_effect", "resumed"):
+        del content[name]
+    (config.folder / "provenance.json").write_text(json.dumps(content))
+    path = config.folder / "config.yaml"
+    values = yaml.safe_load(path.read_text())
+    values["training"]["optimizer"] |= optimizer
+    path.write_text(yaml.safe_dump(values))
+
+
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_run_from_before_there_was_auto_goes_on_under_the_default(folder, architecture):
+    """It says kind=muon, which was the default and meant AdamW for an LSTM, whose muon_iterations did nothing."""
+    training = {"optimizer": {"kind": "auto", "learning_rate": 5e-3}, "max_updates": 6, "validate_every": 6}
+    config = toy.config(folder, architecture=architecture, training=training)
+    train(config)
+    _as_from_before(config, {"kind": "muon"} | ({"muon_iterations": 5} if architecture == "rnn" else {}))
+    assert read_config(config.folder) == config
+    longer = config.model_copy(update={"training": config.training.model_copy(update={"max_updates": 12})})
+    train(longer)
+    assert read_config(config.folder) == longer and _recorded(config)["took_effect"] == {}
+    assert yaml.safe_load((config.folder / "config.yaml").read_text())["training"]["optimizer"]["kind"] == "auto"
+
+
+def test_muon_that_was_asked_for_stays_muon(folder):
+    config = toy.config(folder, training={"optimizer": {"kind": "muon"}})
+    _begun(config)
+    assert read_config(config.folder).training.optimizer.kind == "muon"
