@@ -16,6 +16,7 @@ from mt.command_help import help_text
 from mt.composition import Job, compose_jobs
 from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
+from mt.mistakes import brief
 
 Config = TypeVar("Config", bound=Section)
 
@@ -31,7 +32,6 @@ CANNOT_BE_WRITTEN = {
     errno.EEXIST,
     errno.ENOTDIR,
     errno.EISDIR,
-    errno.ENAMETOOLONG,
 }
 UNTIL_THE_FIRST_HAS_SPOKEN = 60.0
 """Seconds that another worker waits with a message, after which it is the only one to have found the fault."""
@@ -138,10 +138,12 @@ def _exit_status(work: Callable[[], None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE_STATUS
     except Exception as error:
-        reason = next((found for cause in _causes(error) if (found := _trouble_outside(cause))), None)
-        if reason is None:
-            raise
-        return _say(reason, 1)
+        for cause in _causes(error):
+            if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
+                return _say(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
+            if reason := _trouble_outside(cause):
+                return _say(reason, 1)
+        raise
 
 
 def _is_leader() -> bool:
@@ -170,8 +172,16 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _say(message: object, status: int) -> int:
-    log.error("%s", message)
+    log.error("%s", _printable(str(message)))
     return status
+
+
+def _printable(text: str) -> str:
+    """With everything escaped that a terminal would obey or not show: a message may quote the names of files."""
+    return "".join(
+        one if one.isprintable() or one == "\n" else one.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for one in text
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,8 @@ def refuse_links_out(folder: Path) -> None:
     """Raises InputError if something in a run or model folder lies elsewhere: folders are handed on, and a link could
     show, or change, the reader's own files."""
     home = folder.resolve()
+    if home == home.parent:
+        raise InputError(f"{folder}: not a run or model folder")  # and all disks would be looked through
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in folders + files):
             if path.is_symlink() and not path.resolve().is_relative_to(home):
@@ -234,3 +237,8 @@ def read_json(path: Path, *needed: str) -> dict:
     if missing := set(needed) - content.keys():
         raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
     return content
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a JSON file is a finite number that can be computed with; an integer of 400 digits cannot."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max

@@ -17,6 +17,7 @@ from mt.run_folder import (
     RESULTS,
     SCORED,
     config_differences,
+    is_number,
     read_config,
     read_json,
     refuse_links_out,
@@ -137,7 +138,7 @@ def _read_metrics(path: Path) -> list[dict]:
 
 
 def _is_number(value: object, or_null: bool = False) -> bool:
-    return isinstance(value, int | float) or (or_null and value is None)
+    return is_number(value) or (or_null and value is None)
 
 
 def _read_text(path: Path) -> list[str]:

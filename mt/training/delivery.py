@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from mt.device import peak_memory_bytes
+from mt.errors import InputError
 from mt.files import write_atomically
 from mt.run_folder import (
     PROVENANCE,
@@ -15,6 +16,7 @@ from mt.run_folder import (
     WEIGHTS,
     checksum,
     flat_config,
+    is_number,
     load_weights,
     read_json,
     weights_of,
@@ -107,7 +109,11 @@ def _write_results(
 
 
 def show_results(run: Path) -> None:
+    """Says what a finished run came to. Raises InputError if its results.json is damaged."""
     results = read_json(run / RESULTS, *SHOWN)
+    signatures = {name for name in SHOWN if name.endswith("_signature")}
+    if wrong := [name for name in SHOWN if name not in signatures and not is_number(results[name])]:
+        raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     rows = [
         ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
         ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),

@@ -1,6 +1,7 @@
 """``python -m mt.translation.ctranslate2``: from a run to a folder that CTranslate2 loads by itself."""
 
 import logging
+import os
 from pathlib import Path
 
 from mt.config import ExportConfig
@@ -19,7 +20,7 @@ def export(config: ExportConfig) -> None:
     Raises InputError for a run that cannot be read or that CTranslate2 cannot run, and for an output that is taken.
     """
     library()  # to say that it is missing before any work
-    output = Path(config.output).absolute()
+    output = Path(os.path.abspath(config.output))
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"output={config.output}: exists and is not empty; give the export a folder of its own")
     trained = open_model(Path(config.run))
