@@ -16,6 +16,7 @@ from mt.command_help import help_text
 from mt.composition import Job, compose_jobs
 from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
+from mt.mistakes import brief
 from mt.terminal import VisibleFormatter
 
 Config = TypeVar("Config", bound=Section)
@@ -32,7 +33,6 @@ CANNOT_BE_WRITTEN = {
     errno.EEXIST,
     errno.ENOTDIR,
     errno.EISDIR,
-    errno.ENAMETOOLONG,
 }
 UNTIL_THE_FIRST_HAS_SPOKEN = 60.0
 """Seconds that another worker waits with a message, after which it is the only one to have found the fault."""
@@ -139,10 +139,12 @@ def _exit_status(work: Callable[[], None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE_STATUS
     except Exception as error:
-        reason = next((found for cause in _causes(error) if (found := _trouble_outside(cause))), None)
-        if reason is None:
-            raise
-        return _say(reason, 1)
+        for cause in _causes(error):
+            if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
+                return _say(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
+            if reason := _trouble_outside(cause):
+                return _say(reason, 1)
+        raise
 
 
 def _is_leader() -> bool:

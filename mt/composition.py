@@ -6,6 +6,7 @@ afterwards, so that unknown keys, impossible values and contradictions all reach
 
 import contextlib
 import itertools
+import math
 import os
 import re
 import shlex
@@ -17,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, ValueType
+from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -28,17 +29,25 @@ from mt.errors import InputError
 from mt.mistakes import (
     Mistake,
     Words,
+    brief,
     find_mistakes,
     nearest,
     nearest_key,
     schema_keys,
+    shown,
     takes_list,
-    takes_only_text,
+    text_keys,
     unknown_key,
     unknown_option,
 )
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+
+MOST_JOBS = 1000
+"""Of one command line. Composing so many takes minutes; a range with more is a slip, and would fill the memory."""
+CANNOT_BE_READ = (HydraException, ValueError, TypeError, ArithmeticError, RecursionError)
+"""What Hydra's parser raises. Not all of it is its own: int() refuses 5,000 digits, its functions compute with what
+they are given, and deep nesting ends in a RecursionError."""
 
 Config = TypeVar("Config", bound=Section)
 
@@ -119,33 +128,34 @@ class _Composer(Generic[Config]):
         """One word of the command line; a mistake gives None."""
         if word.startswith("--"):
             hint = " (settings are written key=value, without dashes)" if "=" in word else ""
-            self._wrong(f"{word}: there is no such flag; there are --help, --cfg and --multirun{hint}")
+            self._wrong(f"{brief(word)}: there is no such flag; there are --help, --cfg and --multirun{hint}")
             return None
         if not re.match(r"[+~]{0,2}[^=]+=", word) and not word.startswith("~"):
             key = "run" if os.path.isdir(word) else "input" if os.path.isfile(word) else None
             hint = f", such as {key}={shlex.quote(word)}" if key in self.schema.model_fields else ""
-            self._wrong(f"{word}: is not a setting; write key=value{hint}")
+            self._wrong(f"{brief(word)}: is not a setting; write key=value{hint}")
             return None
         try:
             return self.parser.parse_override(word)
-        except HydraException as error:
+        except CANNOT_BE_READ as error:
             key, _, value = word.partition("=")
             # Hydra's grammar leaves out letters that file names have (é, #, =).
             plain = r"[^,\[\]{}\n]*"
             is_key = re.fullmatch(r"\+{0,2}[A-Za-z_][A-Za-z0-9_.]*", key)
             if not is_key and (near := nearest_key(key.lstrip("+~"), [full for full, _ in schema_keys(self.schema)])):
-                self._wrong(f"{word}: there is no such key; nearest: {near}")
+                self._wrong(f"{brief(word)}: there is no such key; nearest: {near}")
                 return None
             if is_key and re.fullmatch(plain, value):
-                return self.parser.parse_override(f"{key}={_quoted(value)}")
+                with contextlib.suppress(*CANNOT_BE_READ):
+                    return self.parser.parse_override(f"{key}={_quoted(value)}")
             if is_key and re.fullmatch(r"\[[^{}\"'\n]*\]", value):
                 quoted = re.sub(r"[^\[\],]+", lambda item: _quoted(item.group().strip()), value)
-                with contextlib.suppress(HydraException):
+                with contextlib.suppress(*CANNOT_BE_READ):
                     return self.parser.parse_override(f"{key}={quoted}")
-            reason = str(error).splitlines()[0]
+            reason = _first_line(error)
             self.unread.add(key)
             self._wrong(
-                f"{word}: cannot be read ({reason}); names with special characters need quotes of their own, "
+                f"{brief(word)}: cannot be read ({reason}); names with special characters need quotes of their own, "
                 f"""such as '{key}=["a é.txt",b]'"""
             )
             return None
@@ -161,17 +171,20 @@ class _Composer(Generic[Config]):
                 key, _, value = word.partition("=")
                 self.unread.add(key)
                 a_list = f", or for a list '{key}=[{value}]'" if takes_list(self.schema, key) else ""
-                self._wrong(f"{word}: several values are several runs, which need --multirun{a_list}")
+                self._wrong(f"{brief(word)}: several values are several runs, which need --multirun{a_list}")
             elif several and (not override.is_discrete_sweep() or override.value_type is ValueType.GLOB_CHOICE_SWEEP):
-                self._wrong(f"{word}: cannot be listed; write a,b,c or range(start,stop,step)")
+                self._wrong(f"{brief(word)}: cannot be listed; write a,b,c or range(start,stop,step)")
             elif several:
                 key = override.get_key_element()
-                strings = [f"{key}={value}" for value in override.sweep_string_iterator()]
-                choices.append(self.parser.parse_overrides(strings))
+                choices.append(self._swept_values(override))
                 swept.append(True)
             else:
                 choices.append([override])
                 swept.append(False)
+        jobs = math.prod(map(len, choices))
+        if jobs > MOST_JOBS:
+            self._wrong(f"--multirun would start {jobs:,} jobs: one command line may start {MOST_JOBS:,}")
+            return
         for combination in itertools.product(*choices):
             yield (
                 list(combination),
@@ -181,6 +194,21 @@ class _Composer(Generic[Config]):
                     if is_swept
                 ),
             )
+
+    def _swept_values(self, override: Override) -> list[Override]:
+        """A setting for each value of a sweep; none, after telling the mistake, if they cannot be listed."""
+        key, word = override.get_key_element(), brief(override.input_line or "")
+        try:
+            if _has_more_than(MOST_JOBS, override):
+                self._wrong(f"{word}: more than {MOST_JOBS:,} values, each a job of its own; write a shorter range")
+            elif strings := [f"{key}={value}" for value in override.sweep_string_iterator()]:
+                return self.parser.parse_overrides(strings)
+            else:
+                self._wrong(f"{word}: this range is empty; write range(start,stop,step), which ends before stop")
+        except CANNOT_BE_READ as error:
+            self._wrong(f"{word}: cannot be listed ({_first_line(error)}); write a,b,c or range(start,stop,step)")
+        self.unread.add(key)
+        return []
 
     def compose(self, overrides: list[Override], swept: tuple[str, ...]) -> Config | None:
         """The checked config, or None after telling every mistake."""
@@ -248,7 +276,7 @@ class _Composer(Generic[Config]):
             key, value = override.key_or_group, override.value()
             typed = value if isinstance(value, str) else (override.input_line or "").partition("=")[2].strip()
             if override.is_delete():
-                self._wrong(f"{override.input_line}: no key can be taken away; give it another value: {key}=…")
+                self._wrong(f"~{key}: no key can be taken away; give it another value: {key}=…")
             elif override.package is not None or key.startswith("hydra.") or key == "hydra":
                 self.mistakes.append(
                     unknown_key(f"{key}@{override.package}" if override.package else key, value, words)
@@ -273,14 +301,15 @@ class _Composer(Generic[Config]):
         for setting in settings:
             value = setting.value
             # The run named 2024, the language `nan` (Min Nan): where only a text fits, the letters count.
-            if isinstance(value, bool | int | float) and takes_only_text(self.schema, setting.key):
+            if isinstance(value, bool | int | float) and setting.key in text_keys(self.schema):
                 value = setting.typed
             try:
                 OmegaConf.update(result, setting.key, value, merge=True)
                 used.append(setting)
             except OmegaConfBaseException as error:
-                self._wrong(f"{setting.key}={setting.typed}: {str(error).splitlines()[0]}")
+                self._wrong(f"{setting.key}={brief(setting.typed)}: {_first_line(error)}")
         try:
+            self._write_out_numbers(result)
             return {
                 str(key): _resolve(result, str(key))
                 for key in result
@@ -289,11 +318,21 @@ class _Composer(Generic[Config]):
         except OmegaConfBaseException as error:
             key = str(error.full_key)
             typed = next((f"={setting.typed}" for setting in reversed(used) if setting.key == key), "")
-            self._wrong(f"{key}{typed}: {str(error).splitlines()[0]}")
+            self._wrong(f"{key}{brief(typed)}: {_first_line(error)}")
             kept = [setting for setting in used if not _overlap(setting.key, key)]
             if len(kept) == len(used):
                 raise InputError(self.mistakes[-1].line) from error
             return self._apply(config, kept)
+
+    def _write_out_numbers(self, config: DictConfig) -> None:
+        """Replaces an interpolation that gives a number by its digits where only a text fits: ``name=${seed}``."""
+        for key in text_keys(self.schema):
+            section, _, name = key.rpartition(".")
+            node = OmegaConf.select(config, section) if section else config
+            if OmegaConf.is_dict(node) and OmegaConf.is_interpolation(node, name):
+                value = node[name]
+                if isinstance(value, bool | int | float):
+                    node[name] = shown(value)
 
     def _examples(self, chosen: dict[str, str | None]) -> dict[str, str]:
         files = {group: CONF / group / f"{option}.yaml" for group, option in chosen.items() if group in self.options}
@@ -302,6 +341,18 @@ class _Composer(Generic[Config]):
 
     def _wrong(self, line: str) -> None:
         self.mistakes.append(Mistake("", line))
+
+
+def _has_more_than(limit: int, override: Override) -> bool:
+    """Whether a sweep has more values than that; a range may have billions, so they are not all listed."""
+    sweep = override.value()
+    if isinstance(sweep, RangeSweep):
+        return next(itertools.islice(sweep.range(), limit, None), None) is not None
+    return sum(1 for _ in override.sweep_iterator()) > limit
+
+
+def _first_line(error: BaseException) -> str:
+    return brief(str(error).partition("\n")[0])
 
 
 def _quoted(text: str) -> str:

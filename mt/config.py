@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -25,18 +26,35 @@ def _not_a_switch(value: object) -> object:
     return value
 
 
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not have a NUL character, which no file name can have")
+    return text
+
+
 NotABool = BeforeValidator(_not_a_switch)
 """Python counts True as 1; a user who writes training.patience=true means something else."""
-PositiveInt = Annotated[int, NotABool, Field(gt=0)]
+
+# Every number has a least and a largest value. Most of these bounds lie far beyond any use: they are there because a
+# number beyond them would overflow somewhere in NumPy, PyTorch or the system, or make a command run for ever.
+
+PositiveInt = Annotated[int, NotABool, Field(ge=1, le=2**31 - 1)]
+"""Something that is counted, or a budget of tokens. Products of two such numbers still fit into 64 bits."""
+NonNegativeInt = Annotated[int, NotABool, Field(ge=0, le=2**31 - 1)]
+Seed = Annotated[int, NotABool, Field(ge=0, le=2**63 - 1)]
+"""What a signed 64-bit integer can hold, so that every reader of config.yaml reads the same number."""
+Threads = Annotated[int, NotABool, Field(ge=0, le=1024)]
+"""More than processors have; the system would refuse to start many more, with an error that cannot be caught."""
+Processes = Annotated[int, NotABool, Field(ge=1, le=1024)]
 Size = Annotated[int, NotABool, Field(ge=1, le=65_536)]
 Layers = Annotated[int, NotABool, Field(ge=1, le=256)]
-"""Bounds far beyond any use: a config from elsewhere must not make its own check take for ever."""
-NonNegativeInt = Annotated[int, NotABool, Field(ge=0)]
-PositiveFloat = Annotated[float, NotABool, Field(gt=0)]
-NonNegativeFloat = Annotated[float, NotABool, Field(ge=0)]
+"""A config from elsewhere must not make its own check take for ever."""
+PositiveFloat = Annotated[float, NotABool, Field(ge=1e-20, le=1e9)]
+"""In fp32 neither such a number nor its square root is zero or infinite."""
+NonNegativeFloat = Annotated[float, NotABool, Field(ge=0, le=1e9)]
 Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
 Weight = Annotated[float, NotABool, Field(ge=1e-4, le=1e4)]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 LanguageCode = Annotated[
     str,
     Field(pattern=r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$", description="a language code such as en or zh_CN"),
@@ -46,10 +64,9 @@ RunName = Annotated[
     str,
     Field(pattern=r"^[^/\x00-\x1f]+$", max_length=200, description="the name of a folder, without /"),
 ]
-Device = Annotated[
-    str,
-    Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda or cuda:0 (1, 2, …)"),
-]
+DEVICE = r"^(auto|cpu|mps|cuda(:[1-9]?[0-9])?)$"
+"""PyTorch counts GPUs in eight bits and takes cuda:256 for cuda:0, so the number has at most two digits here."""
+Device = Annotated[str, Field(pattern=DEVICE, description="auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")]
 
 
 class Section(BaseModel):
@@ -387,8 +404,8 @@ class TrainingConfig(Section):
     max_updates: PositiveInt = 960
     batch_tokens: PositiveInt = 1536
     """Most target tokens (and most source tokens) in a batch, padding included."""
-    accumulate: PositiveInt = 1
-    """Batches whose gradients make one update."""
+    accumulate: Annotated[int, NotABool, Field(ge=1, le=65_536)] = 1
+    """Batches whose gradients make one update; all of them wait in memory for it."""
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     objective: Literal["cross_entropy", "simcut", "r_drop"] = "cross_entropy"
@@ -405,9 +422,9 @@ class TrainingConfig(Section):
     device: Device = "auto"
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """auto: bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
-    threads: NonNegativeInt = 0
+    threads: Threads = 0
     """CPU threads; 0 leaves the choice to torch."""
-    workers: PositiveInt | Literal["auto"] = 1
+    workers: Processes | Literal["auto"] = 1
     """Processes that train together on this machine; auto: one a GPU, or one a CPU core as long as each has 1,024 of
     the batch's tokens. torchrun starts its own."""
     shard: bool = False
@@ -476,14 +493,14 @@ class DecodingConfig(Section):
     """1 is greedy search; method=sample has no beam."""
     length_penalty: Annotated[float, NotABool, Field(ge=0, le=10)] = 1.0
     """α in score = log P(hypothesis) / lengthᵅ."""
-    n_best: PositiveInt = 1
+    n_best: Annotated[int, NotABool, Field(ge=1, le=1000)] = 1
     """More than 1 writes one JSON line of scored hypotheses for each input line."""
     temperature: PositiveFloat = 1.0
     top_k: NonNegativeInt = 0
     """Sample among the k likeliest pieces only; 0 is all of them."""
     top_p: Annotated[float, NotABool, Field(gt=0, le=1)] = 1.0
     """Sample among the likeliest pieces that hold this much probability."""
-    seed: NonNegativeInt = 1
+    seed: Seed = 1
     """Sampling is keyed by this and the line number."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
     """A hypothesis has at most ratio · source pieces + extra pieces."""
@@ -514,7 +531,7 @@ class TrainConfig(Section):
     name: RunName
     runs: Text = "runs"
     """Folder that holds the run folders."""
-    seed: NonNegativeInt = 1
+    seed: Seed = 1
     data: DataConfig
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelConfig
@@ -577,7 +594,7 @@ class TranslateConfig(Section):
     """Translations to score instead of searching for one, line by line."""
     device: Device = "auto"
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
-    threads: NonNegativeInt = 0
+    threads: Threads = 0
     decoding: DecodingConfig = DecodingConfig()
 
     def contradictions(self) -> Iterator[str]:
@@ -636,7 +653,7 @@ class CompareConfig(Section):
     valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
     """The report tells the training time to this validation BLEU; null: the highest that all runs reached."""
     device: Device = "auto"
-    threads: NonNegativeInt = 0
+    threads: Threads = 0
 
     @property
     def systems(self) -> tuple[tuple[str, ...], ...]:

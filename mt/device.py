@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from mt.config import DEVICE
 from mt.errors import InputError
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -24,13 +25,15 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 def choose_device(wanted: str) -> torch.device:
     """``auto`` is the GPU where there is one (CUDA, then Apple's), else the CPU. Settles how this process uses a GPU.
 
-    Raises InputError for a device this machine lacks.
+    Raises InputError for what is no device, or none that this machine has.
     """
     _keep_cudnn_exact_and_quick()
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if not re.fullmatch(DEVICE, wanted):
+        raise InputError(f"device={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
     device = torch.device(wanted)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
@@ -220,6 +223,13 @@ def return_freed_memory() -> None:
 @lru_cache
 def _glibc() -> ctypes.CDLL | None:
     return ctypes.CDLL(None) if platform.libc_ver()[0] == "glibc" else None
+
+
+def memory_bytes(device: torch.device) -> int:
+    """All the memory that the GPU, or the machine, has."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -4,13 +4,17 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args, get_origin
+from functools import cache
+from typing import Annotated, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from mt.config import Section
+
+LONGEST_SHOWN = 200
+"""Characters of a value that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,14 @@ def shown(value: object) -> str:
     return str(value)
 
 
+def brief(text: str) -> str:
+    """A text for a message, without its middle if it is long."""
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    half = LONGEST_SHOWN // 2
+    return f"{text[:half]} … {text[-half:]} ({len(text):,} characters)"
+
+
 def schema_keys(schema: type[Section], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Every full key of a schema with its field; where a section may be of several kinds, of every kind."""
     for name, field in schema.model_fields.items():
@@ -77,11 +89,14 @@ def schema_keys(schema: type[Section], prefix: str = "") -> Iterator[tuple[str, 
                 yield from schema_keys(kind, f"{prefix}{name}.")
 
 
-def takes_only_text(schema: type[Section], key: str) -> bool:
-    """Whether a key's value is always a text, so that 2024 or true can only mean these letters."""
-    fields = [field for name, field in schema_keys(schema) if name == key]
-    return bool(fields) and all(
-        str in (types := _plain_types(field.annotation)) and types <= {str, tuple, type(None)} for field in fields
+@cache
+def text_keys(schema: type[Section]) -> frozenset[str]:
+    """The keys whose value is always a text, so that 2024 or true can only mean these letters."""
+    types: dict[str, list[set[object]]] = {}
+    for key, field in schema_keys(schema):
+        types.setdefault(key, []).append(_plain_types(field.annotation))
+    return frozenset(
+        key for key, each in types.items() if all(str in one and one <= {str, tuple, type(None)} for one in each)
     )
 
 
@@ -116,7 +131,7 @@ def find_mistakes(error: ValidationError, values: Mapping[str, object], words: W
             mistakes.append(_wrong_kind(key, first, words))
         else:
             reasons = [_reason(key, details, words) for details in errors]
-            line = f"{key}={shown(first['input'])}: {' or '.join(dict.fromkeys(reasons))}"
+            line = f"{key}={brief(shown(first['input']))}: {' or '.join(dict.fromkeys(reasons))}"
             mistakes.append(Mistake(key, line))
     return _with_examples(mistakes, words)
 
@@ -135,7 +150,7 @@ def unknown_option(group: str, option: str, words: Words) -> Mistake:
     near = [alike] if alike else [choice for choice in options if option in choice.split("_")]
     there = ", ".join(options)
     hint = f"nearest: {group}={' or '.join(near)} (of {there})" if near else f"there are {there}"
-    return Mistake(group, f"{group}={option}: there is no such option; {hint}")
+    return Mistake(group, f"{group}={brief(option)}: there is no such option; {hint}")
 
 
 def unknown_key(key: str, value: object, words: Words) -> Mistake:
@@ -156,7 +171,7 @@ def _with_examples(mistakes: list[Mistake], words: Words) -> list[Mistake]:
 
 
 def _unknown_key(key: str, value: object, values: Mapping[str, object], words: Words) -> Mistake:
-    typed = f"{key}={shown(value)}"
+    typed = f"{brief(key)}={brief(shown(value))}"
     section, _, name = key.rpartition(".")
     everywhere = [full for full, _ in schema_keys(words.schema)]
     if key in everywhere:
@@ -176,7 +191,7 @@ def _wrong_kind(key: str, details: ErrorDetails, words: Words) -> Mistake:
     kinds = [_kind_name(kind) for kind in _sections_at(words.schema, key)]
     if "tag" not in context:
         return Mistake(full, f"{full}: is needed, one of {', '.join(kinds)}", "missing")
-    return Mistake(full, f"{full}={shown(context['tag'])}: {_one_of(kinds, context['tag'])}")
+    return Mistake(full, f"{full}={brief(shown(context['tag']))}: {_one_of(kinds, context['tag'])}")
 
 
 def _one_of(choices: Sequence[str], value: object) -> str:
@@ -205,6 +220,12 @@ def _reason(key: str, details: ErrorDetails, words: Words) -> str:
             return "must be a text"
         case "string_too_short":
             return "must not be empty"
+        case "string_unicode":
+            return "must be a text in UTF-8"
+        case "int_parsing_size":
+            return "has too many digits"
+        case "float_type" if isinstance(value, int):  # beyond the largest float
+            return "has too many digits"
         case "int_type" | "int_parsing" | "int_from_float":
             return "must be a whole number"
         case "float_type" | "float_parsing":
@@ -214,7 +235,7 @@ def _reason(key: str, details: ErrorDetails, words: Words) -> str:
         case "value_error":
             return str(context["error"])
         case _:
-            return details["msg"].replace("Input should", "must").replace("Tuple should", "must")
+            return re.sub("^(Input|String|Tuple) should", "must", details["msg"])
 
 
 def _locate(schema: type[Section], location: tuple[int | str, ...]) -> tuple[str, list[type[Section]]]:
@@ -269,7 +290,9 @@ def _plain_types(annotation: object) -> set[object]:
         return {type(value) for value in get_args(annotation)}
     if _is_list(annotation):
         return {tuple}
-    arguments = [argument for argument in get_args(annotation) if not isinstance(argument, FieldInfo)]
+    if get_origin(annotation) is Annotated:
+        return _plain_types(get_args(annotation)[0])
+    arguments = get_args(annotation)
     return {found for argument in arguments for found in _plain_types(argument)} if arguments else {annotation}
 
 

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,8 @@ def refuse_links_out(folder: Path) -> None:
     """Raises InputError if something in a run or model folder lies elsewhere: folders are handed on, and a link could
     show, or change, the reader's own files."""
     home = folder.resolve()
+    if home == home.parent:
+        raise InputError(f"{folder}: not a run or model folder")  # and all disks would be looked through
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in folders + files):
             if path.is_symlink() and not resolved(path).is_relative_to(home):
@@ -370,3 +373,8 @@ def read_sealed_json(path: Path) -> dict:
     """As ``read_json``; the checksum, which files of earlier formats do not have, is checked and left out."""
     content = read_json(path)
     return unsealed(path.read_bytes().decode(), path) if SEAL in content else content
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a JSON file is a finite number that can be computed with; an integer of 400 digits cannot."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max

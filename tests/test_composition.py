@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from hydra.core.global_hydra import GlobalHydra
 
 from mt.composition import compose_jobs
 from mt.config import CompareConfig, FilesConfig, HubConfig, Section, TableConfig, TrainConfig, TranslateConfig
@@ -221,6 +222,49 @@ def test_a_warm_up_too_long_for_the_run_names_one_that_fits() -> None:
 def test_a_swept_name_is_left_alone() -> None:
     jobs = compose_jobs("train", TrainConfig, ["name=a,b", "runs=x"], multirun=True)
     assert [job.config.name for job in jobs] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("seed=range(1,5,0)", "cannot be listed (range() arg 3 must not be zero); write a,b,c or range"),
+        ("seed=range(0,1,nan)", "cannot be listed"),
+        ("seed=range(1,2000000)", "more than 1,000 values, each a job of its own"),
+        ("seed=shuffle(range(1,999999999999999))", "more than 1,000 values"),
+        ("seed=range(5,1)", "this range is empty"),
+    ],
+)
+def test_a_range_that_cannot_be_run_through(word: str, reason: str) -> None:
+    (line,) = mistakes(word, multirun=True)
+    assert line.startswith(f"{word}: {reason}")
+    assert not GlobalHydra.instance().is_initialized()
+
+
+def test_a_sweep_has_a_bounded_number_of_jobs() -> None:
+    (line,) = mistakes("seed=range(0,40)", "training.keep_last=range(1,27)", multirun=True)
+    assert "would start 1,040 jobs" in line and "may start 1,000" in line
+    with pytest.raises(InputError, match="seed=range"):
+        compose_jobs("train", TrainConfig, ["seed=range(0,1001)"], multirun=True)
+
+
+def test_a_name_may_be_another_keys_number() -> None:
+    jobs = compose_jobs("train", TrainConfig, ["seed=1,2", "name=${seed}"], multirun=True)
+    assert [job.config.name for job in jobs] == ["1", "2"]
+    assert train_config("runs=${training.shard}", "training.init_from=${seed}").runs == "false"
+
+
+def test_numbers_of_thousands_of_digits() -> None:
+    digits = "9" * 5000
+    lines = mistakes(f"seed={digits}", f"name={digits}", f"training.clip_norm={'9' * 400}", f"seeed={digits}")
+    assert [line.partition("=")[0] for line in lines] == ["name", "seed", "training.clip_norm", "seeed"]
+    assert all("… 9" in line and "characters)" in line and len(line) < 400 for line in lines)
+    assert lines[0].endswith("must have at most 200 characters") and lines[1].endswith("has too many digits")
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "{a:" * 600 + "1" + "}" * 600])
+def test_what_is_nested_too_deep_cannot_be_read(value: str) -> None:
+    (line,) = mistakes(f"data.train={value}")
+    assert "cannot be read" in line and len(line) < 1000
 
 
 @pytest.mark.parametrize("word", ["seed=glob(*)", "model=glob(*tiny*)", "seed=interval(1,3)"])

@@ -2,13 +2,16 @@
 
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated, get_args, get_origin
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from mt.command_help import key_comments
 from mt.composition import CONF, compose_jobs, example, group_options
@@ -285,6 +288,44 @@ def test_numbers_are_numbers(value: object) -> None:
     with pytest.raises(ValidationError):
         TrainingConfig.model_validate({"patience": value})
     assert TrainingConfig.model_validate({"patience": 1e3}).patience == 1000
+
+
+@pytest.mark.parametrize("schema", [TrainConfig, TranslateConfig, CompareConfig, ExportConfig])
+def test_every_number_has_a_least_and_a_largest_value(schema: type[Section]) -> None:
+    for key, field in schema_keys(schema):
+        for limits in _limits(field.annotation, field.metadata):
+            names = {name for limit in limits for name in ("ge", "gt", "le", "lt") if hasattr(limit, name)}
+            assert names & {"ge", "gt"} and names & {"le", "lt"}, key
+
+
+def _limits(annotation: object, metadata: Sequence[object] = ()) -> Iterator[list[object]]:
+    """Of each number that an annotation mentions, what limits it."""
+    if annotation in (int, float):
+        yield [limit for one in metadata for limit in (one.metadata if isinstance(one, FieldInfo) else [one])]
+    elif get_origin(annotation) is Annotated:
+        yield from _limits(get_args(annotation)[0], get_args(annotation)[1:])
+    elif not isinstance(annotation, type) or not issubclass(annotation, Section):
+        for argument in get_args(annotation):
+            yield from _limits(argument)
+
+
+@pytest.mark.parametrize(
+    ("key", "last", "beyond"),
+    [
+        ("batch_tokens", 2**31 - 1, 10**20),
+        ("threads", 1024, 99_999_999_999),
+        ("clip_norm", 1e9, 10**400),
+        ("device", "cuda:99", "cuda:100"),
+        ("device", "cuda:0", "cuda:00"),
+        ("device", "cuda:12", "cuda:256"),
+        ("device", "cuda:1", "cuda:\N{ARABIC-INDIC DIGIT ONE}"),
+        ("init_from", "a b", "a\0b"),
+    ],
+)
+def test_the_last_value_that_works_and_one_beyond(key: str, last: object, beyond: object) -> None:
+    assert getattr(TrainingConfig.model_validate({key: last}), key) == last
+    with pytest.raises(ValidationError):
+        TrainingConfig.model_validate({key: beyond})
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\nb", "x" * 201])

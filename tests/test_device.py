@@ -19,6 +19,7 @@ from mt.device import (
     processor_name,
     tf32_in_recurrent_layers,
 )
+from mt.errors import InputError
 
 RESIDENT = """
 def resident():
@@ -64,6 +65,19 @@ def test_freed_memory_is_kept_until_it_is_returned():
     full, kept, returned = json.loads(printed)
     assert kept > full - 50
     assert returned < full - 300
+
+
+@pytest.mark.parametrize("name", ["cuda:00", "cuda:256", "cuda:200", "cuda:-1", "cuda:1\n", "gpu", "", "cuda: 1"])
+def test_what_is_no_device_is_refused_before_torch_guesses(name):
+    with pytest.raises(InputError, match="must be auto, cpu, mps, cuda, or cuda:N"):
+        choose_device(name)
+
+
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert choose_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(InputError, match="this machine has 2 CUDA devices"):
+        choose_device("cuda:2")
 
 
 def test_recurrent_layers_are_exact_but_in_training_with_less():

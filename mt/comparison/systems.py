@@ -19,6 +19,7 @@ from mt.run_folder import (
     RESULTS,
     SCORED,
     config_differences,
+    is_number,
     read_config,
     read_json,
     refuse_links_out,
@@ -233,7 +234,7 @@ def _read_metrics(path: Path) -> list[dict]:
 
 
 def _is_number(value: object, or_null: bool = False) -> bool:
-    return isinstance(value, int | float) or (or_null and value is None)
+    return is_number(value) or (or_null and value is None)
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -4,8 +4,9 @@ import contextlib
 import errno
 import functools
 import logging
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -32,6 +33,7 @@ from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.distributed import Seat, Workers, seat_from_torchrun, under_torchrun, working_together
 from mt.training.local_workers import local_workers, number_of_workers
+from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
 
@@ -74,6 +76,7 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
             _train(config, workers)
             return
         run = config.folder
+        new = [folder for folder in (run, *run.parents) if not os.path.lexists(folder)]
         try:
             make_folder(run)
         except OSError as error:
@@ -81,7 +84,7 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
                 raise
             raise InputError(f"runs={config.runs}: the folder {run} cannot be made: {error.strerror}") from error
         refuse_links_out(run)
-        with _only_process(run), _removed_if_refused(run), _log_file(run / LOG), logging_redirect_tqdm():
+        with _only_process(run), _removed_if_refused(run, new), _log_file(run / LOG), logging_redirect_tqdm():
             recover_folders(run)
             workers.barrier()
             _train(config, workers)
@@ -132,6 +135,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     data = prepare(config, checkpoint is not None, workers)
+    refuse_what_cannot_fit(config, data.tokenizers, workers)
     if checkpoint is None and not config.training.init_from and (advice := advice_on_size(config, data)):
         logger.warning("%s", advice)
     trainer = Trainer(config, data, workers, checkpoint)
@@ -233,14 +237,17 @@ def _is_finished(config: TrainConfig) -> bool:
 
 
 @contextlib.contextmanager
-def _removed_if_refused(run: Path) -> Iterator[None]:
-    """Leaves no folder behind when training was refused before it began."""
+def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
+    """Leaves no folder behind when training was refused before it began: neither the run's nor those around it that
+    were made for it, the innermost of ``new`` first."""
     try:
         yield
-    except InputError:
+    except (InputError, OSError):  # such as the name of a file that is too long
         with contextlib.suppress(OSError):
             if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK}:
                 shutil.rmtree(run)
+                for folder in new[1:]:
+                    folder.rmdir()  # unless another run has been begun there
         raise
 
 

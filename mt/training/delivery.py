@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mt.device import peak_memory_bytes
+from mt.errors import InputError
 from mt.files import make_folder, write_atomically
 from mt.run_folder import (
     PROVENANCE,
@@ -17,6 +18,7 @@ from mt.run_folder import (
     WEIGHTS,
     checksum,
     flat_config,
+    is_number,
     load_weights,
     read_json,
     weights_of,
@@ -117,7 +119,11 @@ def _targets(trainer: Trainer) -> Iterator[str]:
 
 
 def show_results(run: Path) -> None:
+    """Says what a finished run came to. Raises InputError if its results.json is damaged."""
     results = read_json(run / RESULTS, *SHOWN)
+    signatures = {name for name in SHOWN if name.endswith("_signature")}
+    if wrong := [name for name in SHOWN if name not in signatures and not is_number(results[name])]:
+        raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     rows = [
         ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
         ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),

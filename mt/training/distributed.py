@@ -5,6 +5,7 @@ divided by the target tokens of all. So the data, and without dropout the gradie
 """
 
 import os
+import re
 import time
 import uuid
 import warnings
@@ -22,7 +23,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from mt.errors import InputError, WorkerDied
+from mt.errors import InputError, RunError, WorkerDied
 
 Result = TypeVar("Result")
 
@@ -30,8 +31,14 @@ PATIENCE = timedelta(days=1)
 """How long a worker waits for another that may be reading a large corpus."""
 STEP_PATIENCE = timedelta(minutes=30)
 """How long it waits inside a step. Over gloo a dead worker is noticed at once."""
-SIGNS_OF_DEATH = ("onnection", "NCCL", "gloo")  # Connection reset, connection closed …
-"""In the error of a collective operation when another worker is gone."""
+SIGNS_OF_DEATH = re.compile(
+    "connection (closed|reset|was likely closed)|broken pipe|timed out waiting|pair closure|remote process exited"
+    "|ncclRemoteError|communicator was aborted",
+    re.IGNORECASE,
+)
+"""In the error of gloo, NCCL or the store when another worker is gone, or has answered nothing for STEP_PATIENCE."""
+SIGNS_OF_THE_CONNECTION = re.compile("gloo|NCCL|socket|connect", re.IGNORECASE)
+"""In any other error of theirs: no such network interface, an address in use, a GPU that is given twice."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,12 @@ class Seat:
 
 
 def seat_from_torchrun() -> Seat | None:
-    """None if torchrun did not start this process, or no other."""
+    """None if torchrun did not start this process, or no other. Raises RunError if the others cannot be reached."""
     if not under_torchrun() or os.environ["WORLD_SIZE"] == "1":
         return None
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
+    with _connection_errors(rank):
+        store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
     return Seat(rank, size, int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), store)
 
 
@@ -254,13 +262,32 @@ def _meet(store: Store, rank: int, size: int) -> Store:
 
 @contextmanager
 def working_together(device: torch.device, seat: Seat | None) -> Iterator[Workers]:
-    """Raises WorkerDied when another worker has died. torchrun then ends them all, and may start them anew."""
-    try:
+    """The group of workers, for the time of the block.
+
+    Raises:
+        WorkerDied: another worker has died. torchrun then ends them all, and may start them anew.
+        RunError: the workers cannot reach each other, with what gloo or NCCL say of it.
+    """
+    with _connection_errors(seat.rank) if seat else nullcontext():
         yield Workers(device, seat)
-    except RuntimeError as error:
-        if seat and distributed.is_initialized() and any(sign in str(error) for sign in SIGNS_OF_DEATH):
-            raise WorkerDied(f"worker {seat.rank}: another worker has died: {error}") from error
-        raise
     # Only after success: after an error this would wait for workers that are stuck in a collective operation.
     if distributed.is_initialized():
         distributed.destroy_process_group()
+
+
+@contextmanager
+def _connection_errors(rank: int) -> Iterator[None]:
+    """Raises WorkerDied or RunError for what gloo, NCCL or the store raises inside it; a bug's error passes."""
+    try:
+        yield
+    except RuntimeError as error:
+        if SIGNS_OF_DEATH.search(str(error)):
+            raise WorkerDied(f"worker {rank}: another worker has died: {error}") from error
+        if isinstance(error, distributed.DistError) or SIGNS_OF_THE_CONNECTION.search(str(error)):
+            raise RunError(f"worker {rank} cannot reach the others: {_without_place(error)}") from error
+        raise
+
+
+def _without_place(error: RuntimeError) -> str:
+    """An error of gloo or NCCL without the place in their source code, and the C++ frames that may follow."""
+    return re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])

@@ -25,6 +25,8 @@ from mt.training.distributed import PATIENCE, Seat
 FEWEST_TOKENS = 1024
 """Of a batch, for each CPU worker. An estimate: the smaller the share, the more of its time goes into exchanging
 gradients."""
+WORKERS_A_CORE = 4
+"""The most that may share a core. More of them than cores only cost time, and each holds 0.3 GB or more of memory."""
 HOST = "127.0.0.1"
 TOLD_BY_ALL = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 """Exit codes of a worker that ends as the others do."""
@@ -45,6 +47,12 @@ def number_of_workers(settings: TrainingConfig, device: torch.device) -> int:
             )
         return there if settings.workers == "auto" else settings.workers
     if settings.workers != "auto":
+        most = WORKERS_A_CORE * (os.cpu_count() or 1)
+        if settings.workers > most:
+            raise InputError(
+                f"training.workers={settings.workers}: this machine has {os.cpu_count()} CPU cores, which at most "
+                f"{most} workers may share; take training.workers=auto"
+            )
         return settings.workers
     cores = cpu_threads() // max(1, settings.threads)
     return max(1, min(cores, settings.batch_tokens // FEWEST_TOKENS))

@@ -38,7 +38,7 @@ def translate(config: TranslateConfig) -> None:
     if config.output is None and sys.stdout is None:
         raise InputError("there is no standard output: give output=FILE")
     if config.output is not None:
-        if Path(config.output).is_dir():
+        if _place(config.output).is_dir():
             raise InputError(f"output={config.output} is a folder")
         if config.input is None and _is_stream(str(_partial(config.output)), sys.stdin):
             raise InputError(f"output={config.output} would be written over the input, {_partial(config.output)}")

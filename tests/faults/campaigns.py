@@ -4,13 +4,13 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import torch
 
 from tests import toy
-from tests.faults import configs, disk, hostile, interruption, lines
+from tests.faults import configs, disk, every_key, hostile, interruption, lines
 from tests.faults.interruption import Subject
 from tests.faults.outcome import Outcome
 
@@ -44,6 +44,8 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         found[f"lines-{architecture}"] = 520, translate(architecture)
     if disk.can_be_filled():
         found["disk"] = 12, on_training(disk.fill, "transformer")
+    for command, times in (("train", 2800), ("translate", 900), ("compare", 600), ("export", 200)):
+        found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))
     return found | {
         "workers": (10, on_training(interruption.kill_workers, "transformer", workers=2)),
         "damage": (600, on_a_run(hostile.damage)),

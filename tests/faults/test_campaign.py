@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from tests import toy
-from tests.faults import configs, disk, hostile, interruption, lines
+from tests.faults import configs, disk, every_key, hostile, interruption, lines
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,11 @@ def test_comparisons_of_malicious_runs_open_nothing_outside(tmp_path, run):
 @pytest.mark.parametrize("command", configs.SCHEMAS)
 def test_wrong_configs_are_told(command):
     _assert_survived(configs.fuzz(60, 7, command), 30)
+
+
+@pytest.mark.parametrize("command", every_key.COMMANDS)
+def test_every_key_is_refused_or_works(tmp_path, run, command):
+    _assert_survived(every_key.fuzz(tmp_path, 20, 7, run, command), 20)
 
 
 def test_hostile_lines_keep_their_places(run):

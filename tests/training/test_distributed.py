@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from mt.config import RNNAttentionConfig, TrainingConfig
 from mt.data.batching import collate, no_pairs
-from mt.errors import InputError, WorkerDied
+from mt.errors import InputError, RunError, WorkerDied
 from mt.model.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.distributed import Seat, Workers, interleaved, working_together
@@ -188,6 +188,13 @@ def test_more_workers_than_devices_are_refused(monkeypatch):
             number_of_workers(TrainingConfig(workers=3), torch.device(device))
 
 
+def test_many_more_workers_than_cores_are_refused(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert number_of_workers(TrainingConfig(workers=8), torch.device("cpu")) == 8
+    with pytest.raises(InputError, match="has 2 CPU cores, which at most 8 workers may share"):
+        number_of_workers(TrainingConfig(workers=9), torch.device("cpu"))
+
+
 @pytest.mark.parametrize(
     ("workers", "threads", "batch_tokens", "expected"),
     [("auto", 0, 2048, 2), ("auto", 0, 100_000, 16), ("auto", 4, 100_000, 4), ("auto", 0, 500, 1), (3, 0, 500, 3)],
@@ -222,8 +229,36 @@ def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
     monkeypatch.setattr("mt.training.distributed.Workers", lambda device, seat: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
-    with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), seat):
-        raise RuntimeError("Connection closed by peer")
+    for words in (
+        "[../pair.cc:534] Connection closed by peer [127.0.0.1]:4242",
+        "Read error [127.0.0.1]:4242: Connection reset by peer",
+        "writev [127.0.0.1]:4242: Broken pipe",
+        "NCCL error: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting",
+    ):
+        with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), seat):
+            raise RuntimeError(words)
+
+
+def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monkeypatch):
+    monkeypatch.setattr("mt.training.distributed.Workers", lambda device, seat: None)
+    seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
+    real = "[enforce fail at /gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth9"
+    duplicate = "NCCL error, ncclInvalidUsage: Duplicate GPU detected"
+    in_use = "The server socket has failed to listen on any local network address. name: EADDRINUSE"
+    for error, told in (
+        (RuntimeError(real), "ifa != nullptr. Unable to find address for: eth9"),
+        (torch.distributed.DistBackendError(f"{duplicate}\nException raised from here: frame #0"), duplicate),
+        (torch.distributed.DistNetworkError(in_use), in_use),
+    ):
+        with pytest.raises(RunError) as caught, working_together(torch.device("cpu"), seat):
+            raise error
+        assert str(caught.value) == f"worker 1 cannot reach the others: {told}" and not isinstance(
+            caught.value, WorkerDied
+        )
+    for error in (RuntimeError("shapes cannot be multiplied"), ValueError("gloo")):
+        with pytest.raises(type(error)) as bug, working_together(torch.device("cpu"), seat):
+            raise error
+        assert bug.value is error
 
 
 def test_a_mistake_is_told_once(folder):

@@ -1,0 +1,29 @@
+"""Whether a model can be trained in the memory of this machine at all."""
+
+import torch
+
+from mt.config import TrainConfig
+from mt.data.tokenizer import TokenizerPair
+from mt.device import memory_bytes
+from mt.errors import InputError
+from mt.model.build import build_model
+from mt.training.distributed import Workers
+
+KEPT_WHOLE = 4
+"""Bytes a parameter: the weight, in fp32, of which every worker must be able to hold all."""
+SPREAD = 8
+"""Bytes a parameter: its gradient and one moving average of the optimizer (AdamW has two)."""
+
+
+def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, workers: Workers) -> None:
+    """Raises InputError if the weights, their gradients and the optimizer's state alone need more memory than the
+    device has: the system would kill the process while it fills that memory, without a message."""
+    with torch.device("meta"):
+        parameters = build_model(config.model, tokenizers).parameter_count
+    needed = parameters * (KEPT_WHOLE + SPREAD / (workers.size if config.training.shard else 1))
+    there = memory_bytes(workers.device)
+    if needed > there:
+        raise InputError(
+            f"the model has {parameters:,} parameters, which need at least {needed / 1e9:,.1f} GB to be trained, but "
+            f"{workers.device} has {there / 1e9:,.1f} GB of memory: take a smaller model"
+        )

@@ -1,0 +1,369 @@
+"""Every key of every command with values at, within and beyond its bounds: each is either refused with one message, or
+the command gets to work with it."""
+
+import contextlib
+import functools
+import io
+import logging
+import math
+import os
+import random
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, get_args, get_origin
+from unittest import mock
+
+import hydra
+import torch
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig
+from pydantic.fields import FieldInfo
+
+from mt.command_line import _exit_status, _run
+from mt.comparison.systems import open_systems
+from mt.composition import _quoted, compose_jobs
+from mt.config import CompareConfig, DecodingConfig, ExportConfig, Section, TrainConfig, TranslateConfig
+from mt.device import choose_device
+from mt.run_folder import read_config, write_config
+from mt.training.command import train
+from mt.training.local_workers import number_of_workers
+from mt.translation.command import translate
+from mt.translation.ctranslate2.command import export
+from tests import toy
+from tests.faults.outcome import Outcome
+
+ANYWHERE = [
+    "null", "true", "[]", "[1,2]", "{a:1}", "{}", "abc", "1.5", "-1", "0", "1", "nan", "inf", "-inf", str(10**20),
+    str(10**400), "9" * 5000, "-" + "9" * 5000, "1e308", "1e-308", "1e999", "${seed}", "${nowhere}",
+    "[" * 100 + "]" * 100,
+]  # fmt: skip
+"""Values as typed, tried for every key whatever its type."""
+TEXTS = [
+    "", " ", "\0", "a\0b", "a\x1b[31mb", "a\nb", "\x7f", "a\u202eb", "\u2066", "\udcff", "\U0010ffff", "x" * 5000,
+    "ü" * 200, "x" * 300, ".", "..", "../../..", "a/../..", "/", "//", "~", "/dev/null", "a/" * 300, "-", "'", "%s",
+]  # fmt: skip
+"""Texts, tried to the letter for every key that is a text."""
+MEMORY = 2**28
+"""Bytes of this machine, as far as the commands know: larger models are refused, and do not fill the real memory."""
+LONGEST_MESSAGE = 5000
+"""Characters."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line: what is right by itself, and the settings that are tried."""
+
+    base: tuple[str, ...]
+    tried: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join(ascii(word if len(word) < 100 else f"{word[:50]}… ({len(word)})") for word in self.tried)
+
+
+class Place:
+    """A working folder that is empty before each command, and beside it what the commands work on."""
+
+    def __init__(self, folder: Path, run: Path) -> None:
+        self.data, self.top = folder / "data", folder / "working"
+        self.data.mkdir()
+        toy.write_corpus(self.data, "copy", train=60)
+        source, target = ((self.data / f"train.{side}").read_text().splitlines() for side in ("xx", "yy"))
+        pairs = (f"{one}\t{other}\n" for one, other in zip(source, target, strict=True))
+        (self.data / "pairs.tsv").write_text("".join(pairs))
+        (self.data / "input.txt").write_text("ba de\nfi go ku\n")
+        self.runs = [self.data / f"seed{seed}" for seed in (1, 2)]
+        for seed, copy in enumerate(self.runs, 1):
+            shutil.copytree(run, copy)
+            write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+        # So deep that ../../.. is still inside.
+        self.working = self.top / "a/b/c"
+        self.working.mkdir(parents=True)
+
+    def clear(self) -> list[str]:
+        """Empties the working folder, and says what was in it."""
+        kept = (self.working, *self.working.parents)
+        found = [str(path.relative_to(self.top)) for path in self.top.rglob("*") if path not in kept]
+        shutil.rmtree(self.top)
+        self.working.mkdir(parents=True)
+        os.chdir(self.working)
+        return found
+
+    def holds(self, path: str) -> bool:
+        return Path(os.path.abspath(path)).is_relative_to(self.top)
+
+
+class Command:
+    """One of the commands: its schema, command lines that are right, and its work, as far as that is short."""
+
+    schema: type[Section]
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def bases(self) -> dict[str, list[str]]:
+        """Right command lines, each with the beginning of the keys that it is there for."""
+        raise NotImplementedError
+
+    def work(self, config: Section) -> None:
+        raise NotImplementedError
+
+
+class Train(Command):
+    schema = TrainConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        languages = ["data.source_language=xx", "data.target_language=yy"]
+        held_out = ["data.valid_pairs=10", "data.test_pairs=10"]
+        rest = [
+            "name=toy", "tokenizer.vocabulary_size=300", "model.width=32", "model.encoder_layers=1",
+            "model.decoder_layers=1",
+        ]  # fmt: skip
+        files = f"[{self.place.data}/train.xx,{self.place.data}/train.yy]"
+        own = [*languages, *held_out, *rest]
+        return {
+            "": ["data=files", f"data.train={files}", *own, "model.feed_forward=32"],
+            "model.": ["data=files", f"data.train={files}", *own, "model=rnn_attention", "model.hidden=32"],
+            "data.": ["data=table", f"data.train={self.place.data}/pairs.tsv", *own, "data.source_column=0",
+                      "data.target_column=1"],
+            "data. ": ["data=mixture", f"data.corpora=[{{kind:files,train:{files}}}]", *own],
+            "data.  ": ["data=hub", "data.path=nobody/nothing", *own],
+            "data.   ": ["data=tatoeba_en_fr", *rest],
+        }  # fmt: skip
+
+    def work(self, config: Section) -> None:
+        """Up to the first update, from a folder that is given up then."""
+        assert isinstance(config, TrainConfig)
+        if config.data.kind in ("hub", "recipe") or not self.place.holds(str(config.folder)):
+            return  # it would ask the network, or write where it must not
+        size = number_of_workers(config.training, choose_device(config.training.device))
+        if size > 1:
+            return  # seconds until they are there
+        short = {"max_updates": 1, "accumulate": min(2, config.training.accumulate), "compile": False}
+        with (
+            mock.patch("mt.training.trainer.Trainer._validate"),
+            mock.patch("mt.training.command.deliver"),
+            mock.patch("mt.training.command.advice_on_size", lambda config, data: None),
+            mock.patch("mt.training.memory.memory_bytes", lambda device: MEMORY),
+        ):
+            train(config.model_copy(update={"training": config.training.model_copy(update=short)}))
+
+
+class Translate(Command):
+    schema = TranslateConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        return {"": [f"run={self.place.runs[0]}", f"input={self.place.data}/input.txt", "output=out.txt"]}
+
+    def work(self, config: Section) -> None:
+        assert isinstance(config, TranslateConfig)
+        if config.output is not None and not self.place.holds(config.output):
+            return
+        translate(config.model_copy(update={"decoding": _short(config.decoding)}))
+
+
+class Compare(Command):
+    schema = CompareConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        first, second = self.place.runs
+        return {"": [f"first={first}", f"second={second}", "output=report"]}
+
+    def work(self, config: Section) -> None:
+        """As far as the opening of the runs: a report takes seconds."""
+        assert isinstance(config, CompareConfig)
+        choose_device(config.device)
+        open_systems(config.systems)
+
+
+class Export(Command):
+    schema = ExportConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        return {"": [f"run={self.place.runs[0]}", "output=exported"]}
+
+    def work(self, config: Section) -> None:
+        assert isinstance(config, ExportConfig)
+        if self.place.holds(config.output):
+            export(config)
+
+
+COMMANDS: dict[str, type[Command]] = {"train": Train, "translate": Translate, "compare": Compare, "export": Export}
+
+
+def _short(decoding: DecodingConfig) -> DecodingConfig:
+    """Translations of a model that has learnt too little to end them: not a million pieces long."""
+    lengths = {
+        "max_length_ratio": min(2.0, decoding.max_length_ratio),
+        "max_length_extra": min(5, decoding.max_length_extra),
+    }
+    return decoding.model_copy(update=lengths)
+
+
+def values_of(annotation: object, metadata: Sequence[object] = ()) -> Iterator[str]:
+    """What the type of a key suggests, as typed: its choices, its bounds and the numbers just beyond them."""
+    for limit in metadata:
+        if isinstance(limit, FieldInfo):
+            yield from values_of(annotation, limit.metadata)
+        for name in ("ge", "gt", "le", "lt"):
+            if (bound := getattr(limit, name, None)) is not None:
+                yield from _around(bound, whole=annotation is int)
+        if (longest := getattr(limit, "max_length", None)) is not None:
+            yield from ("x" * longest, "x" * (longest + 1))
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        yield from values_of(arguments[0], arguments[1:])
+    elif get_origin(annotation) is Literal:
+        yield from (f"{choice}{end}" for choice in arguments for end in ("", "x"))
+    elif get_origin(annotation) is tuple:
+        items = [list(values_of(argument)) or ["a"] for argument in arguments if argument is not ...]
+        yield from (f"[{','.join(chosen)}]" for chosen in zip(*items, strict=False))
+        yield from (f"[{item}]" for item in items[0])
+    elif annotation is bool:
+        yield from ("true", "false")
+    elif annotation is str:
+        yield from map(_quoted, TEXTS)
+    else:
+        for argument in arguments:
+            yield from values_of(argument)
+
+
+def _around(bound: float, whole: bool) -> Iterator[str]:
+    if whole:
+        yield from (str(int(bound) + step) for step in (-1, 0, 1))
+    else:
+        yield from (repr(math.nextafter(bound, goal)) for goal in (-math.inf, bound, math.inf))
+
+
+def _fields(section: Section, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every full key of a config with its field."""
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            yield from _fields(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field
+
+
+def cases(command: Command, name: str) -> list[Case]:
+    """Every key with every value that is tried for it."""
+    found = []
+    for keys, words in command.bases().items():
+        (job,) = compose_jobs(name, command.schema, words, multirun=False)
+        for key, field in _fields(job.config):
+            if key.startswith(keys.strip()):
+                tried = dict.fromkeys([*values_of(field.annotation, field.metadata), *ANYWHERE])
+                found += [Case(tuple(words), (f"{key}={value}",)) for value in tried]
+    return found
+
+
+def pair(singles: Sequence[Case], chance: random.Random) -> Case:
+    """Two settings at once, on one base."""
+    while True:
+        one, other = chance.sample(singles, 2)
+        if one.base == other.base:
+            return Case(one.base, one.tried + other.tried)
+
+
+def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome:
+    """So many command lines of one command: single settings in random order and, a quarter or more, pairs of them.
+
+    Args:
+        run: a finished run on the toy corpus.
+        name: of the command.
+    """
+    outcome = Outcome(f"every key and value ({name})")
+    chance = random.Random(number)
+    before, threads = os.getcwd(), torch.get_num_threads()
+    place = Place(folder, run)
+    command = COMMANDS[name](place)
+    singles = cases(command, name)
+    chance.shuffle(singles)
+    pairs = [pair(singles, chance) for _ in range(max(times // 4, times - len(singles)))]
+    chosen = singles[: times - len(pairs)] + pairs
+    endings = {"refused": 0, "right": 0}
+    project = logging.getLogger("mt")
+    level, heard = project.level, _Errors()
+    project.setLevel(logging.ERROR)
+    project.addHandler(heard)
+    project.propagate = False
+    try:
+        place.clear()
+        for case in chosen:
+            troubles, ending = _try(command, name, case, heard)
+            endings[ending] += not troubles
+            outcome.judge([f"{case}: {trouble}" for trouble in troubles])
+    finally:
+        os.chdir(before)
+        torch.set_num_threads(threads)
+        project.removeHandler(heard)
+        project.setLevel(level)
+        project.propagate = True
+    outcome.figures = (
+        f"{times - len(pairs)} of {len(singles)} single settings, {len(pairs)} pairs; "
+        f"{endings['refused']} refused, {endings['right']} right"
+    )
+    return outcome
+
+
+class _Errors(logging.Handler):
+    """Keeps what is told as an error."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[str], str]:
+    """What is wrong with the way in which one command line ended, and that way."""
+    heard.messages.clear()
+    began = []
+
+    def work(config: Section) -> None:
+        began.append(config)
+        command.work(config)
+
+    try:
+        with _streams(), mock.patch("mt.composition.hydra.compose", _compose_once):
+            status = _exit_status(lambda: _run(name, command.schema, work, [*case.base, *case.tried]))
+    except Exception as error:  # whatever it is, it is what is looked for
+        command.place.clear()
+        return [f"{type(error).__name__}: {error}"[:300]], "refused"
+    left = command.place.clear()
+    troubles = ["Hydra's state is left over"] if GlobalHydra.instance().is_initialized() else []
+    if status == 0:
+        return troubles + [f"and yet told {heard.messages}"] * bool(heard.messages), "right"
+    if status != 2:
+        troubles.append(f"ended with {status}: {heard.messages}")
+    if len(heard.messages) != 1:
+        troubles.append(f"{len(heard.messages)} messages: {heard.messages}")
+    for message in heard.messages:
+        if len(message) > LONGEST_MESSAGE or not message.replace("\n", "").isprintable():
+            troubles.append(f"a message that no terminal should get: {ascii(message[:300])}")
+    return troubles + ([f"left over: {left[:5]}"] if left else []), "refused"
+
+
+_compose = hydra.compose
+
+
+def _compose_once(config_name: str, overrides: list[str], return_hydra_config: bool) -> DictConfig:
+    """The same files are composed for thousands of command lines, which takes most of their time."""
+    return _composed(config_name, tuple(overrides))
+
+
+@functools.cache
+def _composed(config_name: str, overrides: tuple[str, ...]) -> DictConfig:
+    return _compose(config_name, list(overrides), return_hydra_config=True)
+
+
+@contextlib.contextmanager
+def _streams() -> Iterator[None]:
+    """Standard input with two lines, and an output that nobody reads."""
+    given, taken = io.TextIOWrapper(io.BytesIO(b"ba de\nfi\n")), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with mock.patch.object(sys, "stdin", given), mock.patch.object(sys, "stdout", taken):
+        yield

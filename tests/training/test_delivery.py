@@ -1,0 +1,42 @@
+"""What a finished run says of itself, and that a damaged one is told as such."""
+
+import json
+import logging
+
+import pytest
+
+from mt.errors import InputError
+from mt.run_folder import RESULTS, is_number
+from mt.training.delivery import SHOWN, show_results
+
+
+def _results(**changes):
+    return {name: "signature" if name.endswith("_signature") else 12 for name in SHOWN} | changes
+
+
+def _show(folder, content):
+    (folder / RESULTS).write_text(content)
+    show_results(folder)
+
+
+def test_a_finished_run_shows_its_scores(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        _show(tmp_path, json.dumps(_results(bleu=33.456)))
+    assert "test BLEU" in caplog.text and "33.46" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "parameters", "best_update", "training_minutes"])
+@pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
+def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
+    with pytest.raises(InputError, match=f"{RESULTS}: damaged or of another version: {name}$"):
+        _show(tmp_path, json.dumps(_results(**{name: value})))
+
+
+def test_a_number_of_thousands_of_digits_is_damage(tmp_path):
+    with pytest.raises(InputError, match=f"{RESULTS}: cannot be read"):
+        _show(tmp_path, json.dumps(_results()).replace("12", "9" * 5000, 1))
+
+
+def test_numbers_that_can_be_computed_with():
+    assert all(map(is_number, (0, -3, 1.5, 2**63)))
+    assert not any(map(is_number, (None, True, "1", [], float("nan"), float("-inf"), 10**400, -(10**400))))

@@ -1,0 +1,37 @@
+"""A model that could never be trained in the memory of this machine is refused, and leaves nothing."""
+
+import pytest
+import torch
+
+from mt.errors import InputError
+from mt.model.build import build_model
+from mt.training import memory
+from mt.training.command import train
+from mt.training.distributed import Workers
+from mt.training.preparation import prepare
+from tests import toy
+
+
+def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_their_share(tmp_path, monkeypatch):
+    toy.write_corpus(tmp_path, "copy", train=60)
+    config = toy.config(tmp_path)
+    workers = Workers(torch.device("cpu"))
+    tokenizers = prepare(config, False, workers).tokenizers
+    parameters = build_model(config.model, tokenizers).parameter_count
+    sharded = toy.config(tmp_path, training={"shard": True})
+    for size, settings, needed in ((1, config, 12), (2, config, 12), (2, sharded, 8)):
+        workers.size = size
+        monkeypatch.setattr(memory, "memory_bytes", lambda device, there=needed * parameters: there)
+        memory.refuse_what_cannot_fit(settings, tokenizers, workers)
+        monkeypatch.setattr(memory, "memory_bytes", lambda device, there=needed * parameters - 1: there)
+        with pytest.raises(InputError, match=f"the model has {parameters:,} parameters, .*take a smaller model"):
+            memory.refuse_what_cannot_fit(settings, tokenizers, workers)
+
+
+def test_a_refused_model_leaves_no_folder(tmp_path):
+    toy.write_corpus(tmp_path, "copy", train=60)
+    before = set(tmp_path.iterdir())
+    config = toy.config(tmp_path, model={"width": 65_536, "encoder_layers": 256})
+    with pytest.raises(InputError, match="GB of memory"):
+        train(config)
+    assert set(tmp_path.iterdir()) == before
