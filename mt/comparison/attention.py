@@ -66,7 +66,7 @@ def study(system: System, shown: Sequence[int], studied: Sequence[int], device: 
     if not studied:
         return Study([], [], [], None)
     run = system.first
-    translator = Translator.load(run.folder, run.config.decoding, device, "fp32")
+    translator = Translator.load(run.folder, device=device)
     maps = [translator.attention(run.sources[row], run.references[row]) for row in shown]
     own = [translator.attention(run.sources[row], run.hypotheses[row]) for row in shown]
     seen = [translator.attention(run.sources[row], run.references[row], with_scores=True) for row in studied]

@@ -80,9 +80,7 @@ def _first_reaching(run: Run, bleu: float) -> dict | None:
 def _decoding_speeds(systems: Sequence[System], sentences: int, device: str) -> list[tuple[float, float]]:
     """Sentences a second of each system's first run: all at once, and one after another. The systems take turns, and
     the better of two rounds counts: whatever else the machine does only ever makes it slower."""
-    translators = [
-        Translator.load(system.first.folder, system.first.config.decoding, device, "fp32") for system in systems
-    ]
+    translators = [Translator.load(system.first.folder, device=device) for system in systems]
     sources = spread(systems[0].first.sources, sentences)
     singles = spread(sources, max(1, len(sources) // 4))
     fastest = [(0.0, 0.0) for _ in systems]

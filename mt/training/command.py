@@ -16,7 +16,16 @@ from mt.device import check_compiler, choose_device, choose_precision, cpu_threa
 from mt.errors import InputError, RunError
 from mt.files import recover_folders, try_lock
 from mt.mistakes import shown
-from mt.run_folder import CHECKPOINTS, LOG, RESULTS, config_differences, read_config, read_json, refuse_links_out
+from mt.run_folder import (
+    CHECKPOINTS,
+    LOG,
+    RESULTS,
+    config_differences,
+    read_config,
+    read_description,
+    read_json,
+    refuse_links_out,
+)
 from mt.training.advice import advice_on_languages, advice_on_size, presets
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.delivery import deliver, show_results
@@ -132,7 +141,7 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
     if not (config.training.init_from or config.tokenizer.reuse):
         return config
     ours = config.tokenizer
-    tokenizer = read_config(origin).tokenizer.model_copy(update={"sampling": ours.sampling, "reuse": ours.reuse})
+    tokenizer = ours.model_copy(update=read_description(origin).tokenizer.model_dump())
     if tokenizer.kind == "char" and tokenizer.sampling > 0:
         raise InputError(f"tokenizer.sampling={tokenizer.sampling}: {origin} has characters, cut in one way only")
     replaced = [
@@ -147,19 +156,19 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
 
 def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
     """Weights fit the model they were trained in alone (dropout aside)."""
-    theirs = read_config(origin)
-    if theirs.model.architecture != config.model.architecture:
+    theirs = read_description(origin).model
+    if theirs.architecture != config.model.architecture:
         raise InputError(
-            f"training.init_from={origin} is a {theirs.model.architecture}, this run a {config.model.architecture}: "
-            f"take one of model={', '.join(presets(theirs.model.architecture))}"
+            f"training.init_from={origin} is a {theirs.architecture}, this run a {config.model.architecture}: "
+            f"take one of model={', '.join(presets(theirs.architecture))}"
         )
     differing = {
         name: before
-        for name, (before, _) in config_differences(theirs, config).items()
-        if name.startswith("model.") and not name.endswith("dropout")
+        for name, (before, _) in config_differences(theirs, config.model).items()
+        if not name.endswith("dropout")
     }
     if differing:
-        needed = " ".join(f"{name}={shown(before)}" for name, before in differing.items())
+        needed = " ".join(f"model.{name}={shown(before)}" for name, before in differing.items())
         raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
 
 
