@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from mt.config import Section
 from mt.errors import InputError
+from mt.installation import CONF
 from mt.mistakes import (
     Mistake,
     Words,
@@ -37,8 +38,6 @@ from mt.mistakes import (
     unknown_key,
     unknown_option,
 )
-
-CONF = Path(__file__).resolve().parent.parent / "conf"
 
 Config = TypeVar("Config", bound=Section)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from mt.command_help import key_comments
-from mt.composition import CONF, compose_jobs, example, group_defaults, group_options
+from mt.composition import compose_jobs, example, group_defaults, group_options
 from mt.config import (
     CompareConfig,
     DataConfig,
@@ -32,6 +32,7 @@ from mt.config import (
     TransformerConfig,
     TranslateConfig,
 )
+from mt.installation import CONF
 from mt.mistakes import schema_keys
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer

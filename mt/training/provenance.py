@@ -9,25 +9,16 @@ from pathlib import Path
 import datasets
 import torch
 
+from mt.installation import IS_INSTALLED
 from mt.training.distributed import Workers
 from mt.training.preparation import PreparedData
 
 
 def provenance(data: PreparedData, workers: Workers) -> dict:
     """The content of provenance.json, but for the checksum of the weights."""
-    try:
-        revision = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        revision = None
     packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
     return {
-        "code_revision": revision,
+        "code_revision": _code_revision(),
         "libraries": {package: version(package) for package in packages},
         "python": platform.python_version(),
         "machine": {
@@ -46,6 +37,22 @@ def provenance(data: PreparedData, workers: Workers) -> dict:
             )
         },
     }
+
+
+def _code_revision() -> str | None:
+    """The commit; of an installed wheel its version, for the repository around it, if there is one, is another's."""
+    if IS_INSTALLED:
+        return f"mt-trainer {version('mt-trainer')}"
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def fingerprint(pairs: datasets.Dataset) -> str:
