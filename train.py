@@ -1,15 +1,6 @@
 """Trains a translation model: ``python train.py --help`` tells what can be set."""
 
-from mt.command_line import main
-from mt.config import TrainConfig
-
-
-def run(config: TrainConfig) -> None:
-    # Here and not above: PyTorch takes seconds to import, and a mistake in the config is to be told at once.
-    from mt.training.command import train
-
-    train(config)
-
+from mt.entry_points import train
 
 if __name__ == "__main__":
-    main("train", TrainConfig, run)
+    train()

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 
-PROJECT = Path(__file__).parents[1]
-sys.path.insert(0, str(PROJECT))
+if __name__ == "__main__":  # of a checkout, where mt lies beside this folder
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mt.config import NEWEST_SPLIT  # noqa: E402
 from mt.data.split import hold_out, identities, recipe_folder  # noqa: E402

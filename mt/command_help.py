@@ -7,7 +7,8 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from mt.composition import CONF, group_defaults, group_options
+from mt.composition import group_defaults, group_options
+from mt.installation import CONF, as_typed_here
 from mt.mistakes import shown
 
 KEY_LINE = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<value>.*?)(?: +# (?P<comment>.*))?$")
@@ -32,7 +33,7 @@ def help_text(config_name: str) -> str:
     for group, default in defaults.items():
         if default is not None:
             lines += ["", *_group_keys(group, default, composed)]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return as_typed_here("\n".join(line.rstrip() for line in lines) + "\n")
 
 
 def key_comments(file: Path) -> dict[str, str]:

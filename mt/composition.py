@@ -26,6 +26,7 @@ from pydantic import ValidationError
 
 from mt.config import Section
 from mt.errors import InputError
+from mt.installation import CONF
 from mt.mistakes import (
     Mistake,
     Words,
@@ -40,8 +41,6 @@ from mt.mistakes import (
     unknown_key,
     unknown_option,
 )
-
-CONF = Path(__file__).resolve().parent.parent / "conf"
 
 MOST_JOBS = 1000
 """Of one command line. Composing so many takes minutes; a range with more is a slip, and would fill the memory."""

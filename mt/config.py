@@ -271,8 +271,8 @@ DataConfig = Annotated[
 # Tokens -----------------------------------------------------------------------------------------------------
 
 
-class TokenizerConfig(Section):
-    """SentencePiece, trained on the training split alone."""
+class PiecesConfig(Section):
+    """What a tokenizer is once it is trained, whoever uses it."""
 
     kind: Literal["bpe", "unigram", "char"] = "bpe"
     vocabulary_size: Annotated[int, NotABool, Field(ge=264, le=1_000_000)] = 8000
@@ -285,6 +285,11 @@ class TokenizerConfig(Section):
     character_coverage: Annotated[float, NotABool, Field(gt=0.9, le=1)] | None = None
     """Share of characters that get a piece of their own, the rest become bytes; null: 0.9995 for Chinese,
     Japanese and Korean, else 1."""
+
+
+class TokenizerConfig(PiecesConfig):
+    """SentencePiece, trained on the training split alone."""
+
     sampling: Probability = 0.0
     """BPE: probability that a merge is left out (BPE-dropout, Provilkov et al. 2020); unigram: 1 - α of Kudo 2018."""
     reuse: Text | None = None
@@ -483,28 +488,37 @@ ComputeType = Literal[
 ]
 
 
+Engine = Literal["torch", "ctranslate2"]
+Method = Literal["beam", "sample"]
+BeamSize = Annotated[int, NotABool, Field(ge=1, le=1000)]
+LengthPenalty = Annotated[float, NotABool, Field(ge=0, le=10)]
+Share = Annotated[float, NotABool, Field(gt=0, le=1)]
+LengthRatio = Annotated[float, NotABool, Field(gt=0, le=1000)]
+LengthExtra = Annotated[int, NotABool, Field(ge=0, le=1_000_000)]
+
+
 class DecodingConfig(Section):
-    engine: Literal["torch", "ctranslate2"] = "torch"
+    engine: Engine = "torch"
     """Who searches: the model itself, or CTranslate2 with an export of it."""
     compute_type: ComputeType | None = None
     """Of engine=ctranslate2: the number format of its products. null: float32, in which both engines find the same."""
-    method: Literal["beam", "sample"] = "beam"
-    beam_size: Annotated[int, NotABool, Field(ge=1, le=1000)] = 5
+    method: Method = "beam"
+    beam_size: BeamSize = 5
     """1 is greedy search; method=sample has no beam."""
-    length_penalty: Annotated[float, NotABool, Field(ge=0, le=10)] = 1.0
+    length_penalty: LengthPenalty = 1.0
     """α in score = log P(hypothesis) / lengthᵅ."""
     n_best: Annotated[int, NotABool, Field(ge=1, le=1000)] = 1
     """More than 1 writes one JSON line of scored hypotheses for each input line."""
     temperature: PositiveFloat = 1.0
     top_k: NonNegativeInt = 0
     """Sample among the k likeliest pieces only; 0 is all of them."""
-    top_p: Annotated[float, NotABool, Field(gt=0, le=1)] = 1.0
+    top_p: Share = 1.0
     """Sample among the likeliest pieces that hold this much probability."""
     seed: Seed = 1
     """Sampling is keyed by this and the line number."""
-    max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
+    max_length_ratio: LengthRatio = 2.0
     """A hypothesis has at most ratio · source pieces + extra pieces."""
-    max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
+    max_length_extra: LengthExtra = 20
     max_source_length: PositiveInt = 256
     """Longer lines are cut into parts of at most so many pieces, translated and rejoined, with a warning."""
     batch_tokens: PositiveInt = 4096
@@ -520,6 +534,35 @@ class DecodingConfig(Section):
             yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
         if self.engine == "torch" and self.compute_type is not None:
             yield f"compute_type={self.compute_type} is CTranslate2's: it needs engine=ctranslate2, not torch"
+
+
+class DecodingChoice(Section):
+    """What the user of a model wants otherwise than the model's own DecodingConfig, key by key; None is the model's."""
+
+    engine: Engine | None = None
+    compute_type: ComputeType | None = None
+    method: Method | None = None
+    beam_size: BeamSize | None = None
+    length_penalty: LengthPenalty | None = None
+    n_best: PositiveInt | None = None
+    temperature: PositiveFloat | None = None
+    top_k: NonNegativeInt | None = None
+    top_p: Share | None = None
+    seed: NonNegativeInt | None = None
+    max_length_ratio: LengthRatio | None = None
+    max_length_extra: LengthExtra | None = None
+    max_source_length: PositiveInt | None = None
+    batch_tokens: PositiveInt | None = None
+
+    def over(self, own: DecodingConfig) -> DecodingConfig:
+        """The choice completed by a model's own decoding. Raises ValidationError if the two contradict each other."""
+        return DecodingConfig.model_validate(own.model_dump() | self.model_dump(exclude_none=True))
+
+    def contradictions(self) -> Iterator[str]:
+        # A model's own decoding (ModelDescription) can only be a plain beam search: of what contradictions are about,
+        # its beam alone is not known before the model is.
+        widest = {"beam_size": 1000}
+        yield from DecodingConfig.model_construct(**widest | self.model_dump(exclude_none=True)).contradictions()
 
 
 # Commands ---------------------------------------------------------------------------------------------------
@@ -581,6 +624,35 @@ class TrainConfig(Section):
             yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
 
 
+class ModelDescription(Section):
+    """``model.yaml``: all that translating must know beside the tokenizer and the weights."""
+
+    source_language: LanguageCode
+    target_language: LanguageCode
+    model: ModelConfig
+    tokenizer: PiecesConfig
+    decoding: DecodingConfig
+    """How its user gets his translations unless he says otherwise."""
+
+    @classmethod
+    def of(cls, config: TrainConfig) -> Self:
+        """The part of a run's config that outlives the run."""
+        return cls(
+            source_language=config.data.source_language,
+            target_language=config.data.target_language,
+            model=config.model,
+            tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
+            decoding=config.decoding,
+        )
+
+    def contradictions(self) -> Iterator[str]:
+        if self.decoding.method != "beam" or self.decoding.n_best > 1 or self.decoding.engine != "torch":
+            yield (
+                "a model's own decoding is one best translation by the model itself: decoding.method=beam, "
+                "decoding.n_best=1, decoding.engine=torch"
+            )
+
+
 class TranslateConfig(Section):
     """``python translate.py``"""
 
@@ -595,18 +667,18 @@ class TranslateConfig(Section):
     device: Device = "auto"
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
     threads: Threads = 0
-    decoding: DecodingConfig = DecodingConfig()
+    decoding: DecodingChoice = DecodingChoice()
 
     def contradictions(self) -> Iterator[str]:
         if self.output is not None and self.output in (self.input, self.reference):
             yield f"output={self.output} would overwrite what is read: give output another name"
-        if self.reference is not None and self.decoding.n_best > 1:
+        if self.reference is not None and (self.decoding.n_best or 1) > 1:
             yield "reference has one translation a line to score: leave decoding.n_best=1"
         if self.reference is not None and self.decoding.method == "sample":
             yield "reference is scored, not searched for: leave decoding.method=beam"
-        if self.reference is not None and self.decoding.engine != "torch":
+        if self.reference is not None and self.decoding.engine == "ctranslate2":
             yield "reference is scored by the model itself: leave decoding.engine=torch"
-        if self.precision != "fp32" and self.decoding.engine != "torch":
+        if self.precision != "fp32" and self.decoding.engine == "ctranslate2":
             yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"

@@ -5,11 +5,9 @@ the same command without that setting; so it is read as if the setting had been 
 """
 
 
-def as_of_today(values: object) -> object:
+def as_of_today(values: dict) -> dict:
     """The values of a config.yaml that was written before provenance.json said what took effect, as today's schema
-    takes them. What is no config at all is returned as it is, for the schema to refuse."""
-    if not isinstance(values, dict):
-        return values
+    takes them. Sections that are none are returned as they are, for the schema to refuse."""
     data = values.get("data")
     if isinstance(data, dict):
         # Held-out pairs were chosen in the way that is called version 1 today.

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pydantic
 import torch
@@ -20,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from mt.config import ModelConfig, TrainConfig
+from mt.config import ModelConfig, ModelDescription, PiecesConfig, Section, TrainConfig
 from mt.data.tokenizer import TOKENIZER_FILES, TokenizerPair
 from mt.earlier_config import as_of_today
 from mt.errors import InputError
@@ -28,9 +29,12 @@ from mt.files import resolved, write_atomically
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 
+Checked = TypeVar("Checked", bound=Section)
+
 logger = logging.getLogger(__name__)
 
 CONFIG = "config.yaml"
+MODEL = "model.yaml"
 WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
 RESULTS = "results.json"
@@ -50,6 +54,14 @@ the tokenizer."""
 TENSORS = "tensors"
 ARCHITECTURE = "architecture"
 
+
+MISTAKES_TOLD = 10
+"""Of one file."""
+
+FORMAT = 2
+"""Of model.yaml: raised whenever a key is added to it, taken away or given another meaning. Every earlier format stays
+readable. Format 1 is that of folders without a model.yaml, in which config.yaml says the same among other things."""
+
 # fmt: off
 NO_PART_OF_A_RUN = (
     "name", "runs", "training.device", "training.threads", "training.workers", "training.shard",
@@ -64,20 +76,17 @@ another number of threads or workers, or compiled, its result is no longer the s
 class TrainedModel:
     """All that translating needs."""
 
-    config: TrainConfig
+    description: ModelDescription
     tokenizers: TokenizerPair
     model: Seq2Seq
 
 
 def open_model(folder: Path) -> TrainedModel:
-    """Reads config.yaml, the tokenizer and model.safetensors; the model is on the CPU, in evaluation mode.
+    """Reads model.yaml, the tokenizer and model.safetensors; the model is on the CPU, in evaluation mode.
 
     Raises InputError that names the file which is missing, damaged or does not fit the others.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such run or model folder")
-    refuse_links_out(folder)
-    config = read_config(folder)
+    description = read_description(folder)
     weights = folder / WEIGHTS
     if (folder / CHECKPOINTS).is_dir() and not (folder / RESULTS).is_file():
         if not weights.is_file():
@@ -85,13 +94,19 @@ def open_model(folder: Path) -> TrainedModel:
         logger.warning("%s: its training is not finished; these are the best weights so far", folder)
     refuse_another_tokenizer(folder, weights)
     tokenizers = TokenizerPair.load(folder)
-    # A config may claim any size: memory is asked for when the weights have borne it out.
+    if tokenizers.joint != description.tokenizer.joint:
+        kinds = {True: "one tokenizer for both languages", False: "a tokenizer for each language"}
+        raise InputError(
+            f"{folder}: there is {kinds[tokenizers.joint]}, but the model was trained with "
+            f"{kinds[description.tokenizer.joint]}"
+        )
+    # A description may claim any size: memory is asked for when the weights have borne it out.
     with torch.device("meta"):
-        claimed = build_model(config.model, tokenizers)
-    tensors = _read_fitting(claimed, config.model, weights)
-    model = build_model(config.model, tokenizers)
+        claimed = build_model(description.model, tokenizers)
+    tensors = _read_fitting(claimed, description.model, weights)
+    model = build_model(description.model, tokenizers)
     _copy(tensors, model)
-    return TrainedModel(config, tokenizers, model.eval())
+    return TrainedModel(description, tokenizers, model.eval())
 
 
 def refuse_links_out(folder: Path) -> None:
@@ -108,22 +123,68 @@ def refuse_links_out(folder: Path) -> None:
                 raise InputError(f"{path}: neither a file nor a folder")
 
 
+def read_description(folder: Path) -> ModelDescription:
+    """What model.yaml says; where there is none, as in folders of format 1, what config.yaml says of the same things.
+
+    The rest of config.yaml is not looked at: that a setting of training has since been renamed or dropped makes no
+    model useless. Raises InputError naming the file that is missing, damaged or of a newer format.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such run or model folder")
+    refuse_links_out(folder)
+    path = folder / MODEL
+    if not path.exists():
+        return _read_description_of_format_1(folder)
+    values = _read_mapping(path)
+    version = values.pop("format", None)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 2:
+        raise InputError(f"{path}: damaged: it does not say its format, a number from 2 on")
+    if version > FORMAT:
+        raise InputError(f"{path}: written by a newer version: format {version}, this code reads up to {FORMAT}")
+    return _checked(path, f"not a model description of format {version}", ModelDescription, values, strict=True)
+
+
+def _read_description_of_format_1(folder: Path) -> ModelDescription:
+    path = folder / CONFIG
+    if not path.exists():
+        raise InputError(
+            f"{folder / MODEL}: no such file; a run or model folder holds {MODEL}, a tokenizer and {WEIGHTS}"
+        )
+    values = _read_mapping(path)
+    data, tokenizer = _part(values, "data"), _part(values, "tokenizer")
+    described = {
+        **{name: data[name] for name in ("source_language", "target_language") if name in data},
+        **{name: values[name] for name in ("model", "decoding") if name in values},
+        "tokenizer": {
+            **{name: value for name, value in tokenizer.items() if name in PiecesConfig.model_fields},
+            "joint": not (folder / "source.model").exists(),
+        },
+    }
+    return _checked(path, "describes no model that this version knows", ModelDescription, described)
+
+
+def _printable(key: str) -> str:
+    """A key that someone else's file made up, as a terminal may show it."""
+    return key[:80].encode("unicode_escape").decode()
+
+
+def _part(values: dict, name: str) -> dict:
+    part = values.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def write_description(folder: Path, description: ModelDescription) -> None:
+    """model.yaml: complete, in the newest format."""
+    _write_yaml(folder / MODEL, {"format": FORMAT} | description.model_dump(mode="json"))
+
+
 def read_config(folder: Path) -> TrainConfig:
     """The config of a run, checked anew; of an older run, put into today's terms. Raises InputError naming the file."""
     path = folder / CONFIG
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return TrainConfig.model_validate(values if _tells_what_took_effect(folder) else as_of_today(values))
-    except FileNotFoundError:
-        raise InputError(
-            f"{path}: no such file; a run or model folder holds {CONFIG}, a tokenizer and {WEIGHTS}"
-        ) from None
-    except pydantic.ValidationError as error:
-        mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise InputError(f"{path}: not a config of this version: {mistakes}") from None
-    except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
-        # YAML's own dates and numbers may be none.
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    values = _read_mapping(path)
+    if not _tells_what_took_effect(folder):
+        values = as_of_today(values)
+    return _checked(path, "not a config of this version", TrainConfig, values)
 
 
 def _tells_what_took_effect(folder: Path) -> bool:
@@ -136,12 +197,45 @@ def _tells_what_took_effect(folder: Path) -> bool:
 
 def write_config(folder: Path, config: TrainConfig) -> None:
     """config.yaml: resolved and complete."""
-    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-    write_atomically(folder / CONFIG, text)
+    _write_yaml(folder / CONFIG, config.model_dump(mode="json"))
 
 
-def config_differences(old: TrainConfig, new: TrainConfig) -> dict[str, tuple[object, object]]:
-    """The keys under which two runs differ in what they are, with both values; two ways to write a path are equal."""
+def _write_yaml(path: Path, values: dict) -> None:
+    write_atomically(path, yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+
+
+def _read_mapping(path: Path) -> dict:
+    """A YAML file that holds keys and values, without tags. Raises InputError naming it."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
+        # YAML's own dates and numbers may be none.
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: cannot be read: it does not consist of keys and values")
+    return values
+
+
+def _checked(path: Path, otherwise: str, schema: type[Checked], values: dict, strict: bool = False) -> Checked:
+    """The values of a file as what they shall be. Raises InputError with every mistake, after the words ``otherwise``.
+
+    ``strict``: no value is converted, such as the text "16" to a number.
+    """
+    try:
+        return schema.model_validate(values, strict=strict)
+    except pydantic.ValidationError as error:
+        mistakes = [f"{_printable('.'.join(map(str, e['loc'])))}: {e['msg']}" for e in error.errors()]
+        more = f" and {len(mistakes) - MISTAKES_TOLD} more" if len(mistakes) > MISTAKES_TOLD else ""
+        raise InputError(f"{path}: {otherwise}: {'; '.join(mistakes[:MISTAKES_TOLD])}{more}") from None
+    except (RecursionError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def config_differences(old: Section, new: Section) -> dict[str, tuple[object, object]]:
+    """The keys under which two runs' configs, or the same section of both, differ in what the runs are, with both
+    values; two ways to write a path are equal."""
     found = _differences(old.model_dump(mode="json"), new.model_dump(mode="json"))
     return {key: values for key, values in found.items() if key not in NO_PART_OF_A_RUN}
 
@@ -313,7 +407,9 @@ def _read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, 
     ]
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        raise InputError(f"{path}: does not fit the config beside it: {'; '.join(sorted(wrong)[:3])}{more}")
+        raise InputError(
+            f"{path}: does not fit what is said of the model beside it: {'; '.join(sorted(wrong)[:3])}{more}"
+        )
     return tensors
 
 

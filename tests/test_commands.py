@@ -324,24 +324,22 @@ def _broken_folders(folder):
         lambda run: (run / "tokenizer.model").write_bytes(b"garbage"),
         b"tokenizer.model",
     )
-    yield "no config", lambda run: (run / "config.yaml").unlink(), b"config.yaml: no such file"
-    yield "garbage config", lambda run: (run / "config.yaml").write_bytes(b"\xff: ["), b"config.yaml"
+    yield "no description", lambda run: (run / "model.yaml").unlink(), b"model.yaml: no such file"
+    yield "garbage description", lambda run: (run / "model.yaml").write_bytes(b"\xff: ["), b"model.yaml"
     for name, value in (("date", "2024-13-45"), ("number", "!!int foo"), ("switch", "!!bool foo")):
         yield (
             f"no {name}",
-            lambda run, value=value: (run / "config.yaml").write_text(f"seed: {value}"),
-            b"config.yaml: cannot be read",
+            lambda run, value=value: (run / "model.yaml").write_text(f"format: {value}"),
+            b"model.yaml: cannot be read",
         )
     yield (
-        "tagged config",
-        lambda run: (run / "config.yaml").write_text("!!python/object/apply:os.system [exit 1]"),
-        b"config.yaml",
+        "tagged description",
+        lambda run: (run / "model.yaml").write_text("!!python/object/apply:os.system [exit 1]"),
+        b"model.yaml",
     )
     yield (
         "other sizes",
-        lambda run: (run / "config.yaml").write_text(
-            (run / "config.yaml").read_text().replace("width: 32", "width: 64")
-        ),
+        lambda run: (run / "model.yaml").write_text((run / "model.yaml").read_text().replace("width: 32", "width: 64")),
         b"model.safetensors: does not fit",
     )
 
@@ -356,7 +354,7 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
     for what, damage, expected in _broken_folders(folder):
         run = tmp_path / what
         run.mkdir()
-        for name in ("config.yaml", "tokenizer.model", "model.safetensors"):
+        for name in ("model.yaml", "tokenizer.model", "model.safetensors"):
             shutil.copy(folder / "runs/toy" / name, run / name)
         open_model(run)
         damage(run)

@@ -14,10 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from mt.command_help import key_comments
-from mt.composition import CONF, compose_jobs, example, group_options
+from mt.composition import compose_jobs, example, group_defaults, group_options
 from mt.config import (
     CompareConfig,
     DataConfig,
+    DecodingChoice,
     DecodingConfig,
     ExportConfig,
     FilesConfig,
@@ -34,6 +35,7 @@ from mt.config import (
     TransformerConfig,
     TranslateConfig,
 )
+from mt.installation import CONF
 from mt.mistakes import schema_keys
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
@@ -51,9 +53,6 @@ def test_every_option_composes_and_fits_the_schema(group: str) -> None:
     for option in group_options(group):
         words = needed(CONF / group / f"{option}.yaml") or [f"{group}={option}"]
         assert compose_jobs("train", TrainConfig, words, multirun=False)
-    if group == "decoding":
-        for option in group_options(group):
-            assert compose_jobs("translate", TranslateConfig, ["run=x", f"decoding={option}"], multirun=False)
 
 
 def test_there_are_no_stray_config_files() -> None:
@@ -91,9 +90,20 @@ def test_config_files_hold_every_key_of_their_section(file: str, schema: type[Se
     ],
 )
 def test_main_config_files_hold_every_key_outside_the_groups(file: str, schema: type[Section]) -> None:
-    groups = ("data.", "model.", "training.", "decoding.")
+    groups = tuple(f"{group}." for group in group_defaults(file.removesuffix(".yaml")))
     expected = {key for key, _ in schema_keys(schema) if not key.startswith(groups)}
     assert set(key_comments(CONF / file)) == expected
+
+
+def test_every_key_of_decoding_can_be_chosen_within_its_range_or_left_to_the_model() -> None:
+    assert list(DecodingChoice.model_fields) == list(DecodingConfig.model_fields)
+    ranges, choices = (schema.model_json_schema()["properties"] for schema in (DecodingConfig, DecodingChoice))
+    for name, choice in choices.items():
+        own = {key: value for key, value in ranges[name].items() if key not in ("default", "title")}
+        assert choice["anyOf"] == own.get("anyOf", [own, {"type": "null"}]), name
+        assert choice["default"] is None
+    (job,) = compose_jobs("translate", TranslateConfig, ["run=x"], multirun=False)
+    assert job.config.decoding == DecodingChoice()
 
 
 def test_the_default_run_is_the_schemas_defaults() -> None:
@@ -210,6 +220,9 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (DecodingConfig, {"top_k": 5}, "method"),
         (DecodingConfig, {"engine": "ctranslate2", "method": "sample"}, "method=sample"),
         (DecodingConfig, {"compute_type": "int8"}, "engine=ctranslate2"),
+        (DecodingChoice, {"compute_type": "int8"}, "engine=ctranslate2"),
+        (DecodingChoice, {"n_best": 3, "beam_size": 2}, "beam_size ≥ 3"),
+        (DecodingChoice, {"top_k": 3}, "method=sample"),
         (TranslateConfig, {"run": "r", "input": "a", "output": "a"}, "output"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"n_best": 2}}, "n_best"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"engine": "ctranslate2"}}, "engine=torch"),

@@ -69,7 +69,7 @@ def study(
     run, sources, references = output.run, evaluation.sources, evaluation.references
     if not studied or run is None or sources is None:
         return Study([], [], [], None)
-    translator = Translator.load(run.folder, run.config.decoding, device, "fp32")
+    translator = Translator.load(run.folder, device=device)
     maps = [translator.attention(sources[row], references[row]) for row in shown]
     own = [translator.attention(sources[row], output.hypotheses[row]) for row in shown]
     seen = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]

@@ -91,7 +91,7 @@ def _first_reaching(run: Run, bleu: float) -> dict | None:
 def _decoding_speeds(runs: Sequence[Run], sources: Sequence[str], device: str) -> list[tuple[float, float]]:
     """Sentences a second of each run: all at once, and one after another. The runs take turns, and the better of two
     rounds counts: whatever else the machine does only ever makes it slower."""
-    translators = [Translator.load(run.folder, run.config.decoding, device, "fp32") for run in runs]
+    translators = [Translator.load(run.folder, device=device) for run in runs]
     singles = spread(sources, max(1, len(sources) // 4))
     fastest = [(0.0, 0.0) for _ in runs]
     for _ in range(ROUNDS):

@@ -29,11 +29,10 @@ from mt.data.split import recipe_folder, sentence_key
 from mt.data.tmx import tmx_pairs
 from mt.errors import InputError
 from mt.files import UNDECODABLE, read_lines
+from mt.installation import RECIPES, corpora
 from mt.mistakes import nearest
 
 logger = logging.getLogger(__name__)
-
-PROJECT = Path(__file__).parents[2]
 
 VERSION = 2
 """Part of every cache key: to be raised when the same input shall give other pairs, or other columns."""
@@ -111,7 +110,7 @@ def _line_pairs(source: Path, target: Path) -> Pairs:
 
 def _prepare(corpus: RecipeConfig) -> Path:
     """The folder of a recipe's files, which the recipe writes when one is missing."""
-    path = PROJECT / "data" / f"{corpus.recipe}.py"
+    path = RECIPES / f"{corpus.recipe}.py"
     specification = importlib.util.spec_from_file_location(corpus.recipe, path)
     assert specification and specification.loader
     recipe = importlib.util.module_from_spec(specification)
@@ -119,7 +118,7 @@ def _prepare(corpus: RecipeConfig) -> Path:
     for language in (corpus.source_language, corpus.target_language):
         if language not in recipe.LANGUAGES:
             raise InputError(f"data={corpus.recipe} has {' and '.join(recipe.LANGUAGES)}, not {language}")
-    folder = recipe_folder(path, corpus.split_version)
+    folder = corpora() / recipe_folder(path, corpus.split_version).name
     names = [f"{split}.{language}" for split in ("train", "valid", "test") for language in recipe.LANGUAGES]
     if not all((folder / name).exists() for name in names):
         recipe.prepare(folder, corpus.split_version)

@@ -23,6 +23,7 @@ from mt.run_folder import (
     WEIGHTS,
     config_differences,
     read_config,
+    read_description,
     read_json,
     refuse_another_tokenizer,
     refuse_links_out,
@@ -152,7 +153,7 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
     if not (config.training.init_from or config.tokenizer.reuse):
         return config
     ours = config.tokenizer
-    tokenizer = read_config(origin).tokenizer.model_copy(update={"sampling": ours.sampling, "reuse": ours.reuse})
+    tokenizer = ours.model_copy(update=read_description(origin).tokenizer.model_dump())
     if tokenizer.kind == "char" and tokenizer.sampling > 0:
         raise InputError(f"tokenizer.sampling={tokenizer.sampling}: {origin} has characters, cut in one way only")
     replaced = [
@@ -179,19 +180,19 @@ def _with_split_of(run: Path, config: TrainConfig) -> TrainConfig:
 
 def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
     """Weights fit the model they were trained in alone (dropout aside)."""
-    theirs = read_config(origin)
-    if theirs.model.architecture != config.model.architecture:
+    theirs = read_description(origin).model
+    if theirs.architecture != config.model.architecture:
         raise InputError(
-            f"training.init_from={origin} is a {theirs.model.architecture}, this run a {config.model.architecture}: "
-            f"take one of model={', '.join(presets(theirs.model.architecture))}"
+            f"training.init_from={origin} is a {theirs.architecture}, this run a {config.model.architecture}: "
+            f"take one of model={', '.join(presets(theirs.architecture))}"
         )
     differing = {
         name: before
-        for name, (before, _) in config_differences(theirs, config).items()
-        if name.startswith("model.") and not name.endswith("dropout")
+        for name, (before, _) in config_differences(theirs, config.model).items()
+        if not name.endswith("dropout")
     }
     if differing:
-        needed = " ".join(f"{name}={shown(before)}" for name, before in differing.items())
+        needed = " ".join(f"model.{name}={shown(before)}" for name, before in differing.items())
         raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
 
 

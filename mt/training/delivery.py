@@ -10,6 +10,7 @@ from pathlib import Path
 from mt.device import peak_memory_bytes
 from mt.errors import InputError
 from mt.files import make_folder, write_atomically
+from mt.installation import as_typed_here
 from mt.run_folder import (
     PROVENANCE,
     RESULTS,
@@ -131,7 +132,7 @@ def show_results(run: Path) -> None:
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", f"best on validation at {results['best_update']:,}"),
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
-        ("model", str(run / WEIGHTS), f"translate with: python translate.py run={run}"),
+        ("model", str(run / WEIGHTS), as_typed_here(f"translate with: python translate.py run={run}")),
         ("scored lines", str(run / SCORED), ""),
         ("curves", str(run / TENSORBOARD), f"watch with: tensorboard --logdir {run.parent}"),
     ]

@@ -19,6 +19,7 @@ from mt.config import TrainConfig
 from mt.data.corpus import spread
 from mt.device import instruction_sets, multiplied_by, name_of, processor_name
 from mt.errors import InputError
+from mt.installation import IS_INSTALLED
 from mt.mistakes import shown
 from mt.run_folder import PROVENANCE, TOOK_EFFECT, read_json
 from mt.training.distributed import Workers
@@ -57,19 +58,9 @@ class _Recorded(_Facts):
 
 def provenance(data: PreparedData, workers: Workers, took_effect: dict[str, dict]) -> dict:
     """The content of provenance.json for a run that begins, but for the checksum of the weights."""
-    try:
-        revision = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        revision = None
     packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
     return {
-        "code_revision": revision,
+        "code_revision": _code_revision(),
         "libraries": {package: version(package) for package in packages},
         "python": platform.python_version(),
         "machine": {
@@ -219,6 +210,22 @@ def _changes(before: dict, now: dict) -> dict:
         elif name not in before or before[name] != value:
             found[name] = value
     return found
+
+
+def _code_revision() -> str | None:
+    """The commit; of an installed wheel its version, for the repository around it, if there is one, is another's."""
+    if IS_INSTALLED:
+        return f"mt-trainer {version('mt-trainer')}"
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def fingerprint(pairs: datasets.Dataset) -> str:

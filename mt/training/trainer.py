@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from mt.config import DecodingConfig, TrainConfig
+from mt.config import DecodingConfig, ModelDescription, TrainConfig
 from mt.data.batching import Batch, TrainingBatches, evaluation_batches
 from mt.data.corpus import spread
 from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
@@ -28,6 +28,7 @@ from mt.run_folder import (
     weights_of,
     what_belongs_to,
     write_config,
+    write_description,
     write_json,
     write_tensors,
 )
@@ -141,6 +142,7 @@ class Trainer:
         if workers.is_leader:
             self.data.tokenizers.save(self.run)
             write_config(self.run, config)
+            write_description(self.run, ModelDescription.of(config))
             write_json(self.run / PROVENANCE, self.origin)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate

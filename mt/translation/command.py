@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 import torch
+from pydantic import ValidationError
 from tqdm import tqdm
 
-from mt.config import TranslateConfig
+from mt.config import DecodingConfig, TranslateConfig
 from mt.device import keep_few_kernels
 from mt.errors import InputError, RunError
 from mt.files import read_lines, replace_durably, resolved, try_lock
+from mt.run_folder import read_description
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
@@ -47,7 +49,7 @@ def translate(config: TranslateConfig) -> None:
             if path is not None and resolved(path) in written_to:
                 raise InputError(f"output={config.output} would be written over the {name}, {path}")
     _refuse_other_counts(config)
-    translator = Translator.load(config.run, config.decoding, config.device, config.precision)
+    translator = Translator.load(config.run, _decoding(config), config.device, config.precision)
     if config.input is None:
         lines = _text(sys.stdin.buffer, "the input")
     else:
@@ -66,6 +68,16 @@ def translate(config: TranslateConfig) -> None:
             raise InputError(f"reference={config.reference} has more lines than the input's {written}")
     if written == 0:
         logger.warning("the input has no lines")
+
+
+def _decoding(config: TranslateConfig) -> DecodingConfig:
+    """What the command line says, and the model of all that it does not."""
+    own = read_description(Path(config.run)).decoding
+    try:
+        return config.decoding.over(own)
+    except ValidationError as error:
+        reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
+        raise InputError(f"{'; '.join(reasons)} (what is not given is the model's own, of {config.run})") from None
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:
@@ -99,7 +111,7 @@ def _translated(
     if empty := [number for number, (line, best) in found if line.strip() and not best[0].text]:
         others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
         logger.warning("line %d%s: not blank, but the translation is empty", empty[0], others)
-    if config.decoding.n_best > 1:
+    if translator.config.n_best > 1:
         yield from (_as_json(line, several) for line, several in zip(window, hypotheses, strict=True))
     else:
         yield from (best[0].text for best in hypotheses)

@@ -94,7 +94,7 @@ class Translator:
         device: str = "auto",
         precision: str = "fp32",
     ) -> "Translator":
-        """From a run or model folder, with the engine of ``config``.
+        """From a run or model folder, searching as ``config`` says; by default as the model's own model.yaml does.
 
         Raises InputError that names what is missing or damaged in the folder, or what this machine cannot do.
         """
@@ -102,12 +102,12 @@ class Translator:
         if config is not None and config.engine == "ctranslate2":
             check_machine(config, chosen)
         trained = open_model(Path(folder))
-        config = config or trained.config.decoding
+        config = config or trained.description.decoding
         model = trained.model.to(chosen)
         return cls(
             model,
             trained.tokenizers,
-            trained.config.data.target_language,
+            trained.description.target_language,
             config,
             choose_precision(precision, chosen),
             open_engine(trained, Path(folder), config) if config.engine == "ctranslate2" else None,

@@ -95,7 +95,7 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
     payload = pickle.dumps(Exploit(trace))
     outside = folder / "outside"
     outside.mkdir(exist_ok=True)
-    for name in ("config.yaml", "tokenizer.model", "model.safetensors", "results.json", "provenance.json",
+    for name in ("config.yaml", "model.yaml", "tokenizer.model", "model.safetensors", "results.json", "provenance.json",
                  "metrics.jsonl"):  # fmt: skip
         (outside / name).write_text(SECRET)
         yield f"a pickle named {name}", lambda run, name=name: (run / name).write_bytes(payload)
@@ -113,12 +113,13 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
         )
     for tag in ("!!python/object/apply:os.mkdir", "!!python/object/new:os.mkdir", "!!python/name:os.system"):
         yield f"YAML tag {tag}", lambda run, tag=tag: _replace(run, "name: ", f"name: {tag} ['{trace}'] #")
-    yield "a nest of lists in YAML", lambda run: (run / "config.yaml").write_text("[" * 100_000)
-    yield "a nest of lists in JSON", lambda run: (run / "results.json").write_text("[" * 100_000)
     bomb = "a: &a [x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(20)
     )
-    yield "a bomb of aliases", lambda run: (run / "config.yaml").write_text(bomb)
+    for name in ("config.yaml", "model.yaml"):
+        yield f"a nest of lists in {name}", lambda run, name=name: (run / name).write_text("[" * 100_000)
+        yield f"a bomb of aliases in {name}", lambda run, name=name: (run / name).write_text("format: 2\n" + bomb)
+    yield "a nest of lists in JSON", lambda run: (run / "results.json").write_text("[" * 100_000)
     for key in ("width", "feed_forward", "encoder_layers"):
         yield f"model.{key} of a billion", lambda run, key=key: _edit(run, "model", key, 10**9)
     yield "model.width of 64,000", lambda run: _edit(run, "model", "width", 64_000)
@@ -305,10 +306,10 @@ def _replace(run: Path, old: str, new: str) -> None:
 
 
 def _edit(run: Path, section: str, key: str, value: object) -> None:
-    path = run / "config.yaml"
-    config = yaml.safe_load(path.read_text())
-    config[section][key] = value
-    path.write_text(yaml.safe_dump(config))
+    for path in (run / "config.yaml", run / "model.yaml"):
+        config = yaml.safe_load(path.read_text())
+        config[section][key] = value
+        path.write_text(yaml.safe_dump(config))
 
 
 def _declare(path: Path, shape: list[int]) -> None:

@@ -700,7 +700,7 @@ def test_nothing_is_written_through_a_link_out_of_the_folder(folder, place):
 def test_fine_tuning_reads_nothing_through_a_link(folder):
     (folder / "secret").write_text("password: [")
     (folder / "origin").mkdir()
-    (folder / "origin/config.yaml").symlink_to(folder / "secret")
+    (folder / "origin/model.yaml").symlink_to(folder / "secret")
     with pytest.raises(InputError, match="leads out of the folder") as refused:
         train(toy.config(folder, training={"init_from": str(folder / "origin")}))
     assert "password" not in str(refused.value)
@@ -708,7 +708,7 @@ def test_fine_tuning_reads_nothing_through_a_link(folder):
 
 def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(folder):
     (folder / "model").mkdir()
-    os.mkfifo(folder / "model/config.yaml")
+    os.mkfifo(folder / "model/model.yaml")
     with pytest.raises(InputError, match="neither a file nor a folder"):
         open_model(folder / "model")
 
@@ -719,7 +719,7 @@ def test_a_run_folder_holds_what_it_promises(folder):
     run = config.folder
     names = {path.name for path in run.iterdir()}
     assert names >= {
-        "config.yaml", "tokenizer.model", "model.safetensors", "checkpoints", "metrics.jsonl",
+        "config.yaml", "model.yaml", "tokenizer.model", "model.safetensors", "checkpoints", "metrics.jsonl",
         "results.json", "scored", "provenance.json", "tensorboard", "train.log",
     }  # fmt: skip
     assert read_config(run) == config

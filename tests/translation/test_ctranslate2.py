@@ -11,12 +11,20 @@ import ctranslate2
 import pytest
 import torch
 
-from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
+from mt.config import DecodingConfig, ExportConfig, ModelDescription, TokenizerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError
 from mt.model.build import build_model
-from mt.run_folder import config_differences, open_model, read_config, weights_of, write_config, write_tensors
+from mt.run_folder import (
+    config_differences,
+    open_model,
+    read_config,
+    weights_of,
+    write_config,
+    write_description,
+    write_tensors,
+)
 from mt.training.objective import Objective
 from mt.translation.ctranslate2.command import export
 from mt.translation.ctranslate2.export import export_into, obstacles
@@ -43,7 +51,7 @@ def tokenizers():
 def _train(folder, tokenizers, architecture="transformer", updates=60, **model):
     """A model folder whose weights have just learnt to write something."""
     sizes = toy.MODELS[architecture] | (SIZES if architecture == "transformer" else {}) | model
-    config = toy.config(folder, architecture=architecture, model=sizes)
+    config = toy.config(folder, architecture=architecture, model=sizes, tokenizer={"joint": tokenizers.joint})
     torch.manual_seed(3)
     built = build_model(config.model, tokenizers)
     objective, optimizer = Objective(built, config.training), torch.optim.AdamW(built.parameters(), lr=5e-3)
@@ -55,7 +63,7 @@ def _train(folder, tokenizers, architecture="transformer", updates=60, **model):
         optimizer.zero_grad()
         (objective(batch) / batch.target_tokens).backward()
         optimizer.step()
-    write_config(folder, config)
+    write_description(folder, ModelDescription.of(config))
     tokenizers.save(folder)
     write_tensors(folder / "model.safetensors", weights_of(built))
     return folder
@@ -264,7 +272,9 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
 
 
 def test_runs_from_before_there_were_engines_are_the_same_runs(run):
-    config, text = read_config(run), (run / "config.yaml").read_text()
+    config = toy.config(run)
+    write_config(run, config)
+    text = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(text.replace("  engine: torch\n", "").replace("  compute_type: null\n", ""))
     assert "engine" not in (run / "config.yaml").read_text()
     assert config_differences(read_config(run), config) == {}
@@ -376,7 +386,7 @@ def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_pat
 def test_an_export_overwrites_nothing(run, tmp_path):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "precious").write_text("mine")
-    for output in (tmp_path / "taken", run / "config.yaml"):
+    for output in (tmp_path / "taken", run / "model.yaml"):
         with pytest.raises(InputError, match="exists"):
             export(ExportConfig(run=str(run), output=str(output)))
     assert (tmp_path / "taken" / "precious").read_text() == "mine"

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
+from mt.config import DecodingConfig, ModelDescription, RNNAttentionConfig, TokenizerConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import Tokenizer, TokenizerPair
 from mt.model.build import build_model
@@ -53,8 +53,8 @@ def _translator(tokenizers, config=TRANSFORMER, **decoding):
     if values.engine == "torch":
         return Translator(model, tokenizers, "yy", values)
     with TemporaryDirectory() as folder:
-        run = toy.config(Path(folder), model=config.model_dump())
-        engine = open_engine(TrainedModel(run, tokenizers, model), Path(folder), values)
+        description = ModelDescription.of(toy.config(Path(folder), model=config.model_dump()))
+        engine = open_engine(TrainedModel(description, tokenizers, model), Path(folder), values)
     return Translator(model, tokenizers, "yy", values, engine=engine)
 
 

@@ -96,7 +96,7 @@ class CTranslate2Engine:
         config: DecodingConfig,
     ) -> None:
         """``files`` as of ``export_into``."""
-        assert isinstance(trained.config.model, TransformerConfig)
+        assert isinstance(trained.description.model, TransformerConfig)
         device = trained.model.output_weight.device
         self.model = trained.model
         self.config = config
@@ -108,7 +108,7 @@ class CTranslate2Engine:
         sentences = 128 if compute_type == "float32" else 32
         self._at_once = max(1, sentences * 5 // max(5, config.beam_size)) if on_cpu else 0
         self.rows_each = 1 if on_cpu else config.beam_size
-        self.positions = positions_of(trained.config.model)
+        self.positions = positions_of(trained.description.model)
         source, target = trained.tokenizers.source, trained.tokenizers.target
         self._source_names = source.pieces(range(source.vocabulary_size))
         names = target.pieces(range(target.vocabulary_size))

@@ -39,7 +39,7 @@ def obstacles(trained: TrainedModel) -> list[str]:
     """Every reason why CTranslate2 cannot run a model."""
     if isinstance(trained.model, Transformer):
         return []
-    return [f"model.architecture={trained.config.model.architecture}: it runs Transformers only"]
+    return [f"model.architecture={trained.description.model.architecture}: it runs Transformers only"]
 
 
 def write_model(trained: TrainedModel, folder: Path, quantization: str | None = None) -> None:
@@ -97,7 +97,7 @@ def _holds(folder: Path, files: dict[str, bytes]) -> bool:
 
 def _specification(trained: TrainedModel) -> Any:
     """A TransformerSpec of CTranslate2 with the model's weights."""
-    model, config = trained.model, trained.config.model
+    model, config = trained.model, trained.description.model
     assert isinstance(model, Transformer) and isinstance(config, TransformerConfig)
     specs = library().specs
     spec = specs.TransformerSpec.from_config(

@@ -1,0 +1,48 @@
+"""Where what is no code lies: in a checkout at its top, installed from a wheel inside the package.
+
+======================  ====================  ============================
+                        checkout              installed
+======================  ====================  ============================
+config files            conf/                 mt/conf/
+recipes of corpora      data/NAME.py          mt/recipes/NAME.py
+corpora they fetched    data/NAME/            the user's cache folder
+commands                python train.py …     mt-train …
+======================  ====================  ============================
+"""
+
+import os
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+IS_INSTALLED = (PACKAGE / "conf").is_dir()
+CONF = PACKAGE / "conf" if IS_INSTALLED else PACKAGE.parent / "conf"
+RECIPES = PACKAGE / "recipes" if IS_INSTALLED else PACKAGE.parent / "data"
+
+COMMANDS = {
+    "python train.py": "mt-train",
+    "python translate.py": "mt-translate",
+    "python -m mt.comparison": "mt-compare",
+}
+"""What is typed in a checkout, and what does the same once installed."""
+
+
+def corpora() -> Path:
+    """The folder that holds a folder for each corpus that a recipe has fetched."""
+    return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
+
+
+def _user_cache() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # A relative path is to be ignored: https://specifications.freedesktop.org/basedir-spec.
+    return named if named.is_absolute() else Path.home() / ".cache"
+
+
+def as_typed_here(text: str) -> str:
+    """A text that tells how to type commands in a checkout, true for this installation."""
+    if IS_INSTALLED:
+        for in_checkout, installed in COMMANDS.items():
+            text = text.replace(in_checkout, installed)
+    return text

@@ -1,0 +1,133 @@
+"""Makes the fixtures of the format that this code writes: ``python -m tests.formats``, once for each format.
+
+Two finished runs with what they translate, and an unfinished one with its corpus; all on made-up text, and as small
+as they can be. Nothing in them names the machine.
+"""
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+from mt.config import TrainConfig, TranslateConfig
+from mt.errors import Interrupted
+from mt.run_folder import FORMAT, PROVENANCE
+from mt.training.command import train
+from mt.training.trainer import Trainer
+from mt.translation.command import translate
+from tests import toy
+
+HERE = Path(__file__).resolve().parent
+LEFT_OUT = shutil.ignore_patterns("tensorboard", "train.log", ".lock")
+
+SMALL = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+TRANSFORMER = {**SMALL, "width": 16, "feed_forward": 32}
+RNN = {**SMALL, "width": 8, "hidden": 16, "attention": "dot"}
+
+
+def main() -> None:
+    """Works in a folder of its own, for the paths in a config to be relative."""
+    torch.set_num_threads(1)
+    fixtures = HERE / str(FORMAT)
+    fixtures.mkdir()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("large").mkdir()
+        Path("corpus").mkdir()
+        toy.write_corpus(Path("large"), "reverse", train=2500)
+        toy.write_corpus(Path("corpus"), "copy", train=240)
+        shutil.copytree("corpus", fixtures / "corpus")
+        transformer = _config(
+            "transformer",
+            "large",
+            1800,
+            300,
+            model=TRANSFORMER,
+            tokenizer={"vocabulary_size": 290},
+            decoding={"beam_size": 3, "length_penalty": 0.6, "max_source_length": 24},
+        )
+        rnn = _config(
+            "rnn", "large", 1500, 250, model=RNN, tokenizer={"kind": "unigram", "vocabulary_size": 284, "joint": False}
+        )
+        for config in (transformer, rnn):
+            train(config)
+            output = fixtures / f"{config.name}.txt"
+            translate(TranslateConfig(run=str(config.folder), input=str(HERE / "lines.txt"), output=str(output)))
+            _keep(config, fixtures, "checkpoints")
+        unfinished = _config(
+            "unfinished",
+            "corpus",
+            40,
+            10,
+            model={**TRANSFORMER, "width": 8, "feed_forward": 8, "dropout": 0.1},
+            tokenizer={"vocabulary_size": 285, "sampling": 0.1},
+            training={"batch_tokens": 256, "valid_bleu_pairs": 10, "schedule": {"kind": "linear", "warmup": 5}},
+        )
+        with suppress(Interrupted):
+            _train_to(unfinished, 20)
+        _keep(unfinished, fixtures)
+
+
+def _config(
+    name: str, corpus: str, updates: int, every: int, *, model: dict, tokenizer: dict, decoding: dict | None = None,
+    training: dict | None = None,
+) -> TrainConfig:  # fmt: skip
+    files = {split: (f"{corpus}/{split}.xx", f"{corpus}/{split}.yy") for split in ("train", "valid", "test")}
+    return toy.config(
+        Path("."),
+        name,
+        "rnn" if name == "rnn" else "transformer",
+        runs="runs",
+        data=files,
+        model=model,
+        # The table of another normalisation is larger than everything else.
+        tokenizer={"normalization": "identity", **tokenizer},
+        training={
+            "max_updates": updates,
+            "validate_every": every,
+            "log_every": every,
+            "batch_tokens": 512,
+            "valid_bleu_pairs": 40,
+            "label_smoothing": 0.0,
+            "threads": 1,
+            "device": "cpu",
+            "schedule": {"kind": "linear", "warmup": 30},
+            "optimizer": {"learning_rate": 1e-2, "embedding_factor": 1.0},
+            **(training or {}),
+        },
+        decoding=decoding or {},
+    )
+
+
+def _train_to(config: TrainConfig, update: int) -> None:
+    """Trains and raises Interrupted after the validation of an update, with the state saved."""
+    validate = Trainer._validate
+
+    def validate_and_stop(self: Trainer, monitor: object) -> None:
+        validate(self, monitor)
+        if self.progress.update == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    Trainer._validate = validate_and_stop  # type: ignore[method-assign]
+    train(config)
+
+
+def _keep(config: TrainConfig, fixtures: Path, *left_out: str) -> None:
+    """The run folder without what only looks at it, and without the machine's name."""
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return {*LEFT_OUT(folder, names), *left_out}
+
+    kept = Path(shutil.copytree(config.folder, fixtures / config.name, ignore=ignored))
+    made = json.loads((kept / PROVENANCE).read_text())
+    made["machine"]["system"] = "Linux"
+    (kept / PROVENANCE).write_text(json.dumps(made, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""A model or run folder of any earlier format translates to the same lines; an unfinished run can be finished.
+
+``python -m tests.formats`` makes the fixtures of a new format, once; those of the earlier ones never change.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mt.config import DecodingChoice, DecodingConfig, TranslateConfig
+from mt.errors import InputError
+from mt.run_folder import FORMAT, open_model, read_config, read_description
+from mt.training.command import train
+from mt.translation.command import translate
+from mt.translation.ctranslate2.engine import CTranslate2Engine
+from mt.translation.translator import Translator
+
+HERE = Path(__file__).parent
+FORMATS = sorted(int(path.name) for path in HERE.iterdir() if path.name.isdigit())
+every_model = pytest.mark.parametrize(
+    "run",
+    [HERE / str(number) / name for number in FORMATS for name in ("transformer", "rnn")],
+    ids=lambda run: f"{run.parent.name}-{run.name}",
+)
+every_format = pytest.mark.parametrize("number", FORMATS)
+
+
+def translated(run: Path, output: Path, **decoding: object) -> str:
+    """What translate.py makes of the odd lines."""
+    choice = DecodingChoice(**decoding)
+    translate(TranslateConfig(run=str(run), input=str(HERE / "lines.txt"), output=str(output), decoding=choice))
+    return output.read_text()
+
+
+def expected(run: Path) -> str:
+    return run.with_suffix(".txt").read_text()
+
+
+def edit(path: Path, change) -> None:
+    values = yaml.safe_load(path.read_text())
+    change(values)
+    path.write_text(yaml.safe_dump(values))
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A copy of the Transformer of the newest format: what alone is a model."""
+    copy = tmp_path / "model"
+    copy.mkdir()
+    for name in ("model.yaml", "tokenizer.model", "model.safetensors"):
+        shutil.copy(HERE / str(FORMAT) / "transformer" / name, copy)
+    return copy
+
+
+def test_there_is_a_folder_of_each_format():
+    assert list(range(1, FORMAT + 1)) == FORMATS
+
+
+@every_model
+def test_a_run_of_any_format_translates_to_the_same_lines(run, tmp_path):
+    assert translated(run, tmp_path / "out.txt") == expected(run)
+
+
+@every_format
+def test_a_run_of_any_format_runs_in_ctranslate2(number, tmp_path):
+    run = Path(shutil.copytree(HERE / str(number) / "transformer", tmp_path / "transformer"))
+    choice = DecodingChoice(engine="ctranslate2")
+    translator = Translator.load(run, choice.over(read_description(run).decoding), device="cpu")
+    assert isinstance(translator.engine, CTranslate2Engine)
+    assert translated(run, tmp_path / "out.txt", engine="ctranslate2") == expected(HERE / str(number) / "transformer")
+
+
+def test_description_tokenizer_and_weights_alone_are_a_model(model, tmp_path):
+    assert translated(model, tmp_path / "out.txt") == expected(HERE / str(FORMAT) / "transformer")
+
+
+@every_format
+def test_both_ways_to_translate_take_the_models_own_decoding(number, tmp_path):
+    run = Path(shutil.copytree(HERE / str(number) / "transformer", tmp_path / "run"))
+    cut_short = {"max_length_ratio": 0.1, "max_length_extra": 2}
+    edit(run / ("model.yaml" if number > 1 else "config.yaml"), lambda values: values["decoding"].update(cut_short))
+    line = "ba de fi go ku"
+    (tmp_path / "in.txt").write_text(f"{line}\n")
+    config = {"run": str(run), "input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out.txt")}
+    translate(TranslateConfig(**config))
+    short = (tmp_path / "out.txt").read_text()
+    assert len(short.split()) <= 3
+    assert Translator.load(run, device="cpu").translate([line]) == [short.removesuffix("\n")]
+    assert Translator.load(run, device="cpu").config.beam_size == 3
+    translate(TranslateConfig(**config, decoding=DecodingChoice(max_length_extra=20)))
+    assert len((tmp_path / "out.txt").read_text().split()) >= 5
+
+
+def test_a_choice_that_the_models_own_decoding_contradicts_is_told(model, tmp_path):
+    with pytest.raises(InputError, match=r"^decoding\.n_best=4 needs beam_size ≥ 4, not 3 \(what is not given is the"):
+        translated(model, tmp_path / "out.txt", n_best=4)
+    assert not (tmp_path / "out.txt").exists()
+    choice = DecodingChoice(n_best=4, beam_size=4)
+    assert choice.over(DecodingConfig(beam_size=3)) == DecodingConfig(beam_size=4, n_best=4)
+
+
+@every_format
+def test_unknown_training_settings_make_no_model_useless(number, tmp_path):
+    run = Path(shutil.copytree(HERE / str(number) / "rnn", tmp_path / "run"))
+
+    def of_another_version(values):
+        values["training"] |= {"dropped": 1, "batch_tokens": "many"}
+        values["data"] |= {"kind": "dropped"}
+        values["tokenizer"]["sampling"] = "some"
+        values["dropped"] = {"key": "value"}
+        del values["name"]
+
+    edit(run / "config.yaml", of_another_version)
+    assert translated(run, tmp_path / "out.txt") == expected(HERE / str(number) / "rnn")
+    with pytest.raises(InputError, match="not a config of this version"):
+        read_config(run)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda values: values.update(format=FORMAT + 1), f"newer version: format {FORMAT + 1}, .* up to {FORMAT}$"),
+        (lambda values: values.update(format=FORMAT + 1, new=1), f"by a newer version: format {FORMAT + 1}"),
+        (lambda values: values.pop("format"), "does not say its format"),
+        (lambda values: values.update(format=True), "does not say its format"),
+        (lambda values: values.update(format=1), "does not say its format"),
+        (lambda values: values.update(format="2"), "does not say its format"),
+        (lambda values: values.update(new=1), f"not a model description of format {FORMAT}: new: "),
+        (lambda values: values.update({"\x1b[2J" * 99: 1}), r": (\\x1b\[2J){10,20}.{0,3}: "),
+        (lambda values: values["model"].update(new=1), r"model\.transformer\.new"),
+        (lambda values: values["model"].update(width="16"), r"model\.transformer\.width: .*integer"),
+        (lambda values: values["model"].update(width=10**9), r"model\.transformer\.width"),
+        (lambda values: values["model"].update(architecture="mamba"), "model: .*mamba"),
+        (lambda values: values["decoding"].update(new=1), r"decoding\.new"),
+        (lambda values: values["decoding"].update(method="sample"), "one best translation by the model itself"),
+        (lambda values: values["tokenizer"].update(sampling=0.1), r"tokenizer\.sampling"),
+        (lambda values: values["tokenizer"].update(joint=False), "trained with a tokenizer for each language"),
+        (lambda values: values.pop("target_language"), "target_language"),
+        (lambda values: values.update(target_language="../y"), "target_language"),
+        (lambda values: values["model"].update(width=32), r"model\.safetensors: does not fit"),
+        (lambda values: values.update(dict.fromkeys(map(str, range(99)), 1)), "and 89 more$"),
+    ],
+)  # fmt: skip
+def test_a_description_that_is_not_understood_is_refused_by_name(model, change, told):
+    edit(model / "model.yaml", change)
+    with pytest.raises(InputError, match=told) as refused:
+        open_model(model)
+    assert str(refused.value).startswith(str(model)) and "\x1b" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "1", "format: 2", "a: &a [*a]", "? [x]\n: 1\n", "1: 2\nformat: 2\n"])
+def test_what_is_no_description_is_refused_by_name(model, content):
+    (model / "model.yaml").write_text(content)
+    with pytest.raises(InputError, match=r"model\.yaml: "):
+        open_model(model)
+
+
+def test_a_folder_that_is_no_model_is_told_what_one_holds(tmp_path):
+    with pytest.raises(InputError, match=r"model\.yaml: no such file; a run or model folder holds model"):
+        open_model(tmp_path)
+
+
+@pytest.fixture(params=FORMATS)
+def unfinished(request, tmp_path, monkeypatch):
+    """A copy of an unfinished run, in the folder that it was begun in."""
+    shutil.copytree(HERE / str(request.param) / "unfinished", tmp_path / "runs/unfinished")
+    shutil.copytree(HERE / str(request.param) / "corpus", tmp_path / "corpus")
+    monkeypatch.chdir(tmp_path)
+    return Path("runs/unfinished")
+
+
+def test_an_unfinished_run_of_any_format_can_be_finished(unfinished):
+    before = (unfinished / "metrics.jsonl").read_text()
+    train(read_config(unfinished))
+    metrics = (unfinished / "metrics.jsonl").read_text()
+    assert metrics.startswith(before)
+    (last,) = [line for line in map(json.loads, metrics.splitlines()) if (line["step"], line["split"]) == (40, "valid")]
+    # The code that began the run finished it with this loss.
+    assert last["loss"] == pytest.approx(3.4212671, rel=1e-3)
+    assert json.loads((unfinished / "results.json").read_text())["updates"] == 40
+    assert read_description(unfinished) == open_model(unfinished).description
+    assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == FORMAT
+
+
+def test_a_checkpoint_of_another_format_is_refused(unfinished):
+    progress = unfinished / "checkpoints/step_20/progress.json"
+    progress.write_text(json.dumps(json.loads(progress.read_text()) | {"format": 99}))
+    with pytest.raises(InputError, match=r"progress\.json: checkpoint format 99, but this version"):
+        train(read_config(unfinished))
+
+
+@pytest.mark.parametrize("key", ["init_from", "reuse"])
+def test_training_starts_from_a_model_without_a_config(unfinished, model, key):
+    config = read_config(unfinished)
+    training, tokenizer = config.training.model_copy(update={"max_updates": 10}), config.tokenizer
+    if key == "init_from":
+        training = training.model_copy(update={"init_from": str(model)})
+    else:
+        tokenizer = tokenizer.model_copy(update={"reuse": str(model)})
+    changes = {"name": "tuned", "model": read_description(model).model, "training": training, "tokenizer": tokenizer}
+    train(config.model_copy(update=changes))
+    recorded = read_config(Path("runs/tuned")).tokenizer
+    assert (recorded.vocabulary_size, recorded.sampling) == (290, config.tokenizer.sampling)
+    assert (Path("runs/tuned") / "tokenizer.model").read_bytes() == (model / "tokenizer.model").read_bytes()
