@@ -15,8 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mt.config import DecodingConfig, ExportConfig, TranslateConfig
 from mt.errors import InputError
 from mt.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
+from mt.translation.command import translate
+from mt.translation.ctranslate2.command import export
 
 
 def compressed(content: bytes, suffix: str) -> bytes:
@@ -242,3 +245,18 @@ def test_links_in_a_circle_are_named_and_others_followed(tmp_path: Path) -> None
             resolved(tmp_path / path)
     assert resolved(tmp_path / "link" / "x") == tmp_path / "gone" / "x"
     assert resolved(tmp_path / "file" / "x") == tmp_path / "file" / "x"
+
+
+@pytest.mark.parametrize("path", ["loop", "loop/file"])
+def test_commands_name_an_output_that_is_a_link_in_a_circle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    Path("input").touch()
+    with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
+        translate(TranslateConfig(run="nowhere", input="input", output=path, decoding=DecodingConfig()))
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
+        export(ExportConfig(run="nowhere", output=path))
+    assert Path("loop").is_symlink()
