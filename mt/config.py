@@ -4,6 +4,7 @@ Hydra composes the YAML files in ``conf/`` and the command line; this module say
 sense. All mistakes are found at once, before any work (``mt.command_line`` turns them into one message).
 """
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -209,6 +210,22 @@ class MixtureConfig(UnsplitConfig):
                 )
             if entry.max_length != self.max_length:
                 yield f"the corpora of a mixture have its own max_length, {self.max_length}, not {entry.max_length}"
+        for number, entry in enumerate(self.corpora[1:], start=1):
+            for split in ("valid", "test"):
+                if isinstance(entry, FilesConfig | TableConfig) and getattr(entry, split) is not None:
+                    yield f"corpora[{number}].{split} is not read: validation and test come from the first corpus"
+
+
+def _names(corpus: SingleCorpusConfig, split: str) -> bool:
+    """Whether a corpus says where a split is, so that none is held out of the training pairs. The usual names of a hub
+    data set's splits are only a guess: where there are no such splits, pairs are held out."""
+    match corpus:
+        case FilesConfig() | TableConfig():
+            return getattr(corpus, split) is not None
+        case HubConfig():
+            return getattr(corpus, f"{split}_split") is not None and corpus.is_given(f"{split}_split")
+        case RecipeConfig():
+            return True
 
 
 DataConfig = Annotated[
@@ -348,6 +365,14 @@ class ScheduleConfig(Section):
     """Updates over which the learning rate rises from zero."""
 
 
+def scheduled_checkpoints(max_updates: int, validate_every: int, save_every: int | None) -> int:
+    """How many checkpoints an undisturbed run saves: at each multiple of both intervals, and in the end."""
+    save_every = save_every or validate_every
+    both = max_updates // math.lcm(validate_every, save_every)
+    at_the_end = max_updates % validate_every > 0 and max_updates % save_every > 0
+    return max_updates // validate_every + max_updates // save_every - both + at_the_end
+
+
 class TrainingConfig(Section):
     max_updates: PositiveInt = 960
     batch_tokens: PositiveInt = 1536
@@ -405,6 +430,12 @@ class TrainingConfig(Section):
             yield (
                 f"weights=average over average={self.average} checkpoints needs keep_last ≥ {self.average}, "
                 f"not {self.keep_last}"
+            )
+        saved = scheduled_checkpoints(self.max_updates, self.validate_every, self.save_every)
+        if self.weights == "average" and self.average > saved:
+            yield (
+                f"average={self.average} is more than the {saved} checkpoints of max_updates={self.max_updates}: take "
+                f"average={saved}, or save more often (save_every)"
             )
         if self.weights != "average" and self.is_given("average"):
             yield f"average={self.average} is for weights=average, not {self.weights}"
@@ -512,6 +543,13 @@ class TrainConfig(Section):
                     f"training.optimizer.muon_iterations={optimizer.muon_iterations} is for Transformers: an LSTM is "
                     "moved by AdamW"
                 )
+        first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
+        for split in ("valid", "test"):
+            key = f"{split}_pairs"
+            corpora = [one for one in (first, self.data) if isinstance(one, UnsplitConfig) and one.is_given(key)]
+            if corpora and _names(first, split):
+                pairs = getattr(corpora[0], key)
+                yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
         if self.training.compile and not isinstance(self.model, TransformerConfig):
             yield "training.compile=true is for Transformers: the LSTM's steps would be compiled anew for every length"
         if self.training.init_from and self.tokenizer.reuse:
@@ -525,6 +563,8 @@ class TrainConfig(Section):
                 )
         if self.decoding.method == "sample" or self.decoding.n_best > 1:
             yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
+        elif self.decoding.is_given("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling, and the test set is translated by beam search"
         if self.decoding.engine != "torch":
             yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
 
@@ -552,6 +592,14 @@ class TranslateConfig(Section):
             yield "reference has one translation a line to score: leave decoding.n_best=1"
         if self.reference is not None and self.decoding.method == "sample":
             yield "reference is scored, not searched for: leave decoding.method=beam"
+        elif self.decoding.method == "sample" and self.decoding.is_given("beam_size"):
+            yield f"decoding.beam_size={self.decoding.beam_size} is for decoding.method=beam: sampling has no beam"
+        elif self.decoding.method != "sample" and self.decoding.is_given("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling: it needs decoding.method=sample"
+        for key in ("beam_size", "max_length_ratio", "max_length_extra"):
+            if self.reference is not None and self.decoding.is_given(key):
+                given = f"decoding.{key}={getattr(self.decoding, key)}"
+                yield f"reference is scored, not searched for: {given} is for a search"
         if self.reference is not None and self.decoding.engine != "torch":
             yield "reference is scored by the model itself: leave decoding.engine=torch"
         if self.precision != "fp32" and self.decoding.engine != "torch":
