@@ -4,6 +4,7 @@ Hydra composes the YAML files in ``conf/`` and the command line; this module say
 sense. All mistakes are found at once, before any work (``mt.command_line`` turns them into one message).
 """
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -257,10 +258,26 @@ class MixtureConfig(UnsplitConfig):
                     f"the corpora of a mixture have its own split_version, {self.split_version}, not "
                     f"{entry.split_version}"
                 )
+        for number, entry in enumerate(self.corpora[1:], start=1):
+            for split in ("valid", "test"):
+                if isinstance(entry, FilesConfig | TableConfig) and getattr(entry, split) is not None:
+                    yield f"corpora[{number}].{split} is not read: validation and test come from the first corpus"
 
     def with_split(self, version: Literal[1, 2]) -> Self:
         corpora = tuple(entry.with_split(version) for entry in self.corpora)
         return self.model_copy(update={"split_version": version, "corpora": corpora})
+
+
+def _names(corpus: SingleCorpusConfig, split: str) -> bool:
+    """Whether a corpus says where a split is, so that none is held out of the training pairs. The usual names of a hub
+    data set's splits are only a guess: where there are no such splits, pairs are held out."""
+    match corpus:
+        case FilesConfig() | TableConfig():
+            return getattr(corpus, split) is not None
+        case HubConfig():
+            return getattr(corpus, f"{split}_split") is not None and corpus.is_given(f"{split}_split")
+        case RecipeConfig():
+            return True
 
 
 DataConfig = Annotated[
@@ -405,6 +422,14 @@ class ScheduleConfig(Section):
     """Updates over which the learning rate rises from zero."""
 
 
+def scheduled_checkpoints(max_updates: int, validate_every: int, save_every: int | None) -> int:
+    """How many checkpoints an undisturbed run saves: at each multiple of both intervals, and in the end."""
+    save_every = save_every or validate_every
+    both = max_updates // math.lcm(validate_every, save_every)
+    at_the_end = max_updates % validate_every > 0 and max_updates % save_every > 0
+    return max_updates // validate_every + max_updates // save_every - both + at_the_end
+
+
 class TrainingConfig(Section):
     max_updates: PositiveInt = 960
     batch_tokens: PositiveInt = 1536
@@ -463,6 +488,12 @@ class TrainingConfig(Section):
                 f"weights=average over average={self.average} checkpoints needs keep_last ≥ {self.average}, "
                 f"not {self.keep_last}"
             )
+        saved = scheduled_checkpoints(self.max_updates, self.validate_every, self.save_every)
+        if self.weights == "average" and self.average > saved:
+            yield (
+                f"average={self.average} is more than the {saved} checkpoints of max_updates={self.max_updates}: take "
+                f"average={saved}, or save more often (save_every)"
+            )
         if self.weights != "average" and self.is_given("average"):
             yield f"average={self.average} is for weights=average, not {self.weights}"
         if self.objective == "cross_entropy" and self.is_given("consistency"):
@@ -490,6 +521,7 @@ ComputeType = Literal[
 
 Engine = Literal["torch", "ctranslate2"]
 Method = Literal["beam", "sample"]
+NBest = Annotated[int, NotABool, Field(ge=1, le=1000)]
 BeamSize = Annotated[int, NotABool, Field(ge=1, le=1000)]
 LengthPenalty = Annotated[float, NotABool, Field(ge=0, le=10)]
 Share = Annotated[float, NotABool, Field(gt=0, le=1)]
@@ -507,7 +539,7 @@ class DecodingConfig(Section):
     """1 is greedy search; method=sample has no beam."""
     length_penalty: LengthPenalty = 1.0
     """α in score = log P(hypothesis) / lengthᵅ."""
-    n_best: Annotated[int, NotABool, Field(ge=1, le=1000)] = 1
+    n_best: NBest = 1
     """More than 1 writes one JSON line of scored hypotheses for each input line."""
     temperature: PositiveFloat = 1.0
     top_k: NonNegativeInt = 0
@@ -544,11 +576,11 @@ class DecodingChoice(Section):
     method: Method | None = None
     beam_size: BeamSize | None = None
     length_penalty: LengthPenalty | None = None
-    n_best: PositiveInt | None = None
+    n_best: NBest | None = None
     temperature: PositiveFloat | None = None
     top_k: NonNegativeInt | None = None
     top_p: Share | None = None
-    seed: NonNegativeInt | None = None
+    seed: Seed | None = None
     max_length_ratio: LengthRatio | None = None
     max_length_extra: LengthExtra | None = None
     max_source_length: PositiveInt | None = None
@@ -607,6 +639,13 @@ class TrainConfig(Section):
                     f"training.optimizer.muon_iterations={optimizer.muon_iterations} is for Transformers: an LSTM is "
                     "moved by AdamW"
                 )
+        first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
+        for split in ("valid", "test"):
+            key = f"{split}_pairs"
+            corpora = [one for one in (first, self.data) if isinstance(one, UnsplitConfig) and one.is_given(key)]
+            if corpora and _names(first, split):
+                pairs = getattr(corpora[0], key)
+                yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
         if self.training.compile and not isinstance(self.model, TransformerConfig):
             yield "training.compile=true is for Transformers: the LSTM's steps would be compiled anew for every length"
         if self.training.init_from and self.tokenizer.reuse:
@@ -620,6 +659,8 @@ class TrainConfig(Section):
                 )
         if self.decoding.method == "sample" or self.decoding.n_best > 1:
             yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
+        elif self.decoding.is_given("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling, and the test set is translated by beam search"
         if self.decoding.engine != "torch":
             yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
 
@@ -676,6 +717,14 @@ class TranslateConfig(Section):
             yield "reference has one translation a line to score: leave decoding.n_best=1"
         if self.reference is not None and self.decoding.method == "sample":
             yield "reference is scored, not searched for: leave decoding.method=beam"
+        elif self.decoding.method == "sample" and self.decoding.is_given("beam_size"):
+            yield f"decoding.beam_size={self.decoding.beam_size} is for decoding.method=beam: sampling has no beam"
+        elif self.decoding.method != "sample" and self.decoding.is_given("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling: it needs decoding.method=sample"
+        for key in ("beam_size", "max_length_ratio", "max_length_extra"):
+            if self.reference is not None and self.decoding.is_given(key):
+                given = f"decoding.{key}={getattr(self.decoding, key)}"
+                yield f"reference is scored, not searched for: {given} is for a search"
         if self.reference is not None and self.decoding.engine == "ctranslate2":
             yield "reference is scored by the model itself: leave decoding.engine=torch"
         if self.precision != "fp32" and self.decoding.engine == "ctranslate2":

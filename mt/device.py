@@ -139,8 +139,10 @@ def instruction_sets() -> list[str]:
     return [name for name, function in functions.items() if getattr(torch.cpu, function, bool)()]
 
 
-def multiplied_by(precision: torch.dtype, device: torch.device) -> str:
+def multiplied_by(precision: torch.dtype, device: torch.device, compiled: bool) -> str:
     """Which library multiplies matrices in a number format."""
+    if compiled:
+        return "what torch.compile chooses"
     if device.type != "cpu":
         return {"cuda": "cuBLAS", "mps": "Metal"}[device.type]
     if precision == torch.bfloat16:

@@ -4,27 +4,66 @@ A setting that had no effect is refused today. A run that was begun with one has
 the same command without that setting; so it is read as if the setting had been left at its default.
 """
 
+from mt.config import TrainingConfig, scheduled_checkpoints
+
 
 def as_of_today(values: dict) -> dict:
     """The values of a config.yaml that was written before provenance.json said what took effect, as today's schema
     takes them. Sections that are none are returned as they are, for the schema to refuse."""
-    data = values.get("data")
-    if isinstance(data, dict):
+    sections = {name: part for name, part in values.items() if isinstance(part, dict)}
+    today = dict(values)
+    if "training" in sections:
+        is_lstm = sections.get("model", {}).get("architecture") == "rnn_attention"
+        today["training"] = _training_of_today(sections["training"], is_lstm)
+    if "data" in sections:
         # Held-out pairs were chosen in the way that is called version 1 today.
-        values = values | {"data": {"split_version": 1} | data}
-    model, training = values.get("model"), values.get("training")
-    if not isinstance(model, dict) or not isinstance(training, dict):
-        return values
-    optimizer = training.get("optimizer")
-    if isinstance(optimizer, dict):
-        is_lstm = model.get("architecture") == "rnn_attention"
-        values = values | {"training": training | {"optimizer": _optimizer_of_today(optimizer, is_lstm)}}
-    return values
+        today["data"] = {"split_version": 1} | _data_of_today(sections["data"])
+    if "decoding" in sections:  # the test set has always been translated by beam search
+        today["decoding"] = _without(sections["decoding"], "seed")
+    return today
+
+
+def _without(section: dict, *names: str) -> dict:
+    return {name: value for name, value in section.items() if name not in names}
+
+
+def _training_of_today(training: dict, is_lstm: bool) -> dict:
+    today = dict(training)
+    if isinstance(training.get("optimizer"), dict):
+        today["optimizer"] = _optimizer_of_today(training["optimizer"], is_lstm)
+    settings = TrainingConfig().model_dump() | training
+    settings["save_every"] = settings["save_every"] or settings["validate_every"]
+    counts = [settings[name] for name in ("max_updates", "validate_every", "save_every")]
+    if settings["weights"] == "average" and all(isinstance(n, int) and n > 0 for n in [*counts, settings["average"]]):
+        today["average"] = min(settings["average"], scheduled_checkpoints(*counts))  # as many as there were
+    return today
 
 
 def _optimizer_of_today(optimizer: dict, is_lstm: bool) -> dict:
     """``muon`` was the default, and meant what is called ``auto`` today: Muon for a Transformer, AdamW for an LSTM."""
     if optimizer.get("kind") != "muon":
         return optimizer
-    ignored = {"muon_iterations"} if is_lstm else set()
-    return {name: value for name, value in optimizer.items() if name not in ignored} | {"kind": "auto"}
+    return _without(optimizer, *(["muon_iterations"] if is_lstm else [])) | {"kind": "auto"}
+
+
+def _data_of_today(data: dict) -> dict:
+    """Without the numbers of pairs to hold out where a split was there already, and without the validation and test
+    data of a mixture's further corpora: they were never read."""
+    listed = data.get("corpora")
+    corpora = [part for part in listed if isinstance(part, dict)] if isinstance(listed, list) else []
+    if isinstance(listed, list) and (not corpora or len(corpora) < len(listed)):
+        return data
+    ignored = [f"{split}_pairs" for split in ("valid", "test") if _names(corpora[0] if corpora else data, split)]
+    today = _without(data, *ignored)
+    if corpora:
+        first, *others = (_without(corpus, *ignored) for corpus in corpora)
+        today["corpora"] = [first, *(_without(corpus, "valid", "test") for corpus in others)]
+    return today
+
+
+def _names(corpus: dict, split: str) -> bool:
+    """As ``mt.config`` does, whether a corpus says where a split is."""
+    if corpus.get("kind") == "hub":
+        usual = {"valid": "validation", "test": "test"}
+        return corpus.get(f"{split}_split") not in (None, usual[split])
+    return corpus.get("kind") == "recipe" or corpus.get(split) is not None

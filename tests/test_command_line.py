@@ -204,9 +204,9 @@ def test_a_sweep_runs_its_jobs_in_order() -> None:
     [
         (["train", "seed=1,2", "name=same"], "name"),
         (["translate", "run=x", "input=i", "seed=1"], "decoding.seed"),
-        (["translate", "run=x", "input=i", "decoding.seed=1,2"], "output"),
-        (["translate", "run=x", "input=i", "output=o", "decoding.seed=1,2"], "output"),
-        (["translate", "run=x", "output=o${decoding.seed}", "decoding.seed=1,2"], "input"),
+        (["translate", "run=x", "input=i", "decoding.beam_size=1,2"], "output"),
+        (["translate", "run=x", "input=i", "output=o", "decoding.beam_size=1,2"], "output"),
+        (["translate", "run=x", "output=o${decoding.beam_size}", "decoding.beam_size=1,2"], "input"),
     ],
 )
 def test_jobs_that_would_share_a_result_or_the_input_are_refused(

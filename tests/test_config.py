@@ -34,6 +34,7 @@ from mt.config import (
     TrainingConfig,
     TransformerConfig,
     TranslateConfig,
+    scheduled_checkpoints,
 )
 from mt.installation import CONF
 from mt.mistakes import schema_keys
@@ -41,6 +42,8 @@ from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 
 LANGUAGES = {"source_language": "en", "target_language": "es"}
+LANGUAGE_WORDS = ["data.source_language=en", "data.target_language=es"]
+FILES = ["data=files", *LANGUAGE_WORDS, "data.train=[a,b]"]
 
 
 def needed(file: Path) -> list[str]:
@@ -211,6 +214,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (TransformerConfig, {"architecture": "transformer", "max_positions": 100}, "positions=learned"),
         (TrainingConfig, {"weights": "average", "average": 5, "keep_last": 4}, "keep_last"),
         (TrainingConfig, {"weights": "last", "average": 3}, "weights=average"),
+        (TrainingConfig, {"weights": "average", "keep_last": 5}, "take average=4, or save more often"),
         (TrainingConfig, {"consistency": 1.0}, "objective=simcut or r_drop"),
         (TrainingConfig, {"objective": "r_drop", "cutoff": 0.1}, "objective=simcut"),
         (OptimizerConfig, {"kind": "adamw", "muon_iterations": 5}, "kind=muon"),
@@ -225,6 +229,10 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (DecodingChoice, {"top_k": 3}, "method=sample"),
         (TranslateConfig, {"run": "r", "input": "a", "output": "a"}, "output"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"n_best": 2}}, "n_best"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"beam_size": 2}}, "beam_size=2"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"max_length_extra": 2}}, "max_length_extra=2"),
+        (TranslateConfig, {"run": "r", "decoding": {"method": "sample", "beam_size": 2}}, "sampling has no beam"),
+        (TranslateConfig, {"run": "r", "decoding": {"seed": 2}}, "decoding.seed=2 is for sampling"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"engine": "ctranslate2"}}, "engine=torch"),
         (TranslateConfig, {"run": "r", "precision": "bf16", "decoding": {"engine": "ctranslate2"}}, "compute_type"),
     ],
@@ -248,6 +256,13 @@ def test_contradictions_between_sections() -> None:
         ["training.objective=r_drop", "model.dropout=0"],
         ["training.objective=r_drop", "model=rnn_attention", "model.dropout=0"],
         ["training.compile=true", "model=rnn_attention"],
+        ["training.optimizer.kind=muon", "model=rnn_attention"],
+        ["training.optimizer.muon_iterations=5", "model=rnn_attention"],
+        ["decoding.seed=2"],
+        [*FILES, "data.valid=[c,d]", "data.valid_pairs=9"],
+        ["data=multi30k", "data.test_split=other", "data.test_pairs=9"],
+        ["data=mixture", *LANGUAGE_WORDS, "data.valid_pairs=9", "data.corpora=[{kind:files,train:[a,b],valid:[c,d]}]"],
+        ["data=mixture", *LANGUAGE_WORDS, "data.corpora=[{kind:files,train:[a,b]},{kind:table,train:c,valid:d}]"],
     ):
         with pytest.raises(Exception, match="one mistake") as caught:
             compose_jobs("train", TrainConfig, words, multirun=False)
@@ -258,6 +273,12 @@ def test_contradictions_between_sections() -> None:
     assert "decoding.engine=torch" in found[3]
     assert "model.dropout > 0" in found[4] and "model.dropout > 0" in found[5]
     assert "training.compile=true is for Transformers" in found[6]
+    assert "take auto or adamw" in found[7] and "training.optimizer.muon_iterations=5 is for Transformers" in found[8]
+    assert "decoding.seed=2 is for sampling" in found[9]
+    assert "data.valid_pairs=9 is for a corpus without valid data" in found[10]
+    assert "data.test_pairs=9 is for a corpus without test data" in found[11]
+    assert "data.valid_pairs=9 is for a corpus without valid data" in found[12]
+    assert "corpora[1].valid is not read" in found[13]
     compose_jobs(
         "train",
         TrainConfig,
@@ -294,6 +315,33 @@ def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
     with pytest.raises(ValidationError, match="source_language"):
         turned = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "fr"}
         MixtureConfig.model_validate({"kind": "mixture", "corpora": [turned], **LANGUAGES})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["training.optimizer.muon_iterations=5"],
+        [*FILES, "data.valid=[c,d]", "data.test_pairs=9"],
+        ["data=multi30k", "data.valid_pairs=9"],  # its splits' usual names are a guess: there may be none
+        ["data=multi30k", "data.valid_split=null", "data.valid_pairs=9"],
+        [
+            "data=mixture",
+            *LANGUAGE_WORDS,
+            "data.valid_pairs=9",
+            "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p,valid_split:dev}]",
+        ],
+        ["training=paper", "training.max_updates=10000"],
+    ],
+)
+def test_what_takes_effect_is_no_contradiction(words: list[str]) -> None:
+    assert compose_jobs("train", TrainConfig, words, multirun=False)
+
+
+@given(max_updates=st.integers(1, 200), validate_every=st.integers(1, 250), save_every=st.none() | st.integers(1, 250))
+def test_scheduled_checkpoints_are_counted(max_updates: int, validate_every: int, save_every: int | None) -> None:
+    intervals = [validate_every, save_every or validate_every]
+    saved = [u for u in range(1, max_updates + 1) if u == max_updates or any(u % every == 0 for every in intervals)]
+    assert scheduled_checkpoints(max_updates, validate_every, save_every) == len(saved)
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, float("nan"), "many", ""])

@@ -125,7 +125,8 @@ def test_the_processor_and_who_multiplies_are_named(monkeypatch, tmp_path):
     found = []
     for slow in (True, False):
         monkeypatch.setattr(device, "mkl_is_slow", lambda slow=slow: slow)
-        found.append(multiplied_by(torch.float32, torch.device("cpu")))
+        found.append(multiplied_by(torch.float32, torch.device("cpu"), False))
     assert found == ["oneDNN where they are large, else MKL", "MKL"]
-    assert multiplied_by(torch.bfloat16, torch.device("cpu")) in ("oneDNN", "PyTorch")
-    assert multiplied_by(torch.float32, torch.device("cuda")) == "cuBLAS"
+    assert multiplied_by(torch.bfloat16, torch.device("cpu"), False) in ("oneDNN", "PyTorch")
+    assert multiplied_by(torch.float32, torch.device("cuda"), False) == "cuBLAS"
+    assert "torch.compile" in multiplied_by(torch.float32, torch.device("cpu"), True)

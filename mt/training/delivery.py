@@ -45,14 +45,14 @@ logger = logging.getLogger(__name__)
 def deliver(trainer: Trainer) -> None:
     """Settles which weights the run delivers, translates the test set with them and writes the scores."""
     with trainer.workers.unsharded(trainer.replica):
-        if trainer.workers.is_leader:
-            _settle_weights(trainer)
+        averaged = len(_settle_weights(trainer)) if trainer.workers.is_leader else 0
         trainer.workers.barrier()
         load_weights(trainer.model, trainer.config.model, trainer.run / WEIGHTS)
-        _translate_and_score(trainer)
+        _translate_and_score(trainer, averaged)
 
 
-def _settle_weights(trainer: Trainer) -> None:
+def _settle_weights(trainer: Trainer) -> list[Path]:
+    """Writes the weights that the run delivers; returns the checkpoints whose mean they are, if they are a mean."""
     settings = trainer.config.training
     if settings.weights == "last":
         write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model), trainer.belonging)
@@ -60,10 +60,18 @@ def _settle_weights(trainer: Trainer) -> None:
         folders = [
             checkpoint_folders(trainer.run)[update] for update in trainer.scheduled_checkpoints()[-settings.average :]
         ]
+        if len(folders) < settings.average:  # the run stopped early
+            logger.warning(
+                "the weights are the mean of %d checkpoints, for there are no more: training.average=%d asks for more",
+                len(folders),
+                settings.average,
+            )
         write_tensors(trainer.run / WEIGHTS, average_weights(folders), trainer.belonging)
+        return folders
+    return []
 
 
-def _translate_and_score(trainer: Trainer) -> None:
+def _translate_and_score(trainer: Trainer, averaged: int) -> None:
     workers = trainer.workers
     test = trainer.data.corpus.test
     sources, references = list(test["source"]), list(test["target"])
@@ -72,12 +80,17 @@ def _translate_and_score(trainer: Trainer) -> None:
     hypotheses = trainer.translate(sources, trainer.config.decoding)
     seconds = time.perf_counter() - started
     if workers.is_leader:
-        _write_results(trainer, sources, references, hypotheses, seconds)
+        _write_results(trainer, sources, references, hypotheses, seconds, averaged)
     workers.barrier()
 
 
 def _write_results(
-    trainer: Trainer, sources: list[str], references: list[str], hypotheses: list[str], seconds: float
+    trainer: Trainer,
+    sources: list[str],
+    references: list[str],
+    hypotheses: list[str],
+    seconds: float,
+    averaged: int,
 ) -> None:
     settings, progress = trainer.config.training, trainer.progress
     scores = corpus_scores(hypotheses, references, trainer.config.data.target_language)
@@ -94,6 +107,7 @@ def _write_results(
         "decoding_sentences_per_second": len(sources) / seconds,
         "parameters": trainer.model.parameter_count,
         "weights": settings.weights,
+        "averaged_checkpoints": averaged or None,
         "best_valid_score": progress.best_score if math.isfinite(progress.best_score or 0.0) else None,
         "best_update": progress.best_update,
         "updates": progress.update,

@@ -110,8 +110,10 @@ def took_effect(
             "workers": workers.size,
             "sharded": settings.shard,
             "compiled": settings.compile,
-            "fp32 is multiplied by": multiplied_by(torch.float32, device),
-            "bf16 is multiplied by": multiplied_by(torch.bfloat16, device),
+            **{
+                f"{name_of(each)} is multiplied by": multiplied_by(each, device, settings.compile)
+                for each in (torch.float32, torch.bfloat16)
+            },
         },
         "pieces": {
             **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},

@@ -483,6 +483,17 @@ def test_average_is_the_mean_of_the_last_checkpoints(folder):
         assert torch.allclose(tensor, sum(weights[name] for weights in several) / 3, atol=1e-7)
 
 
+def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_told(folder, caplog):
+    """The run stopped before there were so many."""
+    optimizer = {"kind": "adamw", "learning_rate": 1e-12}
+    training = {"weights": "average", "average": 9, "keep_last": 9, "validate_every": 2, "patience": 2}
+    config = toy.config(folder, training=training | {"optimizer": optimizer, "metric": "loss"})
+    train(config)
+    saved = len(checkpoint_folders(config.folder))
+    assert saved < 9 and _results(config)["averaged_checkpoints"] == saved
+    assert f"the mean of {saved} checkpoints" in caplog.text
+
+
 def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
     base = toy.config(folder, "base")
     train(base)
