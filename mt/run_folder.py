@@ -3,13 +3,9 @@
 Opening a folder executes nothing it contains: YAML is read without tags or interpolation, weights are safetensors.
 """
 
-import hashlib
-import json
 import logging
 import os
-import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -17,17 +13,16 @@ from typing import TypeVar
 import pydantic
 import torch
 import yaml
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
 
-from mt.config import ModelConfig, ModelDescription, PiecesConfig, Section, TrainConfig
-from mt.data.tokenizer import TOKENIZER_FILES, TokenizerPair
+from mt.config import ModelDescription, PiecesConfig, Section, TrainConfig
+from mt.data.tokenizer import TokenizerPair
 from mt.earlier_config import as_of_today
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
+from mt.json_file import SEAL, read_json, sha256
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
+from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
 
 Checked = TypeVar("Checked", bound=Section)
 
@@ -45,14 +40,6 @@ LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
 CHECKPOINTS = "checkpoints"
-
-SEAL = "sha256"
-"""Last entry of sealed JSON: the checksum of the text before it."""
-CHECKSUMS = "checksums"
-"""The one entry in the metadata of a safetensors file: sealed JSON, with the two entries below and one for each file of
-the tokenizer."""
-TENSORS = "tensors"
-ARCHITECTURE = "architecture"
 
 
 MISTAKES_TOLD = 10
@@ -103,9 +90,9 @@ def open_model(folder: Path) -> TrainedModel:
     # A description may claim any size: memory is asked for when the weights have borne it out.
     with torch.device("meta"):
         claimed = build_model(description.model, tokenizers)
-    tensors = _read_fitting(claimed, description.model, weights)
+    tensors = read_fitting(claimed, description.model, weights)
     model = build_model(description.model, tokenizers)
-    _copy(tensors, model)
+    copy_weights(tensors, model)
     return TrainedModel(description, tokenizers, model.eval())
 
 
@@ -136,6 +123,7 @@ def read_description(folder: Path) -> ModelDescription:
     if not path.exists():
         return _read_description_of_format_1(folder)
     values = _read_mapping(path)
+    _warn_of_a_change(path, values.pop(SEAL, None))
     version = values.pop("format", None)
     if not isinstance(version, int) or isinstance(version, bool) or version < 2:
         raise InputError(f"{path}: damaged: it does not say its format, a number from 2 on")
@@ -174,8 +162,22 @@ def _part(values: dict, name: str) -> dict:
 
 
 def write_description(folder: Path, description: ModelDescription) -> None:
-    """model.yaml: complete, in the newest format."""
-    _write_yaml(folder / MODEL, {"format": FORMAT} | description.model_dump(mode="json"))
+    """model.yaml: complete, in the newest format, with a last line that holds the checksum of all lines before it."""
+    text = _as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
+    write_atomically(folder / MODEL, f"{text}{SEAL}: {sha256(text)}\n")
+
+
+def _warn_of_a_change(path: Path, checksum: object) -> None:
+    """A model.yaml is for people, who may set another default decoding: so a changed one is used, with a warning, for
+    the change may also be a flipped bit. What would make the weights compute something else is refused with them."""
+    text = path.read_text(encoding="utf-8").rpartition(f"{SEAL}: ")[0]
+    if checksum is not None and checksum != sha256(text):
+        logger.warning(
+            "%s: edited or damaged since training wrote it; it is read as it is. If the change is yours, delete the "
+            "last line, %s",
+            path,
+            SEAL,
+        )
 
 
 def read_config(folder: Path) -> TrainConfig:
@@ -197,11 +199,11 @@ def _tells_what_took_effect(folder: Path) -> bool:
 
 def write_config(folder: Path, config: TrainConfig) -> None:
     """config.yaml: resolved and complete."""
-    _write_yaml(folder / CONFIG, config.model_dump(mode="json"))
+    write_atomically(folder / CONFIG, _as_yaml(config.model_dump(mode="json")))
 
 
-def _write_yaml(path: Path, values: dict) -> None:
-    write_atomically(path, yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+def _as_yaml(values: dict) -> str:
+    return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
 
 
 def _read_mapping(path: Path) -> dict:
@@ -268,209 +270,3 @@ def _leaves(values: dict, prefix: str = "") -> Iterator[tuple[str, object]]:
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-def weights_of(model: Seq2Seq) -> dict[str, Tensor]:
-    """Every weight once, tied ones under their first name."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
-def checksum(tensors: dict[str, Tensor]) -> str:
-    """SHA-256 over names, shapes and contents."""
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        # A copy: storage that NumPy has seen cannot be freed by a sharded model any more.
-        tensor = tensors[name].detach().to("cpu", copy=True).contiguous()
-        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
-        digest.update(tensor.view(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def deciding_settings(config: ModelConfig) -> dict[str, object]:
-    """The settings of a model that decide which function its weights compute: all but the rates of dropout.
-
-    Weights of the same shapes can be read as different models: with another number of heads, another activation or the
-    norm in another place they still fit, and translate to rubbish. So these settings are kept in the weights' own file,
-    under its checksum, and a config that says something else is refused. They are kept as they are and not as a digest,
-    so that the message can name the key, and a key that a later version adds can be told from one that was changed.
-    """
-    settings = config.model_dump(mode="json")
-    return {name: value for name, value in settings.items() if not name.endswith("dropout")}
-
-
-def what_belongs_to(config: ModelConfig, tokenizers: TokenizerPair) -> dict[str, object]:
-    """What weights mean nothing without: the deciding settings, and the SHA-256 of each file of the tokenizer."""
-    files: dict[str, object] = {
-        name: hashlib.sha256(one.model).hexdigest() for name, one in tokenizers.by_file().items()
-    }
-    return files | {ARCHITECTURE: deciding_settings(config)}
-
-
-def refuse_another_tokenizer(folder: Path, weights: Path) -> None:
-    """Checks the tokenizer in a folder against what a file of weights says of it, and loads neither.
-
-    Weights of earlier formats say nothing of it, and any tokenizer passes.
-
-    Raises:
-        InputError: a file of the tokenizer is damaged or missing, or another one than the weights were trained with.
-    """
-    recorded = read_metadata(weights)
-    if not recorded.keys() & TOKENIZER_FILES:
-        return
-    for path in (folder / name for name in sorted(TOKENIZER_FILES)):
-        try:
-            found = hashlib.sha256(path.read_bytes()).hexdigest()
-        except FileNotFoundError:
-            found = None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-        if found != recorded.get(path.name):
-            reason = f"damaged, or not the tokenizer that {weights} was trained with" if found else "no such file"
-            raise InputError(f"{path}: {reason}")
-
-
-def write_tensors(path: Path, tensors: dict[str, Tensor], belonging: Mapping[str, object] | None = None) -> None:
-    """Writes a safetensors file with a checksum of its tensors in the metadata.
-
-    Args:
-        belonging: for weights, what ``what_belongs_to`` gives. It lies in the weights' own file, so that config,
-            tokenizer and weights alone are a model whose parts are known to belong together.
-    """
-    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = {TENSORS: checksum(on_cpu), **(belonging or {})}
-    # One entry: safetensors writes several in an order that changes from process to process, and so would the file.
-    write_atomically(path, save(on_cpu, metadata={CHECKSUMS: sealed(content)}))
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the CPU. Raises InputError if it is missing, cut short or changed."""
-    recorded = read_metadata(path)
-    try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
-    if recorded and recorded.get(TENSORS) != checksum(tensors):
-        raise InputError(f"{path}: damaged: its contents do not match its checksum")
-    return tensors
-
-
-def read_metadata(path: Path) -> dict[str, object]:
-    """What the metadata of a safetensors file say of its tensors and of what belongs to them.
-
-    Files of earlier formats have a checksum of their tensors only, and those of other programs may have no metadata.
-
-    Raises:
-        InputError: the file is missing or damaged, or its metadata are others than this project writes: a flipped bit
-            in the name of the entry must not turn a file that is checked into one that is not.
-    """
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
-    if metadata.keys() == {CHECKSUMS}:
-        return unsealed(metadata[CHECKSUMS], path)
-    if metadata.keys() == {"sha256"}:  # until there was more to check than the tensors
-        return {TENSORS: metadata["sha256"]}
-    if metadata:
-        raise InputError(f"{path}: damaged: its metadata are not those of this project")
-    return {}
-
-
-def load_weights(model: Seq2Seq, config: ModelConfig, path: Path) -> None:
-    """Copies a file of weights into the model that was built after ``config``. Raises InputError if they do not fit."""
-    _copy(_read_fitting(model, config, path), model)
-
-
-def _read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, Tensor]:
-    tensors = read_tensors(path)
-    own = weights_of(model)
-    recorded = read_metadata(path).get(ARCHITECTURE)
-    trained = recorded if isinstance(recorded, dict) else {}  # what earlier formats did not record
-    given = deciding_settings(config)
-    wrong = [
-        *(f"{name} is missing" for name in own.keys() - tensors.keys()),
-        *(f"{name} is not part of the model" for name in tensors.keys() - own.keys()),
-        *(
-            f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(own[name].shape)}"
-            for name in own.keys() & tensors.keys()
-            if tensors[name].shape != own[name].shape
-        ),
-        *(
-            f"model.{name} is {given[name]} there, but {trained[name]} in training"
-            for name in given.keys() & trained.keys()
-            if given[name] != trained[name]
-        ),
-    ]
-    if wrong:
-        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        raise InputError(
-            f"{path}: does not fit what is said of the model beside it: {'; '.join(sorted(wrong)[:3])}{more}"
-        )
-    return tensors
-
-
-def _copy(tensors: dict[str, Tensor], model: Seq2Seq) -> None:
-    with torch.no_grad():
-        for name, weight in weights_of(model).items():
-            weight.copy_(tensors[name])
-
-
-def write_json(path: Path, content: dict) -> None:
-    write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def read_json(path: Path, *needed: str) -> dict:
-    """Raises InputError naming the file, if it cannot be read or lacks one of the ``needed`` keys."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: not a JSON object")
-    if missing := set(needed) - content.keys():
-        raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
-    return content
-
-
-def sealed(content: dict) -> str:
-    """JSON that ends with its own checksum."""
-    text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
-    return f'{text},\n  "{SEAL}": "{_sha256(text)}"\n}}\n'
-
-
-def unsealed(text: str, path: Path) -> dict:
-    """What was sealed.
-
-    The checksum is that of the text as it stands, blanks included, so that any other bit is noticed, whether it changes
-    the meaning or not. Raises InputError naming ``path``, the file that the text is from.
-    """
-    found = re.fullmatch(rf'(.*),\n  "{SEAL}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
-    if not found or _sha256(found[1]) != found[2]:
-        raise InputError(f"{path}: damaged: its contents do not match its checksum")
-    try:
-        return dict(json.loads(found[1] + "\n}"))
-    except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents alone
-        raise InputError(f"{path}: damaged or of another version") from None
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def write_sealed_json(path: Path, content: dict) -> None:
-    write_atomically(path, sealed(content))
-
-
-def read_sealed_json(path: Path) -> dict:
-    """As ``read_json``; the checksum, which files of earlier formats do not have, is checked and left out."""
-    content = read_json(path)
-    return unsealed(path.read_bytes().decode(), path) if SEAL in content else content
-
-
-def is_number(value: object) -> bool:
-    """Whether a value of a JSON file is a finite number that can be computed with; an integer of 400 digits cannot."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max

@@ -7,23 +7,22 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mt.config import TokenizerConfig, TransformerConfig
+from mt.config import ModelDescription, TokenizerConfig, TransformerConfig
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
 from mt.model.build import build_model
-from mt.run_folder import (
+from mt.run_folder import open_model, read_description, write_config, write_description
+from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
+from mt.weights import (
     checksum,
     load_weights,
-    open_model,
     read_metadata,
     read_tensors,
     refuse_another_tokenizer,
     weights_of,
     what_belongs_to,
-    write_config,
     write_tensors,
 )
-from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named
 
@@ -175,3 +174,28 @@ def toy_tokenizers():
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
     config = TokenizerConfig(kind="bpe", vocabulary_size=300, joint=False)
     return TokenizerPair.train(_Pairs(pairs), "xx", "yy", config, seed=1)
+
+
+def test_a_changed_description_is_told_of(tmp_path, caplog):
+    """It is for people, who may set another default decoding; but the change may be a flipped bit."""
+    path, description = tmp_path / "model.yaml", ModelDescription.of(toy.config(tmp_path))
+    write_description(tmp_path, description)
+    whole = path.read_bytes()
+    assert read_description(tmp_path) == description and not caplog.records
+    path.write_bytes(whole.replace(b"beam_size: 2", b"beam_size: 3"))
+    assert read_description(tmp_path).decoding.beam_size == 3
+    assert "model.yaml: edited or damaged since training wrote it" in caplog.text
+    caplog.clear()
+    path.write_text(path.read_text().rpartition("sha256: ")[0])
+    assert read_description(tmp_path).decoding.beam_size == 3 and not caplog.records
+    chance = random.Random(1)
+    for _ in range(300):
+        place = chance.randrange(len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << chance.randrange(8)]) + whole[place + 1 :])
+        caplog.clear()
+        try:
+            read_description(tmp_path)
+        except InputError as error:
+            assert "model.yaml" in str(error)
+        else:
+            assert "model.yaml: edited or damaged" in caplog.text

@@ -13,17 +13,8 @@ import numpy as np
 from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
 from mt.files import read_lines
-from mt.run_folder import (
-    METRICS,
-    PROVENANCE,
-    RESULTS,
-    SCORED,
-    config_differences,
-    is_number,
-    read_config,
-    read_json,
-    refuse_links_out,
-)
+from mt.json_file import is_number, read_json
+from mt.run_folder import METRICS, PROVENANCE, RESULTS, SCORED, config_differences, read_config, refuse_links_out
 from mt.significance import blocks_of
 from mt.training.provenance import as_it_went, read_provenance
 

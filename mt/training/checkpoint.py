@@ -12,7 +12,9 @@ from torch import Tensor
 
 from mt.errors import InputError
 from mt.files import new_folder
-from mt.run_folder import CHECKPOINTS, WEIGHTS, read_sealed_json, read_tensors, write_sealed_json, write_tensors
+from mt.json_file import read_sealed_json, write_sealed_json
+from mt.run_folder import CHECKPOINTS, WEIGHTS
+from mt.weights import read_tensors, write_tensors
 
 FORMAT = 2
 """Raised whenever older checkpoints cannot be continued."""

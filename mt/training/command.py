@@ -16,18 +16,9 @@ from mt.config import TrainConfig
 from mt.device import check_compiler, choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
 from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
+from mt.json_file import read_json
 from mt.mistakes import shown
-from mt.run_folder import (
-    LOG,
-    RESULTS,
-    WEIGHTS,
-    config_differences,
-    read_config,
-    read_description,
-    read_json,
-    refuse_another_tokenizer,
-    refuse_links_out,
-)
+from mt.run_folder import LOG, RESULTS, WEIGHTS, config_differences, read_config, read_description, refuse_links_out
 from mt.terminal import VisibleFormatter
 from mt.training.advice import advice_on_languages, advice_on_size, presets
 from mt.training.checkpoint import newest_checkpoint
@@ -37,6 +28,7 @@ from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
+from mt.weights import refuse_another_tokenizer
 
 logger = logging.getLogger(__name__)
 

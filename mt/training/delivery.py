@@ -11,25 +11,13 @@ from mt.device import peak_memory_bytes
 from mt.errors import InputError
 from mt.files import make_folder, write_atomically
 from mt.installation import as_typed_here
-from mt.run_folder import (
-    PROVENANCE,
-    RESULTS,
-    SCORED,
-    TENSORBOARD,
-    WEIGHTS,
-    checksum,
-    flat_config,
-    is_number,
-    load_weights,
-    read_json,
-    weights_of,
-    write_json,
-    write_tensors,
-)
+from mt.json_file import is_number, read_json, write_json
+from mt.run_folder import PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, flat_config
 from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import average_weights, checkpoint_folders
 from mt.training.trainer import Trainer
+from mt.weights import checksum, load_weights, weights_of, write_tensors
 from mt.word_counts import write_word_counts
 
 # fmt: off

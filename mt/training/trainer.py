@@ -16,22 +16,11 @@ from mt.data.batching import Batch, TrainingBatches, evaluation_batches
 from mt.data.corpus import spread
 from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
+from mt.json_file import write_json
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
-from mt.run_folder import (
-    PROVENANCE,
-    RESULTS,
-    WEIGHTS,
-    load_weights,
-    read_tensors,
-    weights_of,
-    what_belongs_to,
-    write_config,
-    write_description,
-    write_json,
-    write_tensors,
-)
+from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, write_config, write_description
 from mt.scoring import corpus_bleu, corpus_chrf
 from mt.training.advice import advice_on_length
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
@@ -44,6 +33,7 @@ from mt.training.preparation import PreparedData
 from mt.training.provenance import gone_on, latest, precision_of, provenance, read_provenance, took_effect, up_to
 from mt.training.signals import StopRequest
 from mt.translation.translator import Translator
+from mt.weights import load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
 
 logger = logging.getLogger(__name__)
 

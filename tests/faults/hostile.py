@@ -20,7 +20,8 @@ from mt.comparison.command import compare
 from mt.comparison.systems import read_run
 from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
-from mt.run_folder import CHECKPOINTS, open_model, read_config, read_sealed_json, write_sealed_json
+from mt.json_file import read_sealed_json, write_sealed_json
+from mt.run_folder import CHECKPOINTS, open_model, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train
 from mt.word_counts import TARGET_WORDS, read_word_counts

@@ -6,7 +6,8 @@ import logging
 import pytest
 
 from mt.errors import InputError
-from mt.run_folder import RESULTS, is_number
+from mt.json_file import is_number
+from mt.run_folder import RESULTS
 from mt.training.delivery import SHOWN, show_results
 
 

@@ -16,19 +16,12 @@ from mt.data.batching import collate
 from mt.data.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError
 from mt.model.build import build_model
-from mt.run_folder import (
-    config_differences,
-    open_model,
-    read_config,
-    weights_of,
-    write_config,
-    write_description,
-    write_tensors,
-)
+from mt.run_folder import config_differences, open_model, read_config, write_config, write_description
 from mt.training.objective import Objective
 from mt.translation.ctranslate2.command import export
 from mt.translation.ctranslate2.export import export_into, obstacles
 from mt.translation.translator import Translator
+from mt.weights import weights_of, write_tensors
 from tests import toy
 
 TIE = 1e-4

@@ -1,0 +1,172 @@
+"""Tensors on the disk: safetensors files with checksums, and whether weights fit a model and its tokenizer."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from mt.config import ModelConfig
+from mt.data.tokenizer import TOKENIZER_FILES, TokenizerPair
+from mt.errors import InputError
+from mt.files import write_atomically
+from mt.json_file import sealed, unsealed
+from mt.model.seq2seq import Seq2Seq
+
+CHECKSUMS = "checksums"
+"""The one entry in the metadata of a safetensors file: sealed JSON, with the two entries below and one for each file of
+the tokenizer."""
+TENSORS = "tensors"
+ARCHITECTURE = "architecture"
+
+
+def weights_of(model: Seq2Seq) -> dict[str, Tensor]:
+    """Every weight once, tied ones under their first name."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def checksum(tensors: dict[str, Tensor]) -> str:
+    """SHA-256 over names, shapes and contents."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        # A copy: storage that NumPy has seen cannot be freed by a sharded model any more.
+        tensor = tensors[name].detach().to("cpu", copy=True).contiguous()
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
+        digest.update(tensor.view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def deciding_settings(config: ModelConfig) -> dict[str, object]:
+    """The settings of a model that decide which function its weights compute: all but the rates of dropout.
+
+    Weights of the same shapes can be read as different models: with another number of heads, another activation or the
+    norm in another place they still fit, and translate to rubbish. So these settings are kept in the weights' own file,
+    under its checksum, and a config that says something else is refused. They are kept as they are and not as a digest,
+    so that the message can name the key, and a key that a later version adds can be told from one that was changed.
+    """
+    settings = config.model_dump(mode="json")
+    return {name: value for name, value in settings.items() if not name.endswith("dropout")}
+
+
+def what_belongs_to(config: ModelConfig, tokenizers: TokenizerPair) -> dict[str, object]:
+    """What weights mean nothing without: the deciding settings, and the SHA-256 of each file of the tokenizer."""
+    files: dict[str, object] = {
+        name: hashlib.sha256(one.model).hexdigest() for name, one in tokenizers.by_file().items()
+    }
+    return files | {ARCHITECTURE: deciding_settings(config)}
+
+
+def refuse_another_tokenizer(folder: Path, weights: Path) -> None:
+    """Checks the tokenizer in a folder against what a file of weights says of it, and loads neither.
+
+    Weights of earlier formats say nothing of it, and any tokenizer passes.
+
+    Raises:
+        InputError: a file of the tokenizer is damaged or missing, or another one than the weights were trained with.
+    """
+    recorded = read_metadata(weights)
+    if not recorded.keys() & TOKENIZER_FILES:
+        return
+    for path in (folder / name for name in sorted(TOKENIZER_FILES)):
+        try:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+        except FileNotFoundError:
+            found = None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        if found != recorded.get(path.name):
+            reason = f"damaged, or not the tokenizer that {weights} was trained with" if found else "no such file"
+            raise InputError(f"{path}: {reason}")
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], belonging: Mapping[str, object] | None = None) -> None:
+    """Writes a safetensors file with a checksum of its tensors in the metadata.
+
+    Args:
+        belonging: for weights, what ``what_belongs_to`` gives. It lies in the weights' own file, so that config,
+            tokenizer and weights alone are a model whose parts are known to belong together.
+    """
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content = {TENSORS: checksum(on_cpu), **(belonging or {})}
+    # One entry: safetensors writes several in an order that changes from process to process, and so would the file.
+    write_atomically(path, save(on_cpu, metadata={CHECKSUMS: sealed(content)}))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the CPU. Raises InputError if it is missing, cut short or changed."""
+    recorded = read_metadata(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+    if recorded and recorded.get(TENSORS) != checksum(tensors):
+        raise InputError(f"{path}: damaged: its contents do not match its checksum")
+    return tensors
+
+
+def read_metadata(path: Path) -> dict[str, object]:
+    """What the metadata of a safetensors file say of its tensors and of what belongs to them.
+
+    Files of earlier formats have a checksum of their tensors only, and those of other programs may have no metadata.
+
+    Raises:
+        InputError: the file is missing or damaged, or its metadata are others than this project writes: a flipped bit
+            in the name of the entry must not turn a file that is checked into one that is not.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+    if metadata.keys() == {CHECKSUMS}:
+        return unsealed(metadata[CHECKSUMS], path)
+    if metadata.keys() == {"sha256"}:  # until there was more to check than the tensors
+        return {TENSORS: metadata["sha256"]}
+    if metadata:
+        raise InputError(f"{path}: damaged: its metadata are not those of this project")
+    return {}
+
+
+def load_weights(model: Seq2Seq, config: ModelConfig, path: Path) -> None:
+    """Copies a file of weights into the model that was built after ``config``. Raises InputError if they do not fit."""
+    copy_weights(read_fitting(model, config, path), model)
+
+
+def read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, Tensor]:
+    tensors = read_tensors(path)
+    own = weights_of(model)
+    recorded = read_metadata(path).get(ARCHITECTURE)
+    trained = recorded if isinstance(recorded, dict) else {}  # what earlier formats did not record
+    given = deciding_settings(config)
+    wrong = [
+        *(f"{name} is missing" for name in own.keys() - tensors.keys()),
+        *(f"{name} is not part of the model" for name in tensors.keys() - own.keys()),
+        *(
+            f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(own[name].shape)}"
+            for name in own.keys() & tensors.keys()
+            if tensors[name].shape != own[name].shape
+        ),
+        *(
+            f"model.{name} is {given[name]} there, but {trained[name]} in training"
+            for name in given.keys() & trained.keys()
+            if given[name] != trained[name]
+        ),
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise InputError(
+            f"{path}: does not fit what is said of the model beside it: {'; '.join(sorted(wrong)[:3])}{more}"
+        )
+    return tensors
+
+
+def copy_weights(tensors: dict[str, Tensor], model: Seq2Seq) -> None:
+    with torch.no_grad():
+        for name, weight in weights_of(model).items():
+            weight.copy_(tensors[name])
