@@ -173,6 +173,10 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
             output.flush()
             os.fsync(output.fileno())
         except BaseException:
-            logger.warning("%s holds the lines finished so far", partial)
+            output.flush()
+            if os.path.getsize(partial):
+                logger.warning("%s holds the lines finished so far", partial)
+            else:
+                partial.unlink()
             raise
         partial.replace(_place(path))
