@@ -125,7 +125,8 @@ def find_mistakes(error: ValidationError, values: Mapping[str, object], words: W
         elif first["type"] == "missing":
             mistakes.append(Mistake(key, f"{key}: is needed", "missing"))
         elif first["type"] == "value_error" and _locate(words.schema, first["loc"])[1]:
-            reasons = str(first["ctx"]["error"]).splitlines()
+            said = re.sub(rf"\S{{{LONGEST_SHOWN},}}", lambda word: brief(word.group()), str(first["ctx"]["error"]))
+            reasons = said.split("\n")
             mistakes += [Mistake(key, _in_section(key, reason), "contradiction") for reason in reasons]
         elif first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             mistakes.append(_wrong_kind(key, first, words))

@@ -154,6 +154,16 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, body: str) -> None:
     assert done.returncode == 1 and "Traceback" in done.stderr and "KeyError" in done.stderr
 
 
+def test_messages_hold_nothing_that_a_terminal_would_obey(tmp_path: Path) -> None:
+    done = call_command(r"raise InputError('a\x1b[31m\u202e\udcff\nb é')", "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "a\\x1b[31m\\u202e\\udcff\nb é\n")
+
+
+def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path: Path) -> None:
+    done = call_command("open('x' * 5000)", "run=x", folder=tmp_path)
+    assert done.returncode == 2 and "the name is too long for this system" in done.stderr and len(done.stderr) < 400
+
+
 def test_an_interruption_passes_what_catches_every_exception(tmp_path: Path) -> None:
     body = "try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass"
     assert call_command(body, "run=x", folder=tmp_path).returncode == 143

@@ -261,6 +261,11 @@ def test_numbers_of_thousands_of_digits() -> None:
     assert lines[0].endswith("must have at most 200 characters") and lines[1].endswith("has too many digits")
 
 
+def test_a_contradiction_shows_the_beginning_and_the_end_of_a_long_name() -> None:
+    (line,) = mistakes(*FILES[:3], f"data.train=[{'x' * 5000},{'x' * 5000}]")
+    assert line.startswith("data: train has the same file on both sides: xxx") and len(line) < 400
+
+
 @pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "{a:" * 600 + "1" + "}" * 600])
 def test_what_is_nested_too_deep_cannot_be_read(value: str) -> None:
     (line,) = mistakes(f"data.train={value}")

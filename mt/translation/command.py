@@ -185,6 +185,10 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
             output.flush()
             os.fsync(output.fileno())
         except BaseException:
-            logger.warning("%s holds the lines finished so far", partial)
+            output.flush()
+            if os.path.getsize(partial):
+                logger.warning("%s holds the lines finished so far", partial)
+            else:
+                partial.unlink()
             raise
         replace_durably(partial, _place(path))

@@ -141,7 +141,12 @@ class Train(Command):
         size = number_of_workers(config.training, choose_device(config.training.device))
         if size > 1:
             return  # seconds until they are there
-        short = {"max_updates": 1, "accumulate": min(2, config.training.accumulate), "compile": False}
+        short = {
+            "max_updates": 1,
+            "accumulate": min(2, config.training.accumulate),
+            "compile": False,
+            "threads": min(2, config.training.threads),
+        }
         with (
             mock.patch("mt.training.trainer.Trainer._validate"),
             mock.patch("mt.training.command.deliver"),
@@ -161,7 +166,8 @@ class Translate(Command):
         assert isinstance(config, TranslateConfig)
         if config.output is not None and not self.place.holds(config.output):
             return
-        translate(config.model_copy(update={"decoding": _short(config.decoding)}))
+        short = {"decoding": _short(config.decoding), "threads": min(2, config.threads)}
+        translate(config.model_copy(update=short))
 
 
 class Compare(Command):

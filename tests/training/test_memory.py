@@ -28,6 +28,14 @@ def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_thei
             memory.refuse_what_cannot_fit(settings, tokenizers, workers)
 
 
+def test_a_name_that_is_too_long_leaves_no_folder(tmp_path):
+    toy.write_corpus(tmp_path, "copy", train=60)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(OSError, match="name too long"):
+        train(toy.config(tmp_path, training={"init_from": "x" * 300}))
+    assert set(tmp_path.iterdir()) == before
+
+
 def test_a_refused_model_leaves_no_folder(tmp_path):
     toy.write_corpus(tmp_path, "copy", train=60)
     before = set(tmp_path.iterdir())
