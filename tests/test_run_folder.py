@@ -155,7 +155,7 @@ def test_models_of_earlier_formats_open(model, tmp_path):
     tensors = read_tensors(path)
     for metadata in (None, {"sha256": checksum(tensors)}):
         save_file(tensors, path, metadata=metadata)
-        assert open_model(folder).config.name == "toy"
+        assert open_model(folder).description.target_language == "yy"
 
 
 def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
