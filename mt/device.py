@@ -157,6 +157,15 @@ def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMan
     return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 
+def recurrent_layers_need_fp32(device: torch.device) -> bool:
+    """Whether PyTorch's LSTM cannot be left to autocast.
+
+    On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told. On a CPU it asks for oneDNN's
+    LSTM in bf16, which processors without AVX-512 do not have.
+    """
+    return device.type == "cuda" or (device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 @contextmanager
 def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
     """Inside this cuDNN's recurrent layers, which get fp32 even under autocast, may round it to TF32 if ``precision``

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from mt.config import RNNAttentionConfig
 from mt.data.tokenizer import PAD
+from mt.device import recurrent_layers_need_fp32
 from mt.model.attention import AdditiveAttention, DotAttention, mask_bias
 from mt.model.dropout import Dropout, SharedDropout
 from mt.model.embedding import TokenEmbedding
@@ -44,9 +45,9 @@ class BidirectionalLSTM(nn.Module):
 
     def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
         """x (B, S, ·), ``reversal`` (B, S) of ``reversed_positions`` → (B, S, H)"""
-        # On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told.
-        with torch.autocast("cuda", enabled=False) if x.is_cuda else nullcontext():
-            x = x.float() if x.is_cuda else x
+        in_fp32 = recurrent_layers_need_fp32(x.device)
+        with torch.autocast(x.device.type, enabled=False) if in_fp32 else nullcontext():
+            x = x.float() if in_fp32 else x
             forth, _ = self.forward_lstm(x)
             back, _ = self.backward_lstm(_take(x, reversal))
         return torch.cat([forth, _take(back, reversal)], dim=-1)

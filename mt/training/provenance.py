@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from mt.config import TrainConfig
 from mt.data.corpus import spread
-from mt.device import instruction_sets, multiplied_by, name_of, processor_name
+from mt.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
 from mt.errors import InputError
 from mt.installation import IS_INSTALLED
 from mt.json_file import read_json
@@ -107,6 +107,7 @@ def took_effect(
         "arithmetic": {
             "device": device.type,
             "precision": name_of(precision),
+            "precision of LSTM layers": "fp32" if recurrent_layers_need_fp32(device) else name_of(precision),
             "threads": torch.get_num_threads(),
             "workers": workers.size,
             "sharded": settings.shard,
