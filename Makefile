@@ -1,7 +1,9 @@
 # The interpreter to build .venv with; Python 3.11 or newer.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+PIP_INSTALL := -m pip install --disable-pip-version-check --quiet
+INSTALL := $(BIN)/python $(PIP_INSTALL) -c constraints.txt
+LOWEST := .venv-lowest
 
 SENTENCES := "I am learning to speak French." "Where is the train station?" \
   "She gave me a book that I had never read." "We would like to eat something before we leave."
@@ -14,18 +16,19 @@ comma := ,
 empty :=
 runs = $(subst $(empty) $(empty),$(comma),$(foreach seed,$(SEED_LIST),runs/$(1)$(call of_seed,$(seed))))
 
-.PHONY: help demo compare test faults lint board bench clean
+.PHONY: help demo compare test test-lowest faults lint board bench clean
 
 help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
 	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (a quarter of an hour;"
 	@echo "             SEEDS=3 trains three of each, for a statement about the models and not only about two runs)"
 	@echo "make test    run the test suite"
+	@echo "make test-lowest    … with the lowest versions that pyproject.toml allows, in an environment of their own"
 	@echo "make faults  put hundreds of faults into the way of training and translating"
 	@echo "make lint    check style and types"
 	@echo "make board   watch the runs in TensorBoard"
 	@echo "make bench   time training and translation against other implementations"
-	@echo "make clean   remove .venv and caches; runs and corpora stay"
+	@echo "make clean   remove .venv, .venv-lowest and caches; runs and corpora stay"
 	@echo "Each creates .venv if need be. PYTHON=python3.12 make … chooses the interpreter."
 
 # The stamp stands only if everything was installed; a broken or outdated .venv is built anew.
@@ -39,6 +42,14 @@ help:
 
 .venv/installed-bench: .venv/installed
 	$(INSTALL) -e '.[dev,bench]'
+	@touch $@
+
+# torch by itself and first: which of its builds fits the machine is not for the other versions to decide.
+$(LOWEST)/installed: pyproject.toml constraints.txt tests/lowest_versions.py
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python tests/lowest_versions.py > $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python $(PIP_INSTALL) -c constraints.txt torch
+	$(LOWEST)/bin/python $(PIP_INSTALL) -c $(LOWEST)/versions.txt -e '.[dev]'
 	@touch $@
 
 demo: .venv/installed
@@ -55,6 +66,9 @@ compare: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
+test-lowest: $(LOWEST)/installed
+	$(LOWEST)/bin/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
+
 faults: .venv/installed
 	$(BIN)/python -m tests.faults
 
@@ -70,5 +84,5 @@ bench: .venv/installed-bench
 	$(BIN)/python -m tests.benchmarks $(if $(CORPUS),corpus=$(CORPUS))
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
