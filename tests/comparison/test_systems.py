@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from mt.comparison.systems import _common_name, open_systems
+from mt.comparison.systems import _common_name, open_systems, read_run
 from mt.config import CompareConfig
 from mt.errors import InputError
 
@@ -69,6 +69,15 @@ def test_a_damaged_provenance_is_named_before_any_work(runs, copy, change, told)
     _change_provenance(run, change)
     with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {told}"):
         _open([runs["transformer-1"]], [run])
+
+
+def test_conditions_that_changed_when_a_run_went_on_are_those_of_all_its_sessions(runs, copy):
+    run = copy("rnn-1")
+    session = {"update": 40, "machine": {"gpu": "H200"}, "took_effect": {"arithmetic": {"precision": "bf16"}}}
+    _change_provenance(run, lambda made: made["resumed"].append(session))
+    provenance = read_run(run)[1].run.provenance
+    assert provenance["took_effect"]["arithmetic"]["precision"] == "fp32, from update 41 on bf16"
+    assert provenance["machine"]["gpu"] == "null, from update 41 on H200"
 
 
 def test_another_test_set_is_refused(runs, copy):

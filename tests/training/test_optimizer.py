@@ -244,11 +244,21 @@ def _momenta(optimizer):
     return sum(bool(state) for state in optimizer.muon.state.values())
 
 
+def _restore(optimizer, state, workers):
+    """Loads what the leader has, as every worker reads it from the leader's checkpoint."""
+    for part in optimizer.parts:
+        part.state.clear()
+    optimizer.load_state_tensors(workers.from_leader(lambda: state))
+
+
 def _as_worker(shard: bool, seat: Seat):
     torch.set_num_threads(1)  # as in conftest.py
     with working_together(torch.device("cpu"), seat) as workers:
         model, optimizer = _three_steps(workers, shard)
-        workers.gather([len(optimizer.state_tensors())])
+        state = optimizer.state_tensors()
+        workers.gather([len(state)])
+        workers.gather([_momenta(optimizer)])
+        _restore(optimizer, state, workers)
         workers.gather([_momenta(optimizer)])
         for parameter in model.parameters():
             full_tensor(parameter)
@@ -266,7 +276,10 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
         theirs, ours = their_optimizer.state_tensors(), its_optimizer.state_tensors()
         assert workers.gather([len(theirs)]) == [len(ours), 0], "gathered elsewhere than on the leader"
         matrices = len(two.hidden_matrices)
-        assert sum(workers.gather([_momenta(their_optimizer)])) == (2 * matrices if shard else matrices)
+        kept = 2 * matrices if shard else matrices  # half of each, or half of them
+        assert sum(workers.gather([_momenta(their_optimizer)])) == kept
+        _restore(their_optimizer, theirs, workers)
+        assert sum(workers.gather([_momenta(their_optimizer)])) == kept
         weights = [full_tensor(parameter) for parameter in two.parameters()]
     for (name, first), second in zip(one.named_parameters(), weights, strict=True):
         torch.testing.assert_close(first, second, rtol=0, atol=rounding, msg=name)

@@ -67,7 +67,7 @@ def test_the_model_learns_to_copy_and_to_reverse(tmp_path, architecture, model, 
             "max_updates": 450,
             "batch_tokens": 1024,
             "validate_every": 450,
-            "optimizer": {"kind": "muon", "learning_rate": 1e-2, "embedding_factor": 0.5},
+            "optimizer": {"kind": "auto", "learning_rate": 1e-2, "embedding_factor": 0.5},
             "schedule": {"kind": "linear", "warmup": 40},
         },
     )
@@ -108,7 +108,7 @@ def _stop_after(monkeypatch, updates):
     "settings",
     [
         {"optimizer": {"kind": "adamw"}, "weights": "last"},
-        {"optimizer": {"kind": "muon"}, "weights": "average", "average": 3, "keep_last": 3, "save_every": 6},
+        {"optimizer": {"kind": "auto"}, "weights": "average", "average": 3, "keep_last": 3, "save_every": 6},
         {"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "weights": "best", "patience": 2, "metric": "loss"},
     ],
     ids=lambda settings: settings["weights"],
@@ -371,7 +371,7 @@ def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, ar
         return context, None, None
 
     monkeypatch.setattr(attention, "scaled_dot_product_attention", as_on_a_gpu)
-    training = {"objective": objective, "accumulate": 2, "optimizer": {"kind": "muon"}}
+    training = {"objective": objective, "accumulate": 2, "optimizer": {"kind": "auto"}}
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.1}, training=training)
     config.folder.mkdir(parents=True)
     trainer = trainer_module.Trainer(config, prepare(config, False, ALONE), ALONE, None)
