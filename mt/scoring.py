@@ -125,7 +125,7 @@ def paired_tests(
         first, second = (Interval(one.score, float(one.mean or 0), float(one.ci or 0)) for one in bootstrap[metric])
         least = 1.0 if first.score == second.score else min(1.0, 2.0 ** (1 - differing))
         p_bootstrap, p_randomization = (
-            max(least, cast(float, results[metric][1].p_value)) for results in (bootstrap, randomization)
+            max(least, float(cast(float, results[metric][1].p_value))) for results in (bootstrap, randomization)
         )
         signatures = bootstrap_signatures[metric], randomization_signatures[metric]
         paired.append(PairedScores(metric, first, second, p_bootstrap, p_randomization, *signatures))
