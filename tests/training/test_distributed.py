@@ -244,7 +244,7 @@ def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monk
     seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
     real = "[enforce fail at /gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth9"
     duplicate = "NCCL error, ncclInvalidUsage: Duplicate GPU detected"
-    in_use = "The server socket has failed to listen on any local network address. name: EADDRINUSE"
+    in_use = "port: 29500, name: EADDRINUSE, message: address already in use"
     for error, told in (
         (RuntimeError(real), "ifa != nullptr. Unable to find address for: eth9"),
         (torch.distributed.DistBackendError(f"{duplicate}\nException raised from here: frame #0"), duplicate),
