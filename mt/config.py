@@ -113,9 +113,10 @@ class CorpusConfig(Section):
     """Training pairs with more pieces than this on either side are dropped (and counted)."""
     weight: Weight = 1.0
     """How often each training pair is seen in an epoch: 2 is twice, 0.5 every second epoch on average."""
-    split_version: Literal[1, 2] = NEWEST_SPLIT
+    split_version: Annotated[Literal[1, 2], NotABool] = NEWEST_SPLIT
     """When a held-out sentence and one to learn from are the same: 1 if their text is; 2 also if they differ only in
-    case, punctuation or white space (``mt.data.split``). An unfinished run keeps the version it was begun with."""
+    case, punctuation, symbols or white space (``mt.data.split``). An unfinished run keeps the version that it was begun
+    with."""
 
     def with_split(self, version: Literal[1, 2]) -> Self:
         return self.model_copy(update={"split_version": version})
@@ -626,6 +627,11 @@ class TrainConfig(Section):
         return name
 
     def contradictions(self) -> Iterator[str]:
+        holds_none_out = not isinstance(self.data, MixtureConfig | RecipeConfig) and all(
+            _names(self.data, split) for split in ("valid", "test")
+        )
+        if holds_none_out and self.data.is_given("split_version"):
+            yield "data.split_version is for held-out pairs, but validation and test data are both named: leave it out"
         if self.training.objective == "r_drop" and not (
             self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
         ):

@@ -16,8 +16,9 @@ def as_of_today(values: dict) -> dict:
         is_lstm = sections.get("model", {}).get("architecture") == "rnn_attention"
         today["training"] = _training_of_today(sections["training"], is_lstm)
     if "data" in sections:
-        # Held-out pairs were chosen in the way that is called version 1 today.
-        today["data"] = {"split_version": 1} | _data_of_today(sections["data"])
+        today["data"] = _data_of_today(sections["data"])
+        if _is_split(today["data"]):  # in the way that is called version 1 today
+            today["data"] = {"split_version": 1} | today["data"]
     if "decoding" in sections:  # the test set has always been translated by beam search
         today["decoding"] = _without(sections["decoding"], "seed")
     return today
@@ -59,6 +60,12 @@ def _data_of_today(data: dict) -> dict:
         first, *others = (_without(corpus, *ignored) for corpus in corpora)
         today["corpora"] = [first, *(_without(corpus, "valid", "test") for corpus in others)]
     return today
+
+
+def _is_split(data: dict) -> bool:
+    """Whether pairs were held out, or kept apart from another corpus' held-out ones."""
+    one_corpus_of_all_splits = all(_names(data, split) for split in ("valid", "test"))
+    return data.get("kind") in ("recipe", "mixture") or not one_corpus_of_all_splits
 
 
 def _names(corpus: dict, split: str) -> bool:

@@ -169,10 +169,7 @@ def recover_folders(folder: Path) -> None:
     for replaced in folder.glob(".*.replaced"):
         _put_back(replaced, folder / replaced.name.removeprefix(".").rsplit(".", 2)[0])
     for partial in folder.glob(".*.partial"):
-        if partial.is_dir() and not partial.is_symlink():
-            shutil.rmtree(partial)
-        else:
-            partial.unlink()
+        _remove(partial)
     for inner in folder.iterdir():
         if inner.is_dir() and not inner.is_symlink():
             recover_folders(inner)
@@ -188,7 +185,15 @@ def _put_back(replaced: Path, original: Path) -> None:
         except OSError:
             if not original.exists():  # else another process has just put its own there
                 raise
-    shutil.rmtree(replaced)
+    _remove(replaced)
+
+
+def _remove(path: Path) -> None:
+    """A folder with all that it holds, a file, or a link without what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _open(path: Path) -> BinaryIO:

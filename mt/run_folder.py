@@ -125,7 +125,7 @@ def read_description(folder: Path) -> ModelDescription:
     values = _read_mapping(path)
     _warn_of_a_change(path, values.pop(SEAL, None))
     version = values.pop("format", None)
-    if not isinstance(version, int) or isinstance(version, bool) or version < 2:
+    if type(version) is not int or not 2 <= version < 1_000_000:
         raise InputError(f"{path}: damaged: it does not say its format, a number from 2 on")
     if version > FORMAT:
         raise InputError(f"{path}: written by a newer version: format {version}, this code reads up to {FORMAT}")
@@ -139,10 +139,15 @@ def _read_description_of_format_1(folder: Path) -> ModelDescription:
             f"{folder / MODEL}: no such file; a run or model folder holds {MODEL}, a tokenizer and {WEIGHTS}"
         )
     values = _read_mapping(path)
-    data, tokenizer = _part(values, "data"), _part(values, "tokenizer")
+    data, tokenizer, decoding = _part(values, "data"), _part(values, "tokenizer"), dict(_part(values, "decoding"))
+    decoding.pop("seed", None)  # of sampling, which no model did by itself
+    for name in ("max_source_length", "batch_tokens"):  # there was no largest value, and none makes a difference
+        if isinstance(decoding.get(name), int):
+            decoding[name] = min(decoding[name], 2**31 - 1)
     described = {
         **{name: data[name] for name in ("source_language", "target_language") if name in data},
-        **{name: values[name] for name in ("model", "decoding") if name in values},
+        **({"model": values["model"]} if "model" in values else {}),
+        "decoding": decoding,
         "tokenizer": {
             **{name: value for name, value in tokenizer.items() if name in PiecesConfig.model_fields},
             "joint": not (folder / "source.model").exists(),
@@ -187,6 +192,11 @@ def read_config(folder: Path) -> TrainConfig:
     if not _tells_what_took_effect(folder):
         values = as_of_today(values)
     return _checked(path, "not a config of this version", TrainConfig, values)
+
+
+def written_settings(folder: Path) -> dict[str, object]:
+    """Every value of config.yaml under its full key, as it stands in the file."""
+    return dict(_leaves(_read_mapping(folder / CONFIG)))
 
 
 def _tells_what_took_effect(folder: Path) -> bool:

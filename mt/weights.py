@@ -21,6 +21,8 @@ CHECKSUMS = "checksums"
 the tokenizer."""
 TENSORS = "tensors"
 ARCHITECTURE = "architecture"
+NUMBER_FORMATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+"""In which weights may be stored."""
 
 
 def weights_of(model: Seq2Seq) -> dict[str, Tensor]:
@@ -101,7 +103,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, NotImplementedError) as error:  # the last is of formats that PyTorch has not
         raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
     if recorded and recorded.get(TENSORS) != checksum(tensors):
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
@@ -152,6 +154,7 @@ def read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, T
             for name in own.keys() & tensors.keys()
             if tensors[name].shape != own[name].shape
         ),
+        *(f"{name} is {tensor.dtype}" for name, tensor in tensors.items() if tensor.dtype not in NUMBER_FORMATS),
         *(
             f"model.{name} is {given[name]} there, but {trained[name]} in training"
             for name in given.keys() & trained.keys()

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from mt.config import NEWEST_SPLIT
+from mt.data.split import recipe_folder
 from mt.installation import CONF, IS_INSTALLED, RECIPES, as_typed_here, corpora
 from tests import toy
 
@@ -74,7 +76,7 @@ def command(wheel, tmp_path_factory):
     installed, home = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("home")
     pip = ("-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--no-index", "--quiet")
     _python(*pip, "--target", installed, wheel)
-    corpus = home / "cache/mt-trainer/tatoeba_en_fr"
+    corpus = home / "cache/mt-trainer" / recipe_folder(Path("tatoeba_en_fr.py"), NEWEST_SPLIT).name
     corpus.mkdir(parents=True)
     toy.write_corpus(corpus, "copy", train=300)
     for file in list(corpus.iterdir()):
@@ -82,6 +84,7 @@ def command(wheel, tmp_path_factory):
     (home / "elsewhere").mkdir()
     environment = os.environ | {
         "PYTHONPATH": str(installed), "XDG_CACHE_HOME": str(home / "cache"), "OMP_NUM_THREADS": "1",
+        "PIP_NO_INDEX": "1",
     }  # fmt: skip
 
     return Installed(installed, home / "elsewhere", environment)

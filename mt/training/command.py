@@ -18,7 +18,16 @@ from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
 from mt.json_file import read_json
 from mt.mistakes import shown
-from mt.run_folder import LOG, RESULTS, WEIGHTS, config_differences, read_config, read_description, refuse_links_out
+from mt.run_folder import (
+    LOG,
+    RESULTS,
+    WEIGHTS,
+    config_differences,
+    read_config,
+    read_description,
+    refuse_links_out,
+    written_settings,
+)
 from mt.terminal import VisibleFormatter
 from mt.training.advice import advice_on_languages, advice_on_size, presets
 from mt.training.checkpoint import newest_checkpoint
@@ -190,11 +199,12 @@ def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
 
 def _warn_of_another_split(config: TrainConfig, origin: Path) -> None:
     """Another version of the split holds other pairs out: the weights may have learnt from those of this one."""
-    theirs = read_config(origin).data
-    if (
-        theirs.split_version != config.data.split_version
-        and theirs.with_split(config.data.split_version) == config.data
-    ):
+    try:
+        theirs = read_config(origin).data
+    except InputError:  # a model needs no config of its training
+        return
+    elsewhere = config_differences(theirs.with_split(config.data.split_version), config.data).keys()
+    if theirs.split_version != config.data.split_version and elsewhere <= {"max_length", "weight"}:
         logger.warning(
             "training.init_from=%s learnt from data.split_version=%d, so some pairs that are held out now may have "
             "been among its training pairs; data.split_version=%d holds the same ones out",
@@ -210,6 +220,9 @@ def _refuse_another_config(config: TrainConfig) -> None:
     differing = config_differences(old, config)
     if config.training.max_updates > old.training.max_updates:
         del differing["training.max_updates"]
+    # An older config is read in today's terms, but the command that began the run says what stands in the file.
+    written = written_settings(config.folder)
+    differing = {key: pair for key, pair in differing.items() if key not in written or written[key] != pair[1]}
     if differing:
         lines = "\n".join(
             f"  {name}: {shown(before)} in the run, now {shown(now)}" for name, (before, now) in differing.items()

@@ -17,7 +17,7 @@ from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import average_weights, checkpoint_folders
 from mt.training.trainer import Trainer
-from mt.weights import checksum, load_weights, weights_of, write_tensors
+from mt.weights import checksum, load_weights, read_tensors, weights_of, write_tensors
 from mt.word_counts import write_word_counts
 
 # fmt: off
@@ -56,6 +56,9 @@ def _settle_weights(trainer: Trainer) -> list[Path]:
             )
         write_tensors(trainer.run / WEIGHTS, average_weights(folders), trainer.belonging)
         return folders
+    if settings.weights == "best":
+        # They may be an earlier version's, which did not record what belongs to them.
+        write_tensors(trainer.run / WEIGHTS, read_tensors(trainer.run / WEIGHTS), trainer.belonging)
     return []
 
 

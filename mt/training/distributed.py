@@ -72,6 +72,7 @@ class Workers:
 
     def __init__(self, device: torch.device, seat: Seat | None = None) -> None:
         self.rank, self.size = 0, 1
+        self.on_this_machine = seat.local_size if seat else 1
         self.device = device
         if seat is None:
             return

@@ -108,8 +108,6 @@ def took_effect(
             "device": device.type,
             "precision": name_of(precision),
             "precision of LSTM layers": "fp32" if recurrent_layers_need_fp32(device) else name_of(precision),
-            "threads": torch.get_num_threads(),
-            "workers": workers.size,
             "sharded": settings.shard,
             "compiled": settings.compile,
             **{

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 import torch
-from pydantic import ValidationError
 from tqdm import tqdm
 
-from mt.config import DecodingConfig, TranslateConfig
+from mt.config import TranslateConfig
 from mt.device import keep_few_kernels
 from mt.errors import InputError, RunError
 from mt.files import read_lines, replace_durably, resolved, try_lock
-from mt.run_folder import read_description
+from mt.terminal import visible
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
@@ -49,7 +48,8 @@ def translate(config: TranslateConfig) -> None:
             if path is not None and resolved(path) in written_to:
                 raise InputError(f"output={config.output} would be written over the {name}, {path}")
     _refuse_other_counts(config)
-    translator = Translator.load(config.run, _decoding(config), config.device, config.precision)
+    translator = Translator.load(config.run, config.decoding, config.device, config.precision)
+    shown = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
     if config.input is None:
         lines = _text(sys.stdin.buffer, "the input")
     else:
@@ -60,7 +60,7 @@ def translate(config: TranslateConfig) -> None:
         written = 0
         for window in windows(lines, one_by_one=a_person_types):
             for line in _translated(translator, window, written, references, config):
-                output.write(line.encode() + b"\n")
+                output.write(shown(line).encode() + b"\n")
             output.flush()
             written += len(window)
             bar.update(len(window))
@@ -68,16 +68,6 @@ def translate(config: TranslateConfig) -> None:
             raise InputError(f"reference={config.reference} has more lines than the input's {written}")
     if written == 0:
         logger.warning("the input has no lines")
-
-
-def _decoding(config: TranslateConfig) -> DecodingConfig:
-    """What the command line says, and the model of all that it does not."""
-    own = read_description(Path(config.run)).decoding
-    try:
-        return config.decoding.over(own)
-    except ValidationError as error:
-        reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
-        raise InputError(f"{'; '.join(reasons)} (what is not given is the model's own, of {config.run})") from None
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
-from mt.config import DecodingConfig
+from mt.config import DecodingChoice, DecodingConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import TokenizerPair
 from mt.device import autocast, choose_device, choose_precision
+from mt.errors import InputError
 from mt.language import writes_spaces
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
@@ -90,7 +92,7 @@ class Translator:
     def load(
         cls,
         folder: str | Path,
-        config: DecodingConfig | None = None,
+        config: DecodingConfig | DecodingChoice | None = None,
         device: str = "auto",
         precision: str = "fp32",
     ) -> "Translator":
@@ -102,7 +104,7 @@ class Translator:
         if config is not None and config.engine == "ctranslate2":
             check_machine(config, chosen)
         trained = open_model(Path(folder))
-        config = config or trained.description.decoding
+        config = _completed(config, trained.description.decoding, folder)
         model = trained.model.to(chosen)
         return cls(
             model,
@@ -326,6 +328,19 @@ class Translator:
         most = cores * math.ceil(len(cut(largest)) / cores)
         # A larger budget never makes more batches, so bisection finds the smallest that suffices.
         return cut(bisect_left(range(largest), True, lo=smallest, key=lambda budget: len(cut(budget)) <= most))
+
+
+def _completed(
+    config: DecodingConfig | DecodingChoice | None, own: DecodingConfig, folder: str | Path
+) -> DecodingConfig:
+    """What is asked for, and the model's own decoding for all that is not."""
+    if not isinstance(config, DecodingChoice):
+        return config or own
+    try:
+        return config.over(own)
+    except ValidationError as error:
+        reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
+        raise InputError(f"{'; '.join(reasons)} (what is not given is the model's own, of {folder})") from None
 
 
 def _by_rank(parts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:

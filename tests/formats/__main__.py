@@ -125,7 +125,7 @@ def _keep(config: TrainConfig, fixtures: Path, *left_out: str) -> None:
 
     kept = Path(shutil.copytree(config.folder, fixtures / config.name, ignore=ignored))
     made = json.loads((kept / PROVENANCE).read_text())
-    made["machine"]["system"] = "Linux"
+    made["machine"] |= {"system": "Linux", "processor": "a processor", "instruction sets": ""}
     (kept / PROVENANCE).write_text(json.dumps(made, indent=2) + "\n")
 
 

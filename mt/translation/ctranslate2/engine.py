@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from mt.config import DecodingConfig, TransformerConfig
+from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import EOS, UNK
 from mt.errors import InputError
@@ -41,7 +41,7 @@ NO_PENALTY = 1e-9
 """At 0 CTranslate2 stops as soon as the best hypothesis has ended; lengths to this power are 1 in fp32, too."""
 
 
-def check_machine(config: DecodingConfig, device: torch.device) -> None:
+def check_machine(config: DecodingConfig | DecodingChoice, device: torch.device) -> None:
     """Raises InputError if CTranslate2 cannot compute in this type on this machine."""
     if config.compute_type is not None and not _machine_obstacles(device):
         supported = library().get_supported_compute_types(device.type, device.index or 0)
