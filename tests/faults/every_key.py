@@ -181,7 +181,7 @@ class Compare(Command):
         """As far as the opening of the runs: a report takes seconds."""
         assert isinstance(config, CompareConfig)
         choose_device(config.device)
-        open_systems(config.systems)
+        open_systems(config)
 
 
 class Export(Command):
