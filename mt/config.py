@@ -522,7 +522,8 @@ ComputeType = Literal[
 
 Engine = Literal["torch", "ctranslate2"]
 Method = Literal["beam", "sample"]
-NBest = Annotated[int, NotABool, Field(ge=1, le=1000)]
+NBest = Annotated[int, NotABool, Field(ge=1, le=10_000)]
+Temperature = Annotated[float, NotABool, Field(gt=0, le=1e9)]
 BeamSize = Annotated[int, NotABool, Field(ge=1, le=1000)]
 LengthPenalty = Annotated[float, NotABool, Field(ge=0, le=10)]
 Share = Annotated[float, NotABool, Field(gt=0, le=1)]
@@ -542,7 +543,7 @@ class DecodingConfig(Section):
     """α in score = log P(hypothesis) / lengthᵅ."""
     n_best: NBest = 1
     """More than 1 writes one JSON line of scored hypotheses for each input line."""
-    temperature: PositiveFloat = 1.0
+    temperature: Temperature = 1.0
     top_k: NonNegativeInt = 0
     """Sample among the k likeliest pieces only; 0 is all of them."""
     top_p: Share = 1.0
@@ -578,7 +579,7 @@ class DecodingChoice(Section):
     beam_size: BeamSize | None = None
     length_penalty: LengthPenalty | None = None
     n_best: NBest | None = None
-    temperature: PositiveFloat | None = None
+    temperature: Temperature | None = None
     top_k: NonNegativeInt | None = None
     top_p: Share | None = None
     seed: Seed | None = None

@@ -87,11 +87,6 @@ class CorpusMetric:
     signature: str
     """sacreBLEU's, for one reference a sentence."""
 
-    @property
-    def counts_errors(self) -> bool:
-        """Whether a lower score is a better one."""
-        return self.name == "TER"
-
 
 def corpus_metrics(language: str) -> tuple[CorpusMetric, CorpusMetric, CorpusMetric]:
     """BLEU, chrF2 and TER for a target language."""

@@ -72,9 +72,6 @@ def test_of_a_mixture_the_first_corpus_alone_has_validation_data():
 @pytest.mark.parametrize(
     "values",
     [
-        None,
-        [],
-        "text",
         {"training": []},
         {"training": {"optimizer": 3, "weights": "average", "average": "five"}},
         {"training": {"weights": "average", "validate_every": 0}},

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.config import DecodingConfig, ExportConfig, TranslateConfig
+from mt.config import ExportConfig, TranslateConfig
 from mt.errors import InputError
 from mt.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
 from mt.translation.command import translate
@@ -255,7 +255,7 @@ def test_commands_name_an_output_that_is_a_link_in_a_circle(
     Path("loop").symlink_to("loop")
     Path("input").touch()
     with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
-        translate(TranslateConfig(run="nowhere", input="input", output=path, decoding=DecodingConfig()))
+        translate(TranslateConfig(run="nowhere", input="input", output=path))
     pytest.importorskip("ctranslate2")
     with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
         export(ExportConfig(run="nowhere", output=path))

@@ -98,7 +98,8 @@ def prepare(folder, split_version):
         for language in LANGUAGES:
             (folder / f"{split}.{language}").write_text(f"{split} {language} {split_version}\\n")
 """)
-    monkeypatch.setattr(formats, "PROJECT", tmp_path)
+    monkeypatch.setattr(formats, "RECIPES", tmp_path / "data")
+    monkeypatch.setattr(formats, "corpora", lambda: tmp_path / "data")
     settings = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "en", "target_language": "fr"}
     # The second time, both are there.
     for version in (2, 1, 2, 1):

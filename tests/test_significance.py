@@ -20,8 +20,8 @@ from mt.significance import (
     least_p,
     middle_95,
     randomisation_test,
+    seed_test,
     sum_blocks,
-    welch_test,
 )
 from tests import toy
 from tests.calibration import (
@@ -137,6 +137,21 @@ def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.Monke
     assert np.mean(agreed) > 0.97 and np.mean(called) > 0.3
 
 
+def test_the_outputs_of_several_seeds_are_exchanged_together() -> None:
+    """Against every exchange, scored by the formula on its own: the mean of the seeds' scores is what counts."""
+    random, score = _random(), metrics()["BLEU"].score
+    first, second = (
+        np.stack([exchangeable(Cell("BLEU", 7, False, False), 0.0, random)[n] for _ in range(3)]) for n in (0, 1)
+    )
+    differences = []
+    for exchanged in itertools.product([False, True], repeat=7):
+        swap = np.array(exchanged)[None, :, None]
+        one, two = np.where(swap, second, first), np.where(swap, first, second)
+        differences.append(abs(float((score(two.sum(axis=1)) - score(one.sum(axis=1))).mean())))
+    expected = np.mean([value >= differences[0] - 1e-9 for value in differences])
+    assert randomisation_test(first, second, score, 1, random).p == pytest.approx(expected)
+
+
 def test_sampled_p_is_never_zero() -> None:
     tested = randomisation_test(*_one_word(40, 0, 60), metrics()["TER"].score, 999, _random())
     assert tested.p == pytest.approx(1 / 1000) and not tested.exact
@@ -166,9 +181,10 @@ def test_equal_systems_are_rarely_called_different(cell: Cell) -> None:
     assert share_called_different(cell, pairs=4000, trials=199) <= most_allowed(4000)
 
 
-def test_equal_systems_with_several_seeds_are_rarely_called_different() -> None:
-    deviation, _, called = simulate_seeds(SeedCell((3, 3), 150, 0.1), pairs=4000, trials=99)
-    assert 0.2 < deviation < 1.5 and called["both"] <= most_allowed(4000)
+@pytest.mark.parametrize(("seeds", "pairs"), [((3, 3), 4000), ((2, 10), 2000)], ids=str)
+def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds: tuple[int, int], pairs: int) -> None:
+    deviation, _, called = simulate_seeds(SeedCell(seeds, 150, 0.1), pairs, trials=99)
+    assert 0.2 < deviation < 1.5 and called["both"] <= most_allowed(pairs)
     assert called["sentences"] > 0.1  # what asking only one of the two questions would lead to
 
 
@@ -200,7 +216,7 @@ def test_students_distribution(degrees: float, critical: float) -> None:
 def test_welch_by_hand() -> None:
     """Means 30 and 31, deviations 0.4: an error of 0.4 · √(2/3) and four degrees of freedom."""
     first, second = [29.6, 30.0, 30.4], [30.6, 31.0, 31.4]
-    found = welch_test(first, second, 0.05)
+    found = seed_test(first, second, 0.05)
     error = 0.4 * math.sqrt(2 / 3)
     assert found.difference == pytest.approx(1) and found.least_difference == pytest.approx(2.7764 * error, abs=1e-3)
     assert found.least_difference == pytest.approx(0.907, abs=1e-3)
@@ -209,12 +225,16 @@ def test_welch_by_hand() -> None:
     )
     # Unequal numbers and deviations: Welch and Satterthwaite's degrees of freedom.
     first, second = [20.0, 22.0], [30.0, 30.1, 30.3, 30.2, 29.9]
-    found = welch_test(first, second, 0.05)
+    found = seed_test(first, second, 0.05)
     parts = [2.0 / 2, np.var(second, ddof=1) / 5]
     degrees = sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 4)
     assert found.p == pytest.approx(_outside((np.mean(second) - 21) / math.sqrt(sum(parts)), degrees))
+    # Where the smaller sample happens to scatter less, Student's pooled deviation is the stricter one.
+    first, second = [20.0, 20.1], [29.0, 30.0, 31.0, 28.0, 32.0]
+    pooled = math.sqrt((0.005 + 4 * np.var(second, ddof=1)) / 5 * (1 / 2 + 1 / 5))
+    assert seed_test(first, second, 0.05).p == pytest.approx(_outside((30 - 20.05) / pooled, 5))
 
 
 def test_seeds_that_never_differ_say_nothing() -> None:
-    found = welch_test([30.0, 30.0], [31.0, 31.0], 0.05)
-    assert found.p == 1 and math.isinf(found.least_difference)
+    found = seed_test([30.0, 30.0], [31.0, 31.0], 0.05)
+    assert found.p is None and math.isinf(found.least_difference)

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from mt.comparison.systems import System
-from mt.comparison.verdict import Verdict, rounded_up
-from mt.significance import fewest_differing
+from mt.comparison.verdict import Verdict, rounded_up, shown_p
+from mt.significance import TIE, fewest_differing
 
 VIEWS = {
     (True, True): ("agrees", "agree"),
@@ -63,15 +63,17 @@ class _Said:
     def words(self) -> str:
         """The verdict: one difference, the reason to believe or doubt it, other metrics, what it speaks of."""
         names = self.baseline.name, self.system.name
-        outputs = [[output.hypotheses for output in one.outputs] for one in (self.baseline, self.system)]
+        outputs = [{tuple(output.hypotheses) for output in one.outputs} for one in (self.baseline, self.system)]
         if outputs[0] == outputs[1]:
             return f"{names[0]} and {names[1]} give the same translations: there is nothing to test."
         gain = self.verdict.gain("BLEU")
-        if gain == 0:
+        if abs(gain) <= TIE:
             said = f"{names[0]} and {names[1]} have the same BLEU. {self._where_bleu_is_equal()}"
             return f"{said} {self._scope()}"
         better, worse = self.better_and_worse
-        by = f"{abs(gain):.2f} BLEU{' on average over the seeds' if self.verdict.seeds else ''}"
+        several = [one.repeats for one in (self.baseline, self.system) if len(one.outputs) > 1]
+        size = f"{abs(gain):.2f}" if abs(gain) >= 0.005 else "less than 0.01"
+        by = f"{size} BLEU{f' on average over the {several[0]}' if several else ''}"
         if self.shown:
             said = f"{better.name} translates better than {worse.name}: {by}, {self._reason()}."
         else:
@@ -82,28 +84,34 @@ class _Said:
         return f"{said} {self._other_metrics()} {self._scope()}"
 
     def _reason(self) -> str:
-        over_sentences = f"p ≤ {rounded_up(self.verdict.sentences[0].p):.4f}"
+        over_sentences = f"p ≤ {rounded_up(self.verdict.over_sentences('BLEU').p):.4f}"
         if not self.verdict.seeds:
             return f"more than the choice of sentences explains ({over_sentences})"
-        over_seeds = f"p ≤ {rounded_up(self.verdict.seeds['BLEU'].p):.4f}"
-        return f"more than the choice of sentences ({over_sentences}) and of seeds ({over_seeds}) explains"
+        over_seeds = f"p ≤ {rounded_up(self.verdict.seeds['BLEU'].p or 0.0):.4f}"
+        return f"more than the choice of sentences ({over_sentences}) and of {self._repeats} ({over_seeds}) explains"
+
+    @property
+    def _repeats(self) -> str:
+        """What was chosen among when there are several outputs of both: seeds, or outputs of other programs."""
+        kinds = {self.baseline.repeats, self.system.repeats}
+        return "seeds" if kinds == {"seeds"} else "outputs"
 
     def _doubt(self) -> str:
-        bleu, fewest = self.verdict.sentences[0], fewest_differing(self.verdict.level)
+        bleu, fewest = self.verdict.over_sentences("BLEU"), fewest_differing(self.verdict.level)
         if bleu.differing_blocks < fewest:
-            return (
-                f"BLEU counts only {bleu.differing_blocks} different sources differently, and below {fewest} no "
-                "difference can be significant"
-            )
-        doubts = [f"choice of sentences: p = {bleu.p:.3f}"]
+            count = bleu.differing_blocks
+            blocks = f"{count} different sentences" if count != 1 else "one sentence"
+            return f"BLEU counts only {blocks} differently, and below {fewest} no difference can be significant"
+        doubts = [f"choice of sentences: p = {shown_p(bleu.p)}"]
         if self.verdict.seeds:
-            welch = self.verdict.seeds["BLEU"]
-            doubts.append(f"choice of seeds: p = {welch.p:.3f}")
-            if math.isfinite(welch.least_difference):
-                doubts.append(
-                    f"with so many seeds no difference below {welch.least_difference:.2f} BLEU could be significant"
-                )
-        return "; ".join(doubts)
+            over_seeds = self.verdict.seeds["BLEU"]
+            if over_seeds.p is None:
+                doubts.append(f"the {self._repeats} have equal scores, so that nothing can be said about others")
+            else:
+                least = math.ceil(over_seeds.least_difference * 100) / 100
+                doubts.append(f"choice of {self._repeats}: p = {shown_p(over_seeds.p)}")
+                doubts.append(f"with so many {self._repeats} no difference below {least:.2f} BLEU could be significant")
+        return "; ".join([*doubts, f"p below {self.verdict.level:.3g} is needed"])
 
     def _other_metrics(self) -> str:
         """Whether chrF2 and TER see it in the same way."""
@@ -138,12 +146,12 @@ class _Said:
 
     def _pair_counts(self) -> str:
         """How the test over sentences sees each run beside one of the other system."""
-        bleu = [pair[0] for pair in self.verdict.pairs]
+        bleu = [next(one for one in pair if one.metric == "BLEU") for pair in self.verdict.pairs]
         won = sum(self.verdict.is_significant(one) and one.gain > 0 for one in bleu)
         lost = sum(self.verdict.is_significant(one) and one.gain < 0 for one in bleu)
         return (
-            f"In {len(bleu)} pairs of one run of each, {self.system.name} is better by more than the choice of "
-            f"sentences explains in {won}, and worse in {lost}."
+            f"In {len(bleu)} pairs of one of the {self._repeats} of each, {self.system.name} is better by more than "
+            f"the choice of sentences explains in {won}, and worse in {lost}."
         )
 
     def may(self) -> list[str]:
@@ -151,36 +159,44 @@ class _Said:
         better, worse = self.better_and_worse
         if self.shown and self.verdict.seeds:
             said.append(
-                f"On text like that of this test set ({self.count}), {better.name} usually gets a higher BLEU than "
-                f"{worse.name}, with other seeds as well."
+                f"On text like that of this test set ({self.count}), {better.name} gets a higher BLEU than "
+                f"{worse.name} on average over its {self._repeats}, those that were not tried included."
             )
         elif self.shown:
             said.append(
                 f"On text like that of this test set ({self.count}), {_these(better)} would score a higher BLEU than "
-                f"{_these(worse)}."
+                f"{_these(worse)}{' on average' if len(better.outputs) + len(worse.outputs) > 2 else ''}."
             )
         if self.verdict.seeds:
-            welch = self.verdict.seeds["BLEU"]
-            if math.isfinite(welch.low):
+            over_seeds = self.verdict.seeds["BLEU"]
+            if over_seeds.p is not None:
                 said.append(
-                    f"With many more seeds the mean difference ({self.system.name} minus {self.baseline.name}) would "
-                    f"be expected between {welch.low:+.2f} and {welch.high:+.2f} BLEU "
-                    f"({100 * (1 - self.verdict.level):.4g} % confidence interval)."
+                    f"With many more {self._repeats}, scored on these same sentences, the mean difference "
+                    f"({self.system.name} minus {self.baseline.name}) would be expected between {over_seeds.low:+.2f} "
+                    f"and {over_seeds.high:+.2f} BLEU ({100 * (1 - self.verdict.level):.4g} % confidence interval)."
                 )
-        elif self.verdict.sentences[0].differing_blocks:
-            difference = self.verdict.sentences[0].difference
+        elif self._interval_can_be_trusted():
+            difference = self.verdict.over_sentences("BLEU").difference
             said.append(
                 f"On other sentences of the kind the difference ({self.system.name} minus {self.baseline.name}) would "
                 f"be expected between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)."
             )
         return said
 
+    def _interval_can_be_trusted(self) -> bool:
+        """With few differing sentences the bootstrap's interval is too narrow: it must not say what the test does
+        not."""
+        bleu = self.verdict.over_sentences("BLEU")
+        if bleu.differing_blocks < fewest_differing(self.verdict.level):
+            return False
+        return self.shown or bleu.difference.low <= 0 <= bleu.difference.high
+
     def may_not(self) -> list[str]:
         said = []
         if not self.shown:
-            said.append(
-                "That the two are equally good: a test that shows no difference does not show that there is none."
-            )
+            said.append("That the two are equally good: that no difference is shown does not show that there is none.")
+        if self.verdict.seeds and self._repeats == "outputs":
+            said.append("That this holds for other trainings, unless each file comes from a training of its own.")
         if not self.verdict.seeds:
             said.append(self._about_seeds())
         said.append(
@@ -195,10 +211,12 @@ class _Said:
                 "That the programs behind the files differ: a file is one output, and the same program trained again "
                 "would give another. Compare several outputs of each."
             )
-        alone = [one.name for one in (self.baseline, self.system) if len(one.outputs) == 1]
+        alone = [one for one in (self.baseline, self.system) if len(one.outputs) == 1]
+        kinds = {"seed": [one.name for one in alone if one.runs], "output": [one.name for one in alone if not one.runs]}
+        there = " and ".join(f"of {' and '.join(names)} there is one {kind}" for kind, names in kinds.items() if names)
         return (
-            f"That the settings or models behind them differ: of {' and '.join(alone)} there is one seed, and another "
-            "can move BLEU by half a point or more. Compare several seeds of each."
+            f"That the settings or models behind them differ: {there}, and another seed can move BLEU by half a point "
+            "or more. Compare several seeds of each."
         )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mt.comparison.attention import Scaling, Spread
 from mt.comparison.differences import Group
-from mt.comparison.systems import Output, System
+from mt.comparison.systems import System
 from mt.comparison.verdict import Verdict
 from mt.heat_map import draw_heat_map, legible
 from mt.scoring import Interval
@@ -32,14 +32,11 @@ def as_data_uri(figure: Figure) -> str:
 
 
 def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:
-    """BLEU of every tested output with its 95 % interval."""
-    tested = [verdict.pairs or [verdict.sentences] for verdict in verdicts]
-    intervals = [[pair[0].baseline for pair in tested[0]]]
-    intervals += [[pair[0].system for pair in pairs] for pairs in tested]
+    """BLEU of every system, the mean over its seeds, with its 95 % interval over other sentences."""
+    of_systems = [verdicts[0].over_sentences("BLEU").baseline]
+    of_systems += [verdict.over_sentences("BLEU").system for verdict in verdicts]
     rows = [
-        (place, _label(system, output), interval)
-        for place, (system, of_system) in enumerate(zip(systems, intervals, strict=True))
-        for output, interval in zip(system.outputs, of_system, strict=False)
+        (place, system.name, interval) for place, (system, interval) in enumerate(zip(systems, of_systems, strict=True))
     ]
     return _intervals(rows, "test BLEU, 95 % interval")[0]
 
@@ -63,12 +60,6 @@ def _intervals(rows: Sequence[tuple[int, str, Interval]], what: str) -> tuple[Fi
     return figure, axes
 
 
-def _label(system: System, output: Output) -> str:
-    if len(system.outputs) == 1:
-        return system.name
-    return f"{system.name}, seed {output.run.config.seed}" if output.run else output.origin.name
-
-
 def differences(verdicts: Sequence[Verdict]) -> Figure:
     """BLEU of each system minus the baseline's, with the intervals over sentences and, where there are several seeds,
     over seeds: an interval that does not reach zero is a difference that chance of that kind hardly makes."""
@@ -76,8 +67,8 @@ def differences(verdicts: Sequence[Verdict]) -> Figure:
     for number, verdict in enumerate(verdicts, 1):
         rows.append((number, f"{verdict.system}, over sentences", verdict.sentences[0].difference))
         if verdict.seeds and math.isfinite(verdict.seeds["BLEU"].low):
-            welch = verdict.seeds["BLEU"]
-            interval = Interval(welch.difference, welch.low, welch.high)
+            over_seeds = verdict.seeds["BLEU"]
+            interval = Interval(over_seeds.difference, over_seeds.low, over_seeds.high)
             rows.append((number, f"{verdict.system}, over seeds", interval))
     figure, axes = _intervals(rows, f"BLEU minus that of {legible(verdicts[0].baseline)}, with intervals")
     axes.axvline(0, color="black", linewidth=0.8)

@@ -17,12 +17,13 @@ from mt.comparison.cost import Cost
 from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
 from mt.comparison.systems import EvaluationSet, Run, System
-from mt.comparison.verdict import rounded_up
+from mt.comparison.verdict import shown_p
 from mt.files import write_atomically
 from mt.mistakes import shown
 from mt.run_folder import flat_config
 from mt.scoring import Interval
-from mt.significance import fewest_differing
+from mt.significance import ENUMERATED, fewest_differing
+from mt.training.provenance import NOT_RECORDED
 
 PIXELS_PER_INCH = 90
 PAGE, MARKDOWN, JSON = "report.html", "comparison.md", "comparison.json"
@@ -44,7 +45,7 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"p_value": _p_value, "interval": _interval, "plain": _escape_markdown}
+    environment.filters |= {"p_value": shown_p, "number": _signed, "interval": _interval, "plain": _escape_markdown}
     values = {
         "findings": findings,
         "title": " against ".join([findings.systems[0].name, *(system.name for system in findings.systems[1:])]),
@@ -58,6 +59,8 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
         "cost_rows": _cost_rows(findings),
         "reached_note": _reached_note(findings.systems),
         "fewest": fewest_differing(findings.contrasts[0].verdict.level),
+        "enumerated": ENUMERATED,
+        "seeds_tested": any(contrast.verdict.seeds for contrast in findings.contrasts),
         "trials": trials,
     }
     page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
@@ -113,7 +116,8 @@ def as_json(findings: Findings) -> dict:
             for verdict in [contrast.verdict]
         ],
         "reached_valid_bleu": findings.reached_bleu,
-        "bleu_by_source_length": [dataclasses.asdict(group) for group in findings.by_length],
+        "length_of": "source" if findings.evaluation.sources else "reference",
+        "bleu_by_length": [dataclasses.asdict(group) for group in findings.by_length],
         "bleu_by_rarest_word": [dataclasses.asdict(group) for group in findings.by_rarity],
         "word_f1_by_training_frequency": [dataclasses.asdict(group) for group in findings.by_frequency],
     }
@@ -155,7 +159,12 @@ def differing_conditions(findings: Findings) -> dict[str, list[str]]:
 
 def _unknown_effect(systems: Sequence[System]) -> list[str]:
     """The runs of which it is not recorded what their settings came to."""
-    return [str(run.folder) for system in systems for run in system.runs if "took_effect" not in run.provenance]
+    unknown = []
+    for run in (run for system in systems for run in system.runs):
+        values = [str(value) for _, value in _flat("", run.provenance.get("took_effect", {}))]
+        if not values or any(value.startswith(NOT_RECORDED) for value in values):
+            unknown.append(str(run.folder))
+    return unknown
 
 
 def _conditions(provenance: dict) -> dict[str, object]:
@@ -330,8 +339,9 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _p_value(value: float) -> str:
-    return f"{rounded_up(value):.4f}" if value < 0.1 else f"{value:.3f}"
+def _signed(value: float) -> str:
+    """ "–" for what has no bound."""
+    return f"{value:+.2f}" if math.isfinite(value) else "–"
 
 
 def _interval(interval: Interval, signed: bool = False) -> str:

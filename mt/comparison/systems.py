@@ -91,9 +91,9 @@ class System:
         return [output.run for output in self.outputs if output.run]
 
     @property
-    def first_run(self) -> Run | None:
-        """Of a system that was trained here, the run that stands for it."""
-        return self.outputs[0].run
+    def repeats(self) -> str:
+        """What there are several of: seeds of one config, or outputs of which nothing else is known."""
+        return "seeds" if self.runs else "outputs"
 
 
 def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
@@ -133,7 +133,10 @@ def _named(systems: Sequence[list[Output]]) -> list[System]:
     short = [[_short_name(output) for output in outputs] for outputs in systems]
     whole = [[str(output.origin) for output in outputs] for outputs in systems]
     candidates = [
-        [_common_name(names) for names in short],
+        [
+            _common_name(names, "seeds" if outputs[0].run else "outputs")
+            for names, outputs in zip(short, systems, strict=True)
+        ],
         [", ".join(names) for names in short],
         [", ".join(names) for names in whole],
     ]
@@ -230,9 +233,14 @@ def _is_number(value: object, or_null: bool = False) -> bool:
 
 def _read_lines(path: Path) -> list[str]:
     """Of a file as other programs write it: a byte-order mark, and a CR before the end of a line, are no part of the
-    text."""
-    lines = [line.removesuffix("\r") for line in _read_text(path)]
-    return [lines[0].removeprefix("\ufeff"), *lines[1:]] if lines else []
+    text. Raises InputError for what is not UTF-8: two different letters, both unreadable, would count as equal."""
+    lines = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            lines.append(line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8"))
+        except UnicodeDecodeError:
+            raise InputError(f"{path}: line {number} is not UTF-8") from None
+    return lines
 
 
 def _read_text(path: Path) -> list[str]:
@@ -284,12 +292,12 @@ def _refuse_another_recipe(first: Run, run: Run) -> None:
         raise InputError(f"{run.folder} is no other seed of {first.folder}: other {' and '.join(changed)} pairs")
 
 
-def _common_name(names: Sequence[str]) -> str:
-    """What the names of a system's runs begin with, up to a place where one would cut."""
+def _common_name(names: Sequence[str], repeats: str) -> str:
+    """What the names of a system's runs or files begin with, up to a place where one would cut."""
     if len(names) == 1:
         return names[0]
     shared = os.path.commonprefix(list(names))
     if any(re.match(r"[^-_=. ]", name[len(shared) :]) for name in names):
         shared = re.sub(r"[^-_=. ]*$", "", shared)  # the names part inside a word
     stem = shared.rstrip("-_=. ").removesuffix("seed").rstrip("-_=. ")
-    return f"{stem} ({len(names)} seeds)" if stem else ", ".join(names)
+    return f"{stem} ({len(names)} {repeats})" if stem else ", ".join(names)

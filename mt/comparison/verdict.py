@@ -11,12 +11,12 @@ from mt.comparison.systems import EvaluationSet, System
 from mt.randomness import generator
 from mt.scoring import CorpusMetric, Interval, corpus_metrics
 from mt.significance import (
-    Welch,
+    SeedTest,
     bootstrap_scores,
     middle_95,
     randomisation_test,
+    seed_test,
     sum_blocks,
-    welch_test,
 )
 
 LEVEL = 0.05
@@ -28,7 +28,7 @@ SEED = 1
 @dataclass(frozen=True)
 class PairedScores:
     """One metric of a baseline and of a system on the same sentences, and how likely so large a difference would be if
-    the two were equally good. Of several runs each, the counts are averaged."""
+    the two were equally good. The scores of several outputs are averaged."""
 
     metric: str
     signature: str
@@ -36,7 +36,7 @@ class PairedScores:
     baseline: Interval
     system: Interval
     difference: Interval
-    """The system's score minus the baseline's."""
+    """The system's score minus the baseline's; the interval is that over other sentences."""
     p: float
     """Of the paired randomisation test."""
     exact: bool
@@ -73,13 +73,14 @@ class Verdict:
     system: str
     sentences: list[PairedScores]
     """The test over sentences, of each metric: of the two outputs, or of all seeds' outputs together."""
-    seeds: dict[str, Welch]
+    seeds: dict[str, SeedTest]
     """By metric, the test over seeds; empty unless both systems have several."""
     pairs: list[list[PairedScores]]
     """Where there are several seeds: the test over sentences, of each metric, for each run of the one with a run of
     the other, in the order of the seeds."""
     level: float
-    """Least p of what counts as chance: LEVEL shared among all systems of the comparison (Bonferroni)."""
+    """A p below this is more than chance: LEVEL, shared among all systems that are held against the baseline
+    (Bonferroni)."""
 
     def is_significant(self, paired: PairedScores) -> bool:
         """Whether the test over sentences calls a difference more than chance."""
@@ -87,13 +88,11 @@ class Verdict:
 
     def is_shown(self, metric: str) -> bool:
         """Whether the systems are called different: by the test over sentences and, where there are several seeds of
-        both, by the one over seeds, in the same direction."""
+        both, by the one over seeds."""
         over_sentences, over_seeds = self.over_sentences(metric), self.seeds.get(metric)
         if not self.is_significant(over_sentences):
             return False
-        if over_seeds is None:
-            return True
-        return over_seeds.p < self.level and over_seeds.difference * over_sentences.difference.score > 0
+        return over_seeds is None or (over_seeds.p is not None and over_seeds.p < self.level)
 
     def over_sentences(self, metric: str) -> PairedScores:
         """The test over sentences of one metric."""
@@ -101,10 +100,7 @@ class Verdict:
 
     def gain(self, metric: str) -> float:
         """By how much the system is better, on average over the seeds (TER counts errors)."""
-        over_seeds, over_sentences = self.seeds.get(metric), self.over_sentences(metric)
-        if over_seeds is None:
-            return over_sentences.gain
-        return -over_seeds.difference if metric == "TER" else over_seeds.difference
+        return self.over_sentences(metric).gain
 
 
 class Counts:
@@ -126,8 +122,8 @@ class Counts:
         return sum_blocks(self._of_outputs[system.name][number][metric.name], self.blocks)
 
     def of_system(self, system: System, metric: CorpusMetric) -> np.ndarray:
-        """(B, C), the mean over a system's outputs."""
-        return np.mean([self.of_output(system, number, metric) for number in range(len(system.outputs))], axis=0)
+        """(R, B, C), for each of a system's outputs."""
+        return np.stack([self.of_output(system, number, metric) for number in range(len(system.outputs))])
 
     def scores(self, system: System) -> SystemScore:
         return SystemScore(
@@ -147,8 +143,8 @@ def judge(
     """Tests a system against the baseline.
 
     With several seeds two questions are asked, and both must be answered with yes: would other seeds have shown a
-    difference (Welch's t-test over the scores of the runs), and would other sentences (the randomisation test, which
-    exchanges all outputs of a sentence together)? Runs of one system and sentences of one test set are both samples,
+    difference (t-tests over the scores of the runs), and would other sentences (the randomisation test, which exchanges
+    all outputs of a sentence together)? Runs of one system and sentences of one test set are both samples,
     and either alone can make equal systems look different.
 
     Args:
@@ -178,27 +174,40 @@ def judge(
         for number in range(min(numbers) if max(numbers) > 1 else 0)
     ]
     first, second = counts.scores(baseline).of_outputs, counts.scores(system).of_outputs
-    seeds = {name: welch_test(first[name], second[name], level) for name in first} if min(numbers) > 1 else {}
+    seeds = {name: seed_test(first[name], second[name], level) for name in first} if min(numbers) > 1 else {}
     return Verdict(baseline.name, system.name, sentences, seeds, pairs, level)
 
 
 def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
-    """Counts of both, (B, C)."""
+    """Counts of both, (B, C) or (R, B, C) with an R of their own."""
+    first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))
+    drawn = bootstrap_scores([*first, *second], metric.score, samples, generator(SEED, "bootstrap"))
+    ours, theirs = drawn[: len(first)].mean(axis=0), drawn[len(first) :].mean(axis=0)
+    scores = [float(metric.score(counts.sum(axis=1)).mean()) for counts in (first, second)]
+    difference = scores[1] - scores[0]
+    if len(first) != len(second):
+        # There is no output to exchange each one with, so their mean counts are exchanged.
+        first, second = (counts.mean(axis=0, keepdims=True) for counts in (first, second))
     found = randomisation_test(first, second, metric.score, trials, generator(SEED, "randomisation"))
-    drawn = bootstrap_scores((first, second), metric.score, samples, generator(SEED, "bootstrap"))
-    scores = [float(metric.score(counts.sum(axis=0))) for counts in (first, second)]
+    exchanged = float(metric.score(second.sum(axis=1)).mean() - metric.score(first.sum(axis=1)).mean())
     return PairedScores(
         metric.name,
         metric.signature,
-        Interval(scores[0], *middle_95(drawn[0])),
-        Interval(scores[1], *middle_95(drawn[1])),
-        Interval(scores[1] - scores[0], *middle_95(drawn[1] - drawn[0])),
-        found.p,
+        Interval(scores[0], *middle_95(ours)),
+        Interval(scores[1], *middle_95(theirs)),
+        Interval(difference, *middle_95(theirs - ours)),
+        # Mean counts that point the other way than the mean scores are no evidence for them.
+        found.p if exchanged * difference >= 0 else 1.0,
         found.exact,
         found.differing,
     )
 
 
+def shown_p(p: float | None) -> str:
+    """With three digits, or as a bound with four places; "–" where there is none."""
+    return "–" if p is None else f"{p:.3f}" if p >= 0.1 else f"{rounded_up(p):.4f}"
+
+
 def rounded_up(p: float) -> float:
-    """Rounded up to four places: what is said to be a bound has to be one."""
-    return math.ceil(round(p * 1e4, 6)) / 1e4
+    """Rounded up to four places, and at least 0.0001: what is said to be a bound has to be one."""
+    return max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4)

@@ -86,6 +86,8 @@ def test_the_table_of_costs_says_what_is_what():
     }
 
 
-@pytest.mark.parametrize(("p", "shown"), [(0.03125, "0.0313"), (0.0007, "0.0007"), (1e-6, "0.0001"), (1.0, "1.0000")])
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.03125, "0.0313"), (0.0007, "0.0007"), (1e-6, "0.0001"), (0.0, "0.0001"), (1.0, "1.0000")]
+)
 def test_a_bound_is_rounded_up(p, shown):
     assert f"{rounded_up(p):.4f}" == shown

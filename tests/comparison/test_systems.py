@@ -197,7 +197,7 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
     ],
 )
 def test_a_common_name_ends_where_one_would_cut(names, expected):
-    assert _common_name(names) == expected
+    assert _common_name(names, "seeds") == expected
 
 
 # Files
@@ -227,7 +227,7 @@ def test_files_are_systems_of_their_own(files):
     evaluation, (first, second) = _files(files)
     assert evaluation.sources == ["a", "b", "a"] and evaluation.references == ["ba", "de", "fi"]
     assert (evaluation.source_language, evaluation.target_language) == (None, "de")
-    assert first.name == "theirs.txt" and first.runs == [] and first.first_run is None
+    assert first.name == "theirs.txt" and first.runs == []
     assert second.first.hypotheses == ["ba", "de de", "fi"]  # as editors write them: with a mark at the start, and CRs
     assert _files(files, source=None)[0].sources is None
 
@@ -272,3 +272,9 @@ def test_a_system_is_of_runs_or_of_files(runs, files):
     both = (str(runs["rnn-1"]), str(runs["rnn-1"] / "scored/test.hypothesis"))
     with pytest.raises(InputError, match="runs, or files, not both"):
         open_systems(CompareConfig(first=both, second=str(runs["transformer-1"])))
+
+
+def test_a_file_that_is_not_utf8_is_refused(files):
+    (files / "theirs.txt").write_bytes("ba\nd\xe9\nfi\n".encode("latin-1"))
+    with pytest.raises(InputError, match="theirs.txt: line 2 is not UTF-8"):
+        _files(files)

@@ -1,6 +1,6 @@
 """The verdict is what the tests over sentences and over seeds say, and its words say no more."""
 
-import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,6 @@ from mt.comparison.systems import EvaluationSet, Output, Run, System
 from mt.comparison.verdict import LEVEL, Counts, PairedScores, Verdict, judge
 from mt.config import TrainConfig
 from mt.scoring import Interval, corpus_scores
-from mt.significance import Welch
 from tests import toy
 
 REFERENCES = toy.sentences(60, 3)
@@ -72,7 +71,8 @@ def test_equal_outputs_leave_nothing_to_test():
 def test_a_few_sentences_are_never_enough(differing):
     words = _words(_system("A", _spoilt_in(range(differing))), _system("B", REFERENCES))
     assert words.startswith("No winner")
-    assert f"BLEU counts only {differing} different sources differently, and below 6 no difference" in words
+    sentences = f"{differing} different sentences" if differing > 1 else "one sentence"
+    assert f"BLEU counts only {sentences} differently, and below 6 no difference" in words
 
 
 def test_six_sentences_can_be_enough():
@@ -136,8 +136,12 @@ def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
         and "and of seeds (p ≤ 0.0" in said.words
         and "Another seed" not in said.words
     )
-    assert "In 3 pairs of one run of each, B is better by more than the choice of sentences explains in 3" in said.words
-    assert said.may[0].endswith("with other seeds as well.") and "95 % confidence interval" in said.may[1]
+    assert (
+        "In 3 pairs of one of the seeds of each, B is better by more than the choice of sentences explains in 3"
+        in said.words
+    )
+    assert "on average over its seeds, those that were not tried included." in said.may[0]
+    assert "95 % confidence interval" in said.may[1]
     assert len(said.may_not) == 1
 
 
@@ -146,7 +150,8 @@ def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
     verdict, said = _judged(_system("A", *_seeds(60, range(40), range(10))), _system("B", *_seeds(60, range(30), ())))
     assert verdict.sentences[0].p < LEVEL < verdict.seeds["BLEU"].p
     assert not verdict.is_shown("BLEU") and said.words.startswith("No winner: B is ahead of A by")
-    assert f"no difference below {verdict.seeds['BLEU'].least_difference:.2f} BLEU could be significant" in said.words
+    least = math.ceil(verdict.seeds["BLEU"].least_difference * 100) / 100
+    assert f"no difference below {least:.2f} BLEU could be significant" in said.words
     assert "choice of seeds: p = " in said.words
 
 
@@ -165,9 +170,34 @@ def test_one_seed_against_several_speaks_of_these_runs():
 def test_all_outputs_of_a_sentence_are_exchanged_together():
     """Two seeds that say the same are no more evidence than one."""
     alone, _ = _judged(_system("A", SPOILT), _system("B", _spoilt_in(range(30, 60, 3))))
-    twice, _ = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
+    twice, said = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
     assert [one.p for one in twice.sentences] == [one.p for one in alone.sentences]
     assert not twice.is_shown("BLEU")  # nothing is known of how seeds scatter that are equal
+    assert "the seeds have equal scores, so that nothing can be said about others" in said.words
+
+
+@pytest.mark.parametrize("sources", [["one"] * 60, None], ids=["one source", "five sentences"])
+def test_an_interval_does_not_say_what_the_test_cannot(sources):
+    """Few sentences that all point one way: the bootstrap's interval leaves zero out."""
+    verdict, said = _judged(_system("A", _spoilt_in(range(5))), _system("B", REFERENCES), sources=sources)
+    assert verdict.sentences[0].difference.low > 0 and not verdict.is_shown("BLEU")
+    assert said.may == []
+
+
+def test_one_seed_against_several_says_what_the_table_says():
+    """A run that is empty drags the mean of the scores down by more than the score of the mean counts."""
+    verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, [""] * 60))
+    difference = verdict.sentences[0].difference.score
+    assert verdict.sentences[0].system.score == pytest.approx(50)
+    assert f"{abs(difference):.2f} BLEU on average over the seeds" in said.words
+
+
+def test_several_files_are_outputs_and_not_seeds():
+    files = _seeds(0, (1,), (2,), (4,)), _seeds(50, (), (5,), (7,))
+    _, said = _judged(_system("a", *files[0], files=True), _system("b", *files[1], files=True))
+    assert "BLEU on average over the outputs" in said.words and "and of outputs (p ≤ 0.0" in said.words
+    assert "seed" not in said.words + said.may[0] + said.may[1]
+    assert said.may_not[0].startswith("That this holds for other trainings, unless")
 
 
 def test_files_are_called_files():
@@ -210,11 +240,3 @@ def test_where_bleu_is_equal_the_other_metrics_speak():
         "A and B have the same BLEU. In chrF2 B is better by 5.00, which chance may explain; in TER B is better by "
         "2.00, more than chance explains."
     )
-
-
-def test_seeds_must_point_the_way_the_sentences_do():
-    verdict = _verdict((3, 0.001), (1, 0.001), (1, 0.001))
-    welch = Welch(difference=3, p=0.01, low=1, high=5, least_difference=2)
-    assert dataclasses.replace(verdict, seeds={"BLEU": welch}).is_shown("BLEU")
-    opposite = dataclasses.replace(welch, difference=-3)
-    assert not dataclasses.replace(verdict, seeds={"BLEU": opposite}).is_shown("BLEU")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin
+from unicodedata import category
 from unittest import mock
 
 import hydra
@@ -25,9 +26,10 @@ from pydantic.fields import FieldInfo
 from mt.command_line import _exit_status, _run
 from mt.comparison.systems import open_systems
 from mt.composition import _quoted, compose_jobs
-from mt.config import CompareConfig, DecodingConfig, ExportConfig, Section, TrainConfig, TranslateConfig
+from mt.config import CompareConfig, DecodingChoice, DecodingConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.device import choose_device
 from mt.run_folder import read_config, write_config
+from mt.terminal import visible
 from mt.training.command import train
 from mt.training.local_workers import number_of_workers
 from mt.translation.command import translate
@@ -199,11 +201,11 @@ class Export(Command):
 COMMANDS: dict[str, type[Command]] = {"train": Train, "translate": Translate, "compare": Compare, "export": Export}
 
 
-def _short(decoding: DecodingConfig) -> DecodingConfig:
+def _short(decoding: DecodingConfig | DecodingChoice) -> DecodingConfig | DecodingChoice:
     """Translations of a model that has learnt too little to end them: not a million pieces long."""
     lengths = {
-        "max_length_ratio": min(2.0, decoding.max_length_ratio),
-        "max_length_extra": min(5, decoding.max_length_extra),
+        "max_length_ratio": 2.0 if decoding.max_length_ratio is None else min(2.0, decoding.max_length_ratio),
+        "max_length_extra": 5 if decoding.max_length_extra is None else min(5, decoding.max_length_extra),
     }
     return decoding.model_copy(update=lengths)
 
@@ -349,7 +351,8 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
     if len(heard.messages) != 1:
         troubles.append(f"{len(heard.messages)} messages: {heard.messages}")
     for message in heard.messages:
-        if len(message) > LONGEST_MESSAGE or not message.replace("\n", "").isprintable():
+        steering = [c for c in visible(message) if category(c) in ("Cc", "Cs") and c != "\n"]
+        if len(message) > LONGEST_MESSAGE or steering:
             troubles.append(f"a message that no terminal should get: {ascii(message[:300])}")
     return troubles + ([f"left over: {left[:5]}"] if left else []), "refused"
 

@@ -12,6 +12,7 @@ import yaml
 
 from mt.config import DecodingChoice, DecodingConfig, TranslateConfig
 from mt.errors import InputError
+from mt.json_file import read_sealed_json, write_sealed_json
 from mt.run_folder import FORMAT, open_model, read_config, read_description
 from mt.training.command import train
 from mt.translation.command import translate
@@ -187,7 +188,7 @@ def test_an_unfinished_run_of_any_format_can_be_finished(unfinished):
 
 def test_a_checkpoint_of_another_format_is_refused(unfinished):
     progress = unfinished / "checkpoints/step_20/progress.json"
-    progress.write_text(json.dumps(json.loads(progress.read_text()) | {"format": 99}))
+    write_sealed_json(progress, read_sealed_json(progress) | {"format": 99})
     with pytest.raises(InputError, match=r"progress\.json: checkpoint format 99, but this version"):
         train(read_config(unfinished))
 
