@@ -263,6 +263,7 @@ def test_contradictions_between_sections() -> None:
         ["data=multi30k", "data.test_split=other", "data.test_pairs=9"],
         ["data=mixture", *LANGUAGE_WORDS, "data.valid_pairs=9", "data.corpora=[{kind:files,train:[a,b],valid:[c,d]}]"],
         ["data=mixture", *LANGUAGE_WORDS, "data.corpora=[{kind:files,train:[a,b]},{kind:table,train:c,valid:d}]"],
+        [*FILES, "data.valid=[c,d]", "data.test=[e,f]", "data.split_version=1"],
     ):
         with pytest.raises(Exception, match="one mistake") as caught:
             compose_jobs("train", TrainConfig, words, multirun=False)
@@ -273,6 +274,7 @@ def test_contradictions_between_sections() -> None:
     assert "decoding.engine=torch" in found[3]
     assert "model.dropout > 0" in found[4] and "model.dropout > 0" in found[5]
     assert "training.compile=true is for Transformers" in found[6]
+    assert "data.split_version is for held-out pairs" in found[-1]
     assert "take auto or adamw" in found[7] and "training.optimizer.muon_iterations=5 is for Transformers" in found[8]
     assert "decoding.seed=2 is for sampling" in found[9]
     assert "data.valid_pairs=9 is for a corpus without valid data" in found[10]

@@ -260,3 +260,14 @@ def test_commands_name_an_output_that_is_a_link_in_a_circle(
     with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
         export(ExportConfig(run="nowhere", output=path))
     assert Path("loop").is_symlink()
+
+
+def test_a_link_or_file_among_the_leftovers_is_removed_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "scored").mkdir()
+    (tmp_path / "scored" / "kept").touch()
+    (tmp_path / "model.yaml").touch()
+    (tmp_path / ".model.yaml.1.replaced").symlink_to("scored")
+    (tmp_path / ".model.yaml.2.replaced").touch()
+    recover_folders(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"scored", "model.yaml"}
+    assert (tmp_path / "scored" / "kept").exists()

@@ -199,3 +199,12 @@ def test_a_changed_description_is_told_of(tmp_path, caplog):
             assert "model.yaml" in str(error)
         else:
             assert "model.yaml: edited or damaged" in caplog.text
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_weights_in_a_format_that_no_weights_have_are_refused(model, tmp_path, dtype):
+    folder = _copy(model, tmp_path)
+    path = folder / "model.safetensors"
+    save_file({name: tensor.to(dtype) for name, tensor in read_tensors(path).items()}, path)
+    with pytest.raises(InputError, match=f"is {dtype}"):
+        open_model(folder)

@@ -13,7 +13,7 @@ import yaml
 from mt.config import DecodingChoice, DecodingConfig, TranslateConfig
 from mt.errors import InputError
 from mt.json_file import read_sealed_json, write_sealed_json
-from mt.run_folder import FORMAT, open_model, read_config, read_description
+from mt.run_folder import FORMAT, open_model, read_config, read_description, written_settings
 from mt.training.command import train
 from mt.translation.command import translate
 from mt.translation.ctranslate2.engine import CTranslate2Engine
@@ -152,7 +152,10 @@ def test_a_description_that_is_not_understood_is_refused_by_name(model, change, 
     assert str(refused.value).startswith(str(model)) and "\x1b" not in str(refused.value)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "1", "format: 2", "a: &a [*a]", "? [x]\n: 1\n", "1: 2\nformat: 2\n"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "1", "format: 2", "a: &a [*a]", "? [x]\n: 1\n", "1: 2\nformat: 2\n", f"format: 0x{'f' * 5000}"],
+)
 def test_what_is_no_description_is_refused_by_name(model, content):
     (model / "model.yaml").write_text(content)
     with pytest.raises(InputError, match=r"model\.yaml: "):
@@ -206,3 +209,19 @@ def test_training_starts_from_a_model_without_a_config(unfinished, model, key):
     recorded = read_config(Path("runs/tuned")).tokenizer
     assert (recorded.vocabulary_size, recorded.sampling) == (290, config.tokenizer.sampling)
     assert (Path("runs/tuned") / "tokenizer.model").read_bytes() == (model / "tokenizer.model").read_bytes()
+
+
+def test_a_value_beyond_todays_bounds_shuts_no_old_model_out(tmp_path):
+    """There was no largest value, and none of these changes a translation."""
+    run = Path(shutil.copytree(HERE / "1" / "transformer", tmp_path / "run"))
+    edit(run / "config.yaml", lambda values: values["decoding"].update(batch_tokens=10**12, seed=2**70))
+    assert translated(run, tmp_path / "out") == expected(HERE / "1" / "transformer")
+
+
+def test_a_run_of_format_1_goes_on_with_the_settings_that_its_file_names(unfinished):
+    """Where an older setting is read in today's terms (muon as auto), the old command still goes on."""
+    config = read_config(unfinished)
+    literal = written_settings(unfinished)["training.optimizer.kind"]
+    optimizer = config.training.optimizer.model_copy(update={"kind": literal})
+    train(config.model_copy(update={"training": config.training.model_copy(update={"optimizer": optimizer})}))
+    assert (unfinished / "results.json").exists()

@@ -26,6 +26,11 @@ def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_thei
         monkeypatch.setattr(memory, "memory_bytes", lambda device, there=needed * parameters - 1: there)
         with pytest.raises(InputError, match=f"the model has {parameters:,} parameters, .*take a smaller model"):
             memory.refuse_what_cannot_fit(settings, tokenizers, workers)
+    # Four workers on one machine share its memory.
+    workers.on_this_machine = 4
+    monkeypatch.setattr(memory, "memory_bytes", lambda device: 12 * parameters)
+    with pytest.raises(InputError, match="take a smaller model"):
+        memory.refuse_what_cannot_fit(config, tokenizers, workers)
 
 
 def test_a_name_that_is_too_long_leaves_no_folder(tmp_path):

@@ -85,7 +85,6 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
     effect = _recorded(config)["took_effect"]
     arithmetic = effect["arithmetic"]
     assert arithmetic["precision"] in ("fp32", "bf16") and arithmetic["device"] == "cpu"
-    assert (arithmetic["threads"], arithmetic["workers"]) == (torch.get_num_threads(), 1)
     assert arithmetic["sharded"] is arithmetic["compiled"] is False
     assert arithmetic["fp32 is multiplied by"] and arithmetic["bf16 is multiplied by"]
     tokenizers = trainer.data.tokenizers
