@@ -200,9 +200,14 @@ def _trouble_outside(error: BaseException) -> str | None:
     return None
 
 
-def _log_to_stderr() -> None:
-    """Standard output belongs to results; libraries speak up only to warn."""
+def stderr_handler() -> logging.Handler:
+    """What brings messages to the terminal, with nothing in them that would steer it."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(VisibleFormatter("%(message)s"))
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    return handler
+
+
+def _log_to_stderr() -> None:
+    """Standard output belongs to results; libraries speak up only to warn."""
+    logging.basicConfig(handlers=[stderr_handler()], level=logging.WARNING, force=True)
     logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)

@@ -23,13 +23,12 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 from pydantic.fields import FieldInfo
 
-from mt.command_line import _exit_status, _run
+from mt.command_line import _exit_status, _run, stderr_handler
 from mt.comparison.systems import open_systems
 from mt.composition import _quoted, compose_jobs
 from mt.config import CompareConfig, DecodingChoice, DecodingConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.device import choose_device
 from mt.run_folder import read_config, write_config
-from mt.terminal import visible
 from mt.training.command import train
 from mt.training.local_workers import number_of_workers
 from mt.translation.command import translate
@@ -50,6 +49,8 @@ TEXTS = [
 """Texts, tried to the letter for every key that is a text."""
 MEMORY = 2**28
 """Bytes of this machine, as far as the commands know: larger models are refused, and do not fill the real memory."""
+BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Change the direction of what follows."""
 LONGEST_MESSAGE = 5000
 """Characters."""
 
@@ -317,14 +318,15 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
 
 
 class _Errors(logging.Handler):
-    """Keeps what is told as an error."""
+    """Keeps what is told as an error, as a terminal gets it."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
+        self.setFormatter(stderr_handler().formatter)
         self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
+        self.messages.append(self.format(record))
 
 
 def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[str], str]:
@@ -351,7 +353,7 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
     if len(heard.messages) != 1:
         troubles.append(f"{len(heard.messages)} messages: {heard.messages}")
     for message in heard.messages:
-        steering = [c for c in visible(message) if category(c) in ("Cc", "Cs") and c != "\n"]
+        steering = [c for c in message if (category(c) in ("Cc", "Cs") and c != "\n") or c in BIDI]
         if len(message) > LONGEST_MESSAGE or steering:
             troubles.append(f"a message that no terminal should get: {ascii(message[:300])}")
     return troubles + ([f"left over: {left[:5]}"] if left else []), "refused"
