@@ -639,6 +639,8 @@ class TrainConfig(Section):
             yield "training.objective=r_drop compares predictions under two dropouts: it needs model.dropout > 0"
         optimizer = self.training.optimizer
         if isinstance(self.model, RNNAttentionConfig):
+            if self.model.variational_dropout and not self.model.dropout:
+                yield "model.variational_dropout=true is a way of dropping out: it needs model.dropout > 0"
             if optimizer.kind == "muon":
                 yield "training.optimizer.kind=muon is for Transformers: an LSTM is moved by AdamW, take auto or adamw"
             elif optimizer.kind == "auto" and optimizer.is_given("muon_iterations"):

@@ -37,8 +37,9 @@ SIGNS_OF_DEATH = re.compile(
     re.IGNORECASE,
 )
 """In the error of gloo, NCCL or the store when another worker is gone, or has answered nothing for STEP_PATIENCE."""
-SIGNS_OF_THE_CONNECTION = re.compile("gloo|NCCL|socket|connect", re.IGNORECASE)
-"""In any other error of theirs: no such network interface, an address in use, a GPU that is given twice."""
+WORDS_OF_GLOO_OR_NCCL = re.compile(r"\[[^\]]*gloo/|Gloo |NCCL ")
+"""How any other error of theirs begins that is no DistError: no such network interface, a GPU that is given twice. An
+error that only mentions them, or a socket, or a connection, is not theirs."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ def _connection_errors(rank: int) -> Iterator[None]:
     except RuntimeError as error:
         if SIGNS_OF_DEATH.search(str(error)):
             raise WorkerDied(f"worker {rank}: another worker has died: {error}") from error
-        if isinstance(error, distributed.DistError) or SIGNS_OF_THE_CONNECTION.search(str(error)):
+        if isinstance(error, distributed.DistError) or WORDS_OF_GLOO_OR_NCCL.match(str(error)):
             raise RunError(f"worker {rank} cannot reach the others: {_without_place(error)}") from error
         raise
 
