@@ -28,6 +28,7 @@ from tests.calibration import (
     LEVEL,
     Cell,
     SeedCell,
+    exact_power,
     exchangeable,
     metrics,
     most_allowed,
@@ -135,6 +136,15 @@ def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.Monke
         agreed.append((exact.p < LEVEL) == (sampled.p < LEVEL))
         called.append(exact.p < LEVEL)
     assert np.mean(agreed) > 0.97 and np.mean(called) > 0.3
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "TER"])
+def test_different_systems_are_found_as_often_as_by_the_exact_test(metric: str) -> None:
+    cell = Cell(metric, 30, ties=True, repeats=False)
+    found = share_called_different(cell, pairs=1000, trials=999, advantage=0.2)
+    exact = exact_power(cell, found, 0.2)
+    assert exact == pytest.approx(0.589, abs=5e-4)  # binomial, by hand: 9 or fewer of 30 lost
+    assert found == pytest.approx(exact, abs=0.06)
 
 
 def test_the_outputs_of_several_seeds_are_exchanged_together() -> None:
