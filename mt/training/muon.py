@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from mt.config import OptimizerConfig
-from mt.device import multiplies_bf16, name_of
+from mt.device import choose_precision, name_of
 from mt.training.distributed import Workers, full_tensor, sharded_like
 
 HIDDEN_MATRICES = "hidden matrices"
@@ -21,13 +21,6 @@ ADAMW_RMS = 0.2
 """The root mean square of AdamW's steps (Liu et al. 2025), so that one learning rate fits both."""
 MAX_STACKED = 2**24
 """Most elements that are orthogonalised together: enough to outweigh the launch of a kernel, and little memory."""
-
-
-def number_format(device: torch.device) -> torch.dtype:
-    """In which matrices are orthogonalised: bf16, but fp16 on GPUs that multiply only that natively. Of matrices whose
-    norm is one, its narrow range holds enough, and its rounding errors are an eighth of those of bf16.
-    """
-    return torch.float16 if device.type == "cuda" and not multiplies_bf16(device) else torch.bfloat16
 
 
 def orthogonalised(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
@@ -63,7 +56,10 @@ class Muon(torch.optim.Optimizer):
         self.weight_decay = config.weight_decay
         self.iterations = config.muon_iterations
         self.workers = workers
-        self.dtype = number_format(workers.device)
+        # The coarsest format that the device multiplies natively, whatever the precision of the training: fp16's narrow
+        # range holds matrices whose norm is one. A processor without bf16 takes fifty times as long in it as in fp32,
+        # which is longer than the rest of the update takes.
+        self.dtype = choose_precision("auto", workers.device)
         # A matrix that is spread over the workers (FSDP2) has to be put together by all of them.
         spread = any(isinstance(matrix, DTensor) for matrix in matrices)
         self.shares = [] if spread else evenly(matrices, workers.size)

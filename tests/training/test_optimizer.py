@@ -11,7 +11,7 @@ from mt.model.transformer import Transformer
 from mt.training import muon
 from mt.training.distributed import Seat, Workers, full_tensor, sharded_like, working_together
 from mt.training.local_workers import local_workers
-from mt.training.muon import evenly, number_format, orthogonalised
+from mt.training.muon import evenly, orthogonalised
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, schedule_factor
 
@@ -149,22 +149,27 @@ def test_an_lstm_is_left_to_adamw():
 @pytest.mark.parametrize(
     ("device", "capability", "expected"),
     [
-        ("cpu", None, torch.bfloat16),
+        ("cpu", False, torch.float32),
+        ("cpu", True, torch.bfloat16),
         ("cuda", (7, 5), torch.float16),
         ("cuda", (8, 0), torch.bfloat16),
         ("cuda", (9, 0), torch.bfloat16),
+        ("mps", None, torch.float32),
     ],
 )
 def test_matrices_are_orthogonalised_in_a_format_that_the_device_multiplies(monkeypatch, device, capability, expected):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    assert number_format(torch.device(device)) == expected
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: capability)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    matrix = torch.nn.Parameter(torch.ones(2, 3))
+    assert muon.Muon([matrix], OptimizerConfig(), Workers(torch.device(device))).dtype == expected
 
 
 def test_tiny_gradients_are_not_lost_where_matrices_are_orthogonalised_in_fp16(monkeypatch):
     """About as small as the smallest numbers of fp16: they are scaled before they are converted."""
     moved = {}
     for dtype in (torch.float16, torch.bfloat16):
-        monkeypatch.setattr(muon, "number_format", lambda device, dtype=dtype: dtype)
+        monkeypatch.setattr(muon, "choose_precision", lambda wanted, device, dtype=dtype: dtype)
         model = _model()
         optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(warmup=0), 100, ALONE)
         _give_gradients(model, 1, factor=2e-6)

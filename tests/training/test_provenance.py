@@ -7,6 +7,7 @@ import pytest
 import torch
 import yaml
 
+from mt.device import choose_precision, name_of
 from mt.errors import InputError
 from mt.run_folder import read_config
 from mt.training import trainer as trainer_module
@@ -70,7 +71,7 @@ def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, exp
     assert [group["peak learning rate"] for group in groups.values()] == pytest.approx([3e-3, 1e-3, 1e-3])
     assert [group["weight decay"] for group in groups.values()] == [0.1, 0.1, 0.0]
     assert sum(group["parameters"] for group in groups.values()) == trainer.model.parameter_count
-    muons = {"Newton-Schulz iterations": 3, "orthogonalised in": "bf16"}
+    muons = {"Newton-Schulz iterations": 3, "orthogonalised in": name_of(choose_precision("auto", torch.device("cpu")))}
     assert groups["hidden matrices"].items() >= (muons.items() if expected == "Muon" else {}.items())
 
 
