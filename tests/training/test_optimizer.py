@@ -89,6 +89,7 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
 @pytest.mark.parametrize(("iterations", "stack"), [(2, muon.MAX_STACKED), (3, 200), (5, 1)])
 def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
     monkeypatch.setattr(muon, "MAX_STACKED", stack)
+    monkeypatch.setattr(muon, "choose_precision", lambda wanted, device: torch.bfloat16)  # as torch's always does
     model = _model()
     config = OptimizerConfig(kind="muon", learning_rate=1e-2, muon_iterations=iterations, weight_decay=0.1)
     optimizer = Optimizer(model, config, ScheduleConfig(warmup=0), 100, ALONE)
