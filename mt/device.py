@@ -59,6 +59,13 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     return PRECISIONS[wanted]
 
 
+def doubt_about(wanted: str, device: torch.device) -> str | None:
+    """What to say of a precision that was asked for and will be slow; None for all others."""
+    if wanted != "bf16" or device.type != "cpu" or multiplies_bf16(device):
+        return None
+    return "precision=bf16: this processor has no instructions for it and is faster in fp32; take auto"
+
+
 def name_of(precision: torch.dtype) -> str:
     """As in a config: fp32, bf16 or fp16."""
     return next(name for name, dtype in PRECISIONS.items() if dtype == precision)

@@ -13,6 +13,7 @@ from mt import device
 from mt.device import (
     choose_device,
     cpu_threads,
+    doubt_about,
     instruction_sets,
     keep_few_kernels,
     multiplied_by,
@@ -130,3 +131,18 @@ def test_the_processor_and_who_multiplies_are_named(monkeypatch, tmp_path):
     assert multiplied_by(torch.bfloat16, torch.device("cpu"), False) in ("oneDNN", "PyTorch")
     assert multiplied_by(torch.float32, torch.device("cuda"), False) == "cuBLAS"
     assert "torch.compile" in multiplied_by(torch.float32, torch.device("cpu"), True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "device_name", "native", "doubted"),
+    [
+        ("bf16", "cpu", False, True),
+        ("bf16", "cpu", True, False),
+        ("auto", "cpu", False, False),
+        ("fp32", "cpu", False, False),
+        ("bf16", "cuda", False, False),
+    ],
+)
+def test_bf16_on_a_processor_without_it_is_doubted(monkeypatch, wanted, device_name, native, doubted):
+    monkeypatch.setattr(device, "multiplies_bf16", lambda where: native)
+    assert bool(doubt_about(wanted, torch.device(device_name))) == doubted

@@ -13,7 +13,15 @@ import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.config import TrainConfig
-from mt.device import check_compiler, choose_device, choose_precision, cpu_threads, keep_few_kernels, keep_freed_memory
+from mt.device import (
+    check_compiler,
+    choose_device,
+    choose_precision,
+    cpu_threads,
+    doubt_about,
+    keep_few_kernels,
+    keep_freed_memory,
+)
 from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
 from mt.json_file import read_json
@@ -134,6 +142,8 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
     if config.training.compile:
         check_compiler(workers.device)
+    if doubt := doubt_about(config.training.precision, workers.device):
+        logger.warning("training.%s", doubt)
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     data = prepare(config, checkpoint is not None, workers)

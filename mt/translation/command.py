@@ -14,7 +14,7 @@ import torch
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
-from mt.device import keep_few_kernels
+from mt.device import doubt_about, keep_few_kernels
 from mt.errors import InputError, RunError
 from mt.files import read_lines, replace_durably, resolved, try_lock
 from mt.terminal import visible
@@ -49,6 +49,8 @@ def translate(config: TranslateConfig) -> None:
                 raise InputError(f"output={config.output} would be written over the {name}, {path}")
     _refuse_other_counts(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision)
+    if doubt := doubt_about(config.precision, translator.device):
+        logger.warning("%s", doubt)
     shown = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
     if config.input is None:
         lines = _text(sys.stdin.buffer, "the input")
