@@ -1,29 +1,34 @@
 """What every command shares: reading its command line, composing its configs, and the way it ends."""
 
+import contextlib
 import errno
+import io
 import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast
 
+from hydra.core.plugins import Plugins
+from hydra.plugins.completion_plugin import CompletionPlugin
 from omegaconf import OmegaConf
 
-from mt.command_help import help_text
-from mt.composition import Job, compose_jobs
 from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
+from mt.config.composition import Job, compose_jobs
+from mt.config.reference import completions, help_text
 from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
-from mt.mistakes import brief
 from mt.terminal import VisibleFormatter
+from mt.wording import brief
 
 Config = TypeVar("Config", bound=Section)
 
 log = logging.getLogger(__name__)
 
-FLAGS = {"--help": "help", "-h": "help", "--cfg": "cfg", "--multirun": "multirun", "-m": "multirun"}
 CANNOT_BE_WRITTEN = {
     errno.EACCES,
     errno.EPERM,
@@ -41,21 +46,23 @@ CLOSED_PIPE_STATUS = 141
 
 
 def main(
-    config_name: str,
+    command: str,
     schema: type[Config],
-    command: Callable[[Config], None],
+    work: Callable[[Config], None],
     argv: Sequence[str] | None = None,
 ) -> None:
     """Runs a command on every config that its command line asks for, one after another, and exits.
 
     Args:
-        config_name: of the file in ``conf/`` that it starts from.
-        argv: the words after the program's name; ``sys.argv`` unless given.
+        command: The name of the config file in ``conf/`` that it starts from.
+        schema: What its config must be.
+        work: What it does with a config.
+        argv: The words after the program's name; ``sys.argv`` unless given.
 
     Raises:
         SystemExit: with 0 (done), 2 (the input or config is wrong), 1 (could not go on), 128 + N (signal N).
     """
-    end_with(lambda: _run(config_name, schema, command, sys.argv[1:] if argv is None else argv))
+    end_with(lambda: _run(command, schema, work, sys.argv[1:] if argv is None else argv))
 
 
 def end_with(work: Callable[[], None]) -> NoReturn:
@@ -68,14 +75,53 @@ def end_with(work: Callable[[], None]) -> NoReturn:
     sys.exit(status)
 
 
-def _run(config_name: str, schema: type[Config], command: Callable[[Config], None], arguments: Sequence[str]) -> None:
-    flags = {FLAGS[word] for word in arguments if word in FLAGS}
-    if "help" in flags:
-        print(help_text(config_name), end="", flush=True)
+@dataclass
+class _Flags:
+    """The words of a command line that are no settings; they are Hydra's, as far as they make sense here."""
+
+    help: bool = False
+    show_config: bool = False
+    multirun: bool = False
+    config_dir: Path | None = None
+    completion: str | None = None
+
+
+def _parsed(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
+    """Returns the flags of a command line and its other words. Raises InputError for a flag that lacks its value."""
+    flags, words = _Flags(), []
+    left = iter(arguments)
+    for word in left:
+        name, is_joined, joined = word.partition("=")
+        if word in ("--help", "-h"):
+            flags.help = True
+        elif word in ("--multirun", "-m"):
+            flags.multirun = True
+        elif word in ("--cfg", "-c", "--cfg=job"):
+            flags.show_config = True
+        elif word == "job" and flags.show_config:
+            pass  # Hydra's --cfg job; there is no other config to show
+        elif name in ("--config-dir", "-cd"):
+            folder = joined if is_joined else next(left, "")
+            if not Path(folder).is_dir() or not folder:
+                raise InputError(f"{name}: no such folder: {folder}" if folder else f"{name} needs a folder")
+            flags.config_dir = Path(folder)
+        elif name in ("--shell-completion", "-sc"):
+            flags.completion = joined if is_joined and name != "-sc" else next(left, "")
+        else:
+            words.append(word)
+    return flags, words
+
+
+def _run(command: str, schema: type[Config], work: Callable[[Config], None], arguments: Sequence[str]) -> None:
+    flags, words = _parsed(arguments)
+    if flags.completion is not None:
+        print(_completion(command, flags), end="", flush=True)
         return
-    words = [word for word in arguments if word not in FLAGS]
-    jobs = compose_jobs(config_name, schema, words, multirun="multirun" in flags)
-    if "cfg" in flags:
+    if flags.help:
+        print(help_text(command, flags.config_dir), end="", flush=True)
+        return
+    jobs = compose_jobs(command, schema, words, flags.multirun, flags.config_dir)
+    if flags.show_config:
         documents = [OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs]
         print("---\n".join(documents), end="", flush=True)
         return
@@ -83,7 +129,27 @@ def _run(config_name: str, schema: type[Config], command: Callable[[Config], Non
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
             log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        command(job.config)
+        work(job.config)
+
+
+def _completion(command: str, flags: _Flags) -> str:
+    """Returns what a shell needs to complete our command lines, by Hydra's scripts: ``install=bash``,
+    ``uninstall=bash``, and ``query=bash``, which these scripts ask for."""
+    action, _, shell = (flags.completion or "").partition("=")
+    discovered = cast(list[type[CompletionPlugin]], Plugins.instance().discover(CompletionPlugin))
+    plugins = {plugin.provides(): plugin for plugin in discovered}
+    if action not in ("install", "uninstall", "query") or shell not in plugins:
+        known = ", ".join(sorted(plugins))
+        raise InputError(f"--shell-completion takes install=SHELL or uninstall=SHELL, where SHELL is one of {known}")
+    if action == "query":
+        line = os.environ.get("COMP_LINE", "")
+        words = CompletionPlugin.strip_python_or_app_name(line).split(" ")
+        return " ".join(completions(command, words, flags.config_dir)) + "\n"
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        plugin = plugins[shell](config_loader=None)  # type: ignore[arg-type]  # only a query would need it
+        plugin.install() if action == "install" else plugin.uninstall()
+    return text.getvalue()
 
 
 def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:

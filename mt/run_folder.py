@@ -15,8 +15,8 @@ import torch
 import yaml
 
 from mt.config import ModelDescription, PiecesConfig, Section, TrainConfig
+from mt.config.earlier import as_of_today
 from mt.data.tokenizer import TokenizerPair
-from mt.earlier_config import as_of_today
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
 from mt.json_file import SEAL, read_json, sha256

@@ -1,17 +1,20 @@
 """The two entry points as a shell sees them: output, messages, exit codes."""
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from mt.command_help import help_text
 from mt.command_line import main
-from mt.composition import group_defaults, group_options
 from mt.config import ExportConfig, TrainConfig, TranslateConfig
-from mt.mistakes import schema_keys
+from mt.config.composition import Files
+from mt.config.keys import schema_keys
+from mt.config.reference import help_text
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -51,11 +54,11 @@ def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainC
     text = help_text(command)
     for key, _ in schema_keys(schema):
         assert f"  {key}=" in text
-    for group in group_defaults(command):
-        for option in group_options(group):
+    files = Files(command)
+    for group in files.group_defaults():
+        for option in files.options(group):
             assert f" {option} " in text
-    assert ("Choices" in text) == bool(group_defaults(command))
-    assert len(text.splitlines()) <= 160
+    assert ("Choices" in text) == bool(files.group_defaults())
 
 
 def test_help_goes_to_standard_output(tmp_path: Path) -> None:
@@ -71,6 +74,81 @@ def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path: Path) ->
     assert first.splitlines()[:3] == ["name: '7'", "runs: runs", "seed: 1"]
     assert second == first.replace("seed: 1\n", "seed: 2\n", 1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_hydras_way_to_print_the_config(tmp_path: Path) -> None:
+    ours = call_train("--cfg", "name=a", folder=tmp_path)
+    for words in (("--cfg", "job", "name=a"), ("name=a", "-c", "job"), ("--cfg=job", "name=a")):
+        done = call_train(*words, folder=tmp_path)
+        assert (done.returncode, done.stderr, done.stdout) == (0, "", ours.stdout)
+
+
+@pytest.fixture
+def own_files(tmp_path: Path) -> Path:
+    """A folder with a user's own experiment, and a model that builds on one of ours."""
+    for group, name, text in (
+        (
+            "experiment",
+            "mine",
+            "# @package _global_\n# my own\ndefaults:\n  - override /model: wide\n  - _self_\nseed: 7\n",
+        ),
+        ("model", "wide", "# wider\ndefaults: [transformer_tiny, _self_]\nwidth: 512\n"),
+    ):
+        (tmp_path / "a b" / group).mkdir(parents=True)
+        (tmp_path / "a b" / group / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return tmp_path / "a b"
+
+
+@pytest.mark.parametrize("flag", [["--config-dir", "{}"], ["--config-dir={}"], ["-cd", "{}"]])
+def test_config_files_of_the_users_own(own_files: Path, flag: list[str], tmp_path: Path) -> None:
+    words = [word.format(own_files) for word in flag]
+    done = call_train(*words, "experiment=mine", "--cfg", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    values = yaml.safe_load(done.stdout)
+    assert (values["name"], values["seed"]) == ("mine", 7)
+    assert (values["model"]["width"], values["model"]["feed_forward"]) == (512, 256)
+    help_of_both = call_train(*words, "--help", folder=tmp_path).stdout
+    assert " mine " in help_of_both and "my own" in help_of_both and " demo " in help_of_both
+    done = call_train(*words, "experiment=mien", folder=tmp_path)
+    assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
+
+
+def test_a_folder_of_config_files_that_is_not_there(tmp_path: Path) -> None:
+    for words in (["--config-dir", "gone"], ["--config-dir"], ["--config-dir="]):
+        done = call_train(*words, folder=tmp_path)
+        assert done.returncode == 2 and done.stderr.startswith("--config-dir") and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("training.prec", {"training.precision="}),
+        ("seed=3 training.precision=b", {"training.precision=bf16"}),
+        ("model=transformer_sm", {"model=transformer_small", "model=transformer_small_deep"}),
+        ("model.tie", {"model.tie_embeddings="}),
+        ("nothing.like.it", set()),
+    ],
+)
+def test_bash_completes_settings(typed: str, expected: set[str], tmp_path: Path) -> None:
+    """By the script that it is given to evaluate."""
+    line = f"python {ROOT / 'train.py'} {typed}"
+    script = (
+        f'eval "$(python {ROOT / "train.py"} -sc install=bash)"\n'
+        f"COMP_LINE={shlex.quote(line)} COMP_CWORD={len(line.split()) - 1}\n"
+        'hydra_bash_completion; printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd="/", env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=120
+    )
+    assert set(done.stdout.split()) == expected, done.stderr
+
+
+def test_completion_for_a_shell_that_it_does_not_know(tmp_path: Path) -> None:
+    for words in (["-sc", "install=tcsh"], ["-sc"], ["--shell-completion=nonsense"]):
+        done = call_train(*words, folder=tmp_path)
+        assert done.returncode == 2 and "one of bash, fish, zsh" in done.stderr
 
 
 def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
-from mt.composition import compose_jobs
 from mt.config import CompareConfig, FilesConfig, HubConfig, Section, TableConfig, TrainConfig, TranslateConfig
+from mt.config.composition import compose_jobs
 from mt.errors import InputError
 
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
@@ -76,6 +76,19 @@ def test_an_experiment_gives_way_to_the_command_line() -> None:
     assert isinstance(local.data, FilesConfig) and local.data.train == ("my.en", "my.es")
     assert local.model.width == 192 and local.model.dropout == 0.3
     assert local.tokenizer == recipe.tokenizer and local.training == recipe.training
+
+
+def test_an_experiment_names_its_run() -> None:
+    assert train_config("experiment=demo").name == "demo"
+    assert train_config("experiment=demo", "model=rnn_attention").name == "demo"
+    assert train_config("experiment=demo", "name=other").name == "other"
+    jobs = compose_jobs(
+        "train", TrainConfig, ["experiment=demo", "model=transformer_tiny,rnn_attention"], multirun=True
+    )
+    assert [job.config.name for job in jobs] == ["demo-model=transformer_tiny", "demo-model=rnn_attention"]
+    jobs = compose_jobs("train", TrainConfig, ["experiment=demo,multi30k_speedrun", "seed=1,2"], multirun=True)
+    names = [f"{experiment}-seed={seed}" for experiment in ("demo", "multi30k_speedrun") for seed in (1, 2)]
+    assert [job.config.name for job in jobs] == names
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from mt.config import TrainConfig
-from mt.earlier_config import as_of_today
+from mt.config.earlier import as_of_today
 from tests import toy
 
 FILES = {"kind": "files", "train": ["a.xx", "a.yy"]}

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from mt.config import TrainConfig
-from mt.mistakes import shown
 from mt.run_folder import flat_config
+from mt.wording import shown
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
 

@@ -19,11 +19,11 @@ from mt.comparison.findings import Findings
 from mt.comparison.systems import EvaluationSet, Run, System
 from mt.comparison.verdict import shown_p
 from mt.files import write_atomically
-from mt.mistakes import shown
 from mt.run_folder import flat_config
 from mt.scoring import Interval
 from mt.significance import ENUMERATED, fewest_differing
 from mt.training.provenance import NOT_RECORDED
+from mt.wording import shown
 
 PIXELS_PER_INCH = 90
 PAGE, MARKDOWN, JSON = "report.html", "comparison.md", "comparison.json"

@@ -30,7 +30,7 @@ from mt.data.tmx import tmx_pairs
 from mt.errors import InputError
 from mt.files import UNDECODABLE, read_lines
 from mt.installation import RECIPES, corpora
-from mt.mistakes import nearest
+from mt.wording import nearest
 
 logger = logging.getLogger(__name__)
 

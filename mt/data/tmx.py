@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from mt.errors import InputError
 from mt.files import read_blocks
-from mt.mistakes import nearest
+from mt.wording import nearest
 
 logger = logging.getLogger(__name__)
 

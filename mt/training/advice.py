@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import datasets
 import torch
 
-from mt.composition import compose_jobs, group_options
 from mt.config import CorpusConfig, ModelConfig, TrainConfig
+from mt.config.composition import Files, compose_jobs
 from mt.data.column import column
 from mt.data.corpus import spread
 from mt.language import OF_COUNTRIES, base_language, script_in, script_of
@@ -111,7 +111,7 @@ def advice_on_score(bleu: float, chrf: float) -> str | None:
 
 def presets(architecture: str) -> dict[str, ModelConfig]:
     """The models of conf/model that are of an architecture, by name."""
-    names = group_options("model")
+    names = list(Files("train").options("model"))
     jobs = compose_jobs("train", TrainConfig, [f"model={','.join(names)}"], multirun=True)
     models = {name: job.config.model for name, job in zip(names, jobs, strict=True)}
     return {name: model for name, model in models.items() if model.architecture == architecture}

@@ -25,7 +25,6 @@ from mt.device import (
 from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
 from mt.json_file import read_json
-from mt.mistakes import shown
 from mt.run_folder import (
     LOG,
     RESULTS,
@@ -38,7 +37,7 @@ from mt.run_folder import (
 )
 from mt.terminal import VisibleFormatter
 from mt.training.advice import advice_on_languages, advice_on_size, presets
-from mt.training.checkpoint import newest_checkpoint
+from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.delivery import deliver, show_results
 from mt.training.distributed import Seat, Workers, seat_from_torchrun, under_torchrun, working_together
 from mt.training.local_workers import local_workers, number_of_workers
@@ -46,6 +45,7 @@ from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
 from mt.weights import refuse_another_tokenizer
+from mt.wording import shown
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +128,8 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         if workers.is_leader:
             show_results(run)
         return
+    if checkpoint is None and workers.is_leader and (twin := _unfinished_run_like(config)):
+        logger.info("%s is an unfinished run with the same settings: name=%s goes on with it", twin, twin.name)
     if checkpoint is None and (run / RESULTS).is_file():
         raise InputError(
             f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
@@ -241,6 +243,17 @@ def _refuse_another_config(config: TrainConfig) -> None:
             f"{config.folder} was begun with another config:\n{lines}\n"
             "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
         )
+
+
+def _unfinished_run_like(config: TrainConfig) -> Path | None:
+    """Returns a run of another name that has the settings of this one and is not finished. Its user may have begun it
+    under another default name."""
+    for folder in sorted(Path(config.runs).iterdir()):
+        if folder != config.folder and checkpoint_folders(folder) and not (folder / RESULTS).is_file():
+            with contextlib.suppress(InputError):
+                if not config_differences(read_config(folder), config):
+                    return folder
+    return None
 
 
 def _is_finished(config: TrainConfig) -> bool:

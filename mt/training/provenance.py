@@ -21,11 +21,11 @@ from mt.device import instruction_sets, multiplied_by, name_of, processor_name, 
 from mt.errors import InputError
 from mt.installation import IS_INSTALLED
 from mt.json_file import read_json
-from mt.mistakes import shown
 from mt.run_folder import PROVENANCE, TOOK_EFFECT
 from mt.training.distributed import Workers
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
+from mt.wording import shown
 
 Value = str | int | float | bool | None
 

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mt.composition import compose_jobs
 from mt.config import DecodingConfig, TrainConfig, TrainingConfig, TransformerConfig
+from mt.config.composition import compose_jobs
 from mt.data.batching import Batch, collate
 from mt.device import autocast, choose_device, choose_precision
 from mt.model.dropout import Dropout

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mt.command_line import _exit_status, _run
 from mt.config import TrainConfig, TranslateConfig
-from mt.mistakes import schema_keys
+from mt.config.keys import schema_keys
 from tests.faults.outcome import Outcome
 
 SCHEMAS = {"train": TrainConfig, "translate": TranslateConfig}

@@ -25,8 +25,8 @@ from pydantic.fields import FieldInfo
 
 from mt.command_line import _exit_status, _run, stderr_handler
 from mt.comparison.systems import open_systems
-from mt.composition import _quoted, compose_jobs
 from mt.config import CompareConfig, DecodingChoice, DecodingConfig, ExportConfig, Section, TrainConfig, TranslateConfig
+from mt.config.composition import _quoted, compose_jobs
 from mt.device import choose_device
 from mt.run_folder import read_config, write_config
 from mt.training.command import train

@@ -9,8 +9,8 @@ import datasets
 import pytest
 import torch
 
-from mt.composition import compose_jobs
 from mt.config import FilesConfig, TrainConfig
+from mt.config.composition import compose_jobs
 from mt.errors import InputError
 from mt.model.build import build_model
 from mt.scoring import corpus_scores

@@ -1,0 +1,54 @@
+"""The settings of every command, as a typed schema. Each setting has its type, range, default and description here and
+nowhere else; ``--help`` and ``docs/settings.md`` are made from it, and the files in ``conf/`` hold what presets
+change."""
+
+from mt.config.commands import CompareConfig, ExportConfig, Folders, ModelDescription, TrainConfig, TranslateConfig
+from mt.config.data import (
+    CorpusConfig,
+    DataConfig,
+    FilesConfig,
+    HubConfig,
+    MixtureConfig,
+    RecipeConfig,
+    SingleCorpusConfig,
+    TableConfig,
+    UnsplitConfig,
+)
+from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
+from mt.config.fields import DEVICE, Section
+from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.config.tokenizer import PiecesConfig, TokenizerConfig
+from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints
+
+__all__ = [
+    "DEVICE",
+    "CompareConfig",
+    "ComputeType",
+    "CorpusConfig",
+    "DataConfig",
+    "DecodingChoice",
+    "DecodingConfig",
+    "ExportConfig",
+    "FilesConfig",
+    "Folders",
+    "HubConfig",
+    "MixtureConfig",
+    "ModelConfig",
+    "ModelDescription",
+    "OptimizerConfig",
+    "PiecesConfig",
+    "RNNAttentionConfig",
+    "RecipeConfig",
+    "ScheduleConfig",
+    "Section",
+    "SingleCorpusConfig",
+    "StorageType",
+    "TableConfig",
+    "TokenizerConfig",
+    "TrainConfig",
+    "TrainingConfig",
+    "TransformerConfig",
+    "TranslateConfig",
+    "UnsplitConfig",
+    "scheduled_checkpoints",
+]

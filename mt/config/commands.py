@@ -1,0 +1,230 @@
+"""The settings of each command, and the description of a model."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from mt.config.data import DataConfig, MixtureConfig, RecipeConfig, UnsplitConfig, names_split
+from mt.config.decoding import DecodingChoice, DecodingConfig, StorageType
+from mt.config.fields import (
+    Device,
+    LanguageCode,
+    NonNegativeInt,
+    NotABool,
+    PositiveInt,
+    RunName,
+    Section,
+    Seed,
+    Text,
+    Threads,
+)
+from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.config.tokenizer import PiecesConfig, TokenizerConfig
+from mt.config.training import TrainingConfig
+
+Folders = Text | Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class TrainConfig(Section):
+    """``python train.py``"""
+
+    name: RunName
+    """The name of the run, and of its folder. Unless given, the experiment's name, or DATA-MODEL."""
+    runs: Text = "runs"
+    """The folder that holds the run folders."""
+    seed: Seed = 1
+    """Decides everything random: first weights, order of the batches, dropout, subword sampling."""
+    data: DataConfig
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.runs) / self.name
+
+    def contradictions(self) -> Iterator[str]:
+        holds_none_out = not isinstance(self.data, MixtureConfig | RecipeConfig) and all(
+            (names_split(self.data, "valid"), names_split(self.data, "test"))
+        )
+        if holds_none_out and self.data.is_given("split_version"):
+            yield "data.split_version is for held-out pairs, but validation and test data are both named: leave it out"
+        if self.training.objective == "r_drop" and not (
+            self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
+        ):
+            yield "training.objective=r_drop compares predictions under two dropouts: it needs model.dropout > 0"
+        optimizer = self.training.optimizer
+        if isinstance(self.model, RNNAttentionConfig):
+            if self.model.variational_dropout and not self.model.dropout:
+                yield "model.variational_dropout=true is a way of dropping out: it needs model.dropout > 0"
+            if optimizer.kind == "muon":
+                yield "training.optimizer.kind=muon is for Transformers: an LSTM is moved by AdamW, take auto or adamw"
+            elif optimizer.kind == "auto" and optimizer.is_given("muon_iterations"):
+                yield (
+                    f"training.optimizer.muon_iterations={optimizer.muon_iterations} is for Transformers: an LSTM is "
+                    "moved by AdamW"
+                )
+        first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
+        splits: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
+        for split in splits:
+            key = f"{split}_pairs"
+            corpora = [one for one in (first, self.data) if isinstance(one, UnsplitConfig) and one.is_given(key)]
+            if corpora and names_split(first, split):
+                pairs = getattr(corpora[0], key)
+                yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
+        if self.training.compile and not isinstance(self.model, TransformerConfig):
+            yield "training.compile=true is for Transformers: the LSTM's steps would be compiled anew for every length"
+        if self.training.init_from and self.tokenizer.reuse:
+            yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
+        if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":
+            longest = self.data.max_length + 1  # with EOS
+            if self.model.max_positions < longest:
+                yield (
+                    f"model.max_positions={self.model.max_positions} is too small for "
+                    f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
+                )
+        if self.decoding.method == "sample" or self.decoding.n_best > 1:
+            yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
+        elif self.decoding.is_given("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling, and the test set is translated by beam search"
+        if self.decoding.engine != "torch":
+            yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
+
+
+class ModelDescription(Section):
+    """``model.yaml``: all that translating must know beside the tokenizer and the weights."""
+
+    source_language: LanguageCode
+    target_language: LanguageCode
+    model: ModelConfig
+    tokenizer: PiecesConfig
+    decoding: DecodingConfig
+    """How translations are searched for unless the user says otherwise."""
+
+    @classmethod
+    def of(cls, config: TrainConfig) -> Self:
+        """Returns the part of a run's config that a model needs."""
+        return cls(
+            source_language=config.data.source_language,
+            target_language=config.data.target_language,
+            model=config.model,
+            tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
+            decoding=config.decoding,
+        )
+
+    def contradictions(self) -> Iterator[str]:
+        if self.decoding.method != "beam" or self.decoding.n_best > 1 or self.decoding.engine != "torch":
+            yield (
+                "a model's own decoding is one best translation by the model itself: decoding.method=beam, "
+                "decoding.n_best=1, decoding.engine=torch"
+            )
+
+
+class TranslateConfig(Section):
+    """``python translate.py``"""
+
+    run: Text
+    """A run or model folder."""
+    input: Text | None = None
+    """A text file: plain, .gz, .xz or .zst. null: standard input."""
+    output: Text | None = None
+    """A file to write. null: standard output."""
+    reference: Text | None = None
+    """A file of translations to score instead of searching for one, line by line."""
+    device: Device = "auto"
+    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
+    """The number format of matrix products. auto: bf16 where the processor has instructions for it, fp16 on older GPUs,
+    otherwise fp32."""
+    threads: Threads = 0
+    """CPU threads. 0: PyTorch chooses."""
+    decoding: DecodingChoice = DecodingChoice()
+
+    def contradictions(self) -> Iterator[str]:
+        if self.output is not None and self.output in (self.input, self.reference):
+            yield f"output={self.output} would overwrite what is read: give output another name"
+        if self.reference is not None and self.decoding.n_best > 1:
+            yield "reference has one translation a line to score: leave decoding.n_best=1"
+        if self.reference is not None and self.decoding.method == "sample":
+            yield "reference is scored, not searched for: leave decoding.method=beam"
+        elif self.decoding.method == "sample" and self.decoding.is_given("beam_size"):
+            yield f"decoding.beam_size={self.decoding.beam_size} is for decoding.method=beam: sampling has no beam"
+        elif self.decoding.method != "sample" and self.decoding.is_given("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling: it needs decoding.method=sample"
+        for key in ("beam_size", "max_length_ratio", "max_length_extra"):
+            if self.reference is not None and self.decoding.is_given(key):
+                given = f"decoding.{key}={getattr(self.decoding, key)}"
+                yield f"reference is scored, not searched for: {given} is for a search"
+        if self.reference is not None and self.decoding.engine == "ctranslate2":
+            yield "reference is scored by the model itself: leave decoding.engine=torch"
+        if self.precision != "fp32" and self.decoding.engine == "ctranslate2":
+            yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
+        if self.device == "cpu" and self.precision == "fp16":
+            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
+
+
+class ExportConfig(Section):
+    """``python -m mt.translation.ctranslate2``"""
+
+    run: Text
+    """A run or model folder."""
+    output: Text
+    """A folder to write. It must not exist yet."""
+    quantization: StorageType | None = None
+    """The number format in which the weights are stored. null: fp32, as they are."""
+
+
+class CompareConfig(Section):
+    """``python -m mt.comparison``"""
+
+    first: Folders | None = None
+    """The baseline: a run, a list of runs that differ in their seed alone, or a file with one translation a line."""
+    second: Folders | None = None
+    """What is compared with the baseline, likewise."""
+    runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
+    """Instead of first and second: a list of two or more systems, the baseline first."""
+    references: Text | None = None
+    """Where no run is compared: the file with the reference translations."""
+    source: Text | None = None
+    """Where no run is compared: the file with what was translated, if it is known."""
+    source_language: LanguageCode | None = None
+    """Where no run is compared: the language of the source, if it is known."""
+    target_language: LanguageCode | None = None
+    """Where no run is compared: the language of the translations. It decides how they are scored."""
+    output: Text | None = None
+    """A folder to write into. null: FIRST-vs-SECOND beside the second system."""
+    bootstrap_samples: Annotated[int, NotABool, Field(ge=100, le=1_000_000)] = 10_000
+    """How many test sets are drawn at random for the 95 % intervals."""
+    randomization_trials: Annotated[int, NotABool, Field(ge=100, le=10_000_000)] = 100_000
+    """How many random exchanges the paired randomisation test makes, where there are too many to try all."""
+    examples: PositiveInt = 20
+    """How many sentences are shown for each side's clearest wins."""
+    studied_sentences: NonNegativeInt = 100
+    """How many test sentences the statistics of attention are averaged over. 0 leaves attention out."""
+    timed_sentences: NonNegativeInt = 200
+    """How many test sentences are translated to measure speed. 0 leaves it out."""
+    valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
+    """The report tells the training time to this validation BLEU. null: the highest that all runs reached."""
+    device: Device = "auto"
+    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
+    threads: Threads = 0
+    """CPU threads. 0: PyTorch chooses."""
+
+    @property
+    def systems(self) -> tuple[tuple[str, ...], ...]:
+        """The folders of each system. The first is the baseline."""
+        given = (self.first, self.second) if self.runs is None else self.runs
+        return tuple((one,) if isinstance(one, str) else one for one in given if one is not None)
+
+    def contradictions(self) -> Iterator[str]:
+        if self.runs is not None and (self.first is not None or self.second is not None):
+            yield "runs replaces first and second: give either"
+        elif self.runs is None and (self.first is None or self.second is None):
+            yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
+        folders = [os.path.abspath(folder) for system in self.systems for folder in system]
+        for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
+            yield f"{folder} is given twice"

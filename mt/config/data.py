@@ -1,0 +1,223 @@
+"""Where a run's pairs of sentences come from."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PositiveInt, Section, Text, Weight
+
+NEWEST_SPLIT: Final = 2
+# fmt: off
+FILE_FORMATS = frozenset((
+    "arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5", "iceberg",
+    "imagefolder", "json", "lance", "meshfolder", "mmcif", "niftifolder", "pandas", "parquet", "pdb", "pdffolder",
+    "text", "tsfile", "videofolder", "vortex", "webdataset", "xml",
+))
+# fmt: on
+"""The modules of ``datasets`` that ``load_dataset`` takes by name, instead of a data set."""
+
+
+class CorpusConfig(Section):
+    """The settings of every kind of corpus."""
+
+    source_language: LanguageCode
+    """The language to translate from: a code such as en or zh_CN."""
+    target_language: LanguageCode
+    """The language to translate into. It decides how translations are scored."""
+    max_length: PositiveInt = 128
+    """Training pairs with more pieces than this on either side are dropped, and counted."""
+    weight: Weight = 1.0
+    """How often each training pair is seen in an epoch: 2 is twice, 0.5 is every second epoch on average."""
+    split_version: Annotated[Literal[1, 2], NotABool] = NEWEST_SPLIT
+    """When a held-out sentence and a training sentence count as the same: 1, if the text is the same; 2, also if only
+    case, punctuation, symbols or white space differ.
+
+    A run that was begun with version 1 keeps it."""
+
+    def with_split(self, version: Literal[1, 2]) -> Self:
+        return self.model_copy(update={"split_version": version})
+
+    def contradictions(self) -> Iterator[str]:
+        if self.source_language == self.target_language:
+            yield f"source_language and target_language are the same: {self.source_language}"
+
+
+class UnsplitConfig(CorpusConfig):
+    """The settings of a corpus that may lack validation or test data."""
+
+    valid_pairs: PositiveInt = 2000
+    """How many pairs are held out of the training data where there is no validation data (at most a tenth)."""
+    test_pairs: PositiveInt = 2000
+    """How many pairs are held out of the training data where there is no test data (at most a tenth)."""
+
+
+def _language_suffix(file: str) -> str:
+    """``en`` of ``train.en`` or ``train.en.gz``."""
+    path = Path(file)
+    return (Path(path.stem) if path.suffix in (".gz", ".xz", ".zst") else path).suffix.removeprefix(".")
+
+
+class FilesConfig(UnsplitConfig):
+    """Two parallel text files, one sentence a line: plain, .gz, .xz or .zst."""
+
+    kind: Literal["files"]
+    train: tuple[Text, Text]
+    """The files to learn from: [source, target]."""
+    valid: tuple[Text, Text] | None = None
+    """The files to choose the best weights on. null: hold valid_pairs out of the training data."""
+    test: tuple[Text, Text] | None = None
+    """The files to measure on in the end. null: hold test_pairs out of the training data."""
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        for split, files in (("train", self.train), ("valid", self.valid), ("test", self.test)):
+            if files and files[0] == files[1]:
+                yield f"{split} has the same file on both sides: {files[0]}"
+            if files and [_language_suffix(file) for file in files] == [self.target_language, self.source_language]:
+                yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: the source comes first"
+
+
+class TableConfig(UnsplitConfig):
+    """One file with a column for each side: TSV (unquoted), CSV, JSONL, Parquet, or a translation memory (TMX), whose
+    languages are its columns."""
+
+    kind: Literal["table"]
+    train: Text
+    """The file to learn from."""
+    valid: Text | None = None
+    """The file to choose the best weights on. null: hold valid_pairs out of the training data."""
+    test: Text | None = None
+    """The file to measure on in the end. null: hold test_pairs out of the training data."""
+    source_column: Text | NonNegativeInt | None = None
+    """The name of the source's column, or its number counted from 0. null: the language code.
+
+    A number says that the file has no header line."""
+    target_column: Text | NonNegativeInt | None = None
+    """The name or number of the target's column. null: the language code."""
+
+    @property
+    def columns(self) -> tuple[str | int, str | int]:
+        source, target = self.source_column, self.target_column
+        return (
+            self.source_language if source is None else source,
+            self.target_language if target is None else target,
+        )
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        source, target = self.columns
+        if source == target:
+            yield f"source_column and target_column are the same: {source}"
+        if isinstance(source, int) != isinstance(target, int):
+            yield "source_column and target_column must both be numbers (no header) or both be names"
+
+
+class HubConfig(UnsplitConfig):
+    """A Hugging Face data set that loads without a script, or a local folder of the same layout."""
+
+    kind: Literal["hub"]
+    path: Text
+    """OWNER/NAME on the hub, or a folder."""
+    subset: Text | None = None
+    """The configuration of the data set, where it has several."""
+    revision: Text | None = None
+    """A commit, tag or branch, so that the data never change. null: the newest."""
+    train_split: Text = "train"
+    """The split to learn from."""
+    valid_split: Text | None = "validation"
+    """The split to choose the best weights on. null: hold valid_pairs out of the training data."""
+    test_split: Text | None = "test"
+    """The split to measure on in the end. null: hold test_pairs out of the training data."""
+    source_column: Text | None = None
+    """The source's column. null: the column that has the language code as its name, or that part of a column
+    `translation`."""
+    target_column: Text | None = None
+    """The target's column. null: as for source_column."""
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        if self.path.removeprefix("hf://datasets/") in FILE_FORMATS:
+            yield (
+                f"path={self.path} is no data set but a file format of the library datasets, which would read whatever "
+                "lies in the current folder: data=files and data=table read files of your own"
+            )
+
+
+class RecipeConfig(CorpusConfig):
+    """A corpus that a recipe in the folder data/ fetches, verifies and splits."""
+
+    kind: Literal["recipe"]
+    recipe: Literal["tatoeba_en_fr"]
+    """Which one."""
+
+
+SingleCorpusConfig = Annotated[FilesConfig | TableConfig | HubConfig | RecipeConfig, Field(discriminator="kind")]
+
+
+class MixtureConfig(UnsplitConfig):
+    """Several corpora of one direction. Validation and test data come from the first."""
+
+    kind: Literal["mixture"]
+    corpora: Annotated[tuple[SingleCorpusConfig, ...], Field(min_length=1)]
+    """A list of corpora, each with the keys of its kind. Languages and lengths are those of the mixture."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _corpora_inherit(cls, values: object) -> object:
+        if not isinstance(values, dict) or not isinstance(values.get("corpora"), list | tuple):
+            return values
+        inherited = {
+            name: values[name]
+            for name in ("source_language", "target_language", "max_length", "split_version")
+            if name in values
+        }
+        held_out = {name: values[name] for name in ("valid_pairs", "test_pairs") if name in values}
+        corpora = [
+            (inherited | ({} if entry.get("kind") == "recipe" else held_out) | entry)
+            if isinstance(entry, dict)
+            else entry
+            for entry in values["corpora"]
+        ]
+        return values | {"corpora": corpora}
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        for entry in self.corpora:
+            if (entry.source_language, entry.target_language) != (self.source_language, self.target_language):
+                yield (
+                    f"the corpora of a mixture have its own source_language and target_language, not "
+                    f"{entry.source_language} and {entry.target_language}"
+                )
+            for name in ("max_length", "split_version"):
+                own, theirs = getattr(self, name), getattr(entry, name)
+                if own != theirs:
+                    yield f"the corpora of a mixture have its own {name}, {own}, not {theirs}"
+        for number, entry in enumerate(self.corpora[1:], start=1):
+            for split in ("valid", "test"):
+                if isinstance(entry, FilesConfig | TableConfig) and getattr(entry, split) is not None:
+                    yield f"corpora[{number}].{split} is not read: validation and test come from the first corpus"
+
+    def with_split(self, version: Literal[1, 2]) -> Self:
+        corpora = tuple(entry.with_split(version) for entry in self.corpora)
+        return self.model_copy(update={"split_version": version, "corpora": corpora})
+
+
+DataConfig = Annotated[
+    FilesConfig | TableConfig | HubConfig | RecipeConfig | MixtureConfig, Field(discriminator="kind")
+]
+
+
+def names_split(corpus: SingleCorpusConfig, split: Literal["valid", "test"]) -> bool:
+    """Returns whether a corpus says where a split is, so that none is held out of the training pairs.
+
+    The usual names of a hub data set's splits are only a guess: where there are no such splits, pairs are held out.
+    """
+    match corpus:
+        case FilesConfig() | TableConfig():
+            return getattr(corpus, split) is not None
+        case HubConfig():
+            return getattr(corpus, f"{split}_split") is not None and corpus.is_given(f"{split}_split")
+        case RecipeConfig():
+            return True

@@ -1,0 +1,90 @@
+"""How translations are searched for."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, model_serializer, model_validator
+
+from mt.config.fields import NonNegativeInt, NotABool, PositiveInt, Section, Seed, Share
+
+StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
+"""CTranslate2's names of number formats below fp32."""
+ComputeType = Literal[
+    "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
+]
+MOST_BEAMS = 1000
+
+
+class DecodingConfig(Section):
+    engine: Literal["torch", "ctranslate2"] = "torch"
+    """Who searches: the model itself (torch), or ctranslate2, which finds the same hypotheses faster, with an export of
+    the model."""
+    compute_type: ComputeType | None = None
+    """With engine=ctranslate2: the number format, as the machine supports it. null: float32, in which both engines find
+    the same."""
+    method: Literal["beam", "sample"] = "beam"
+    """beam search, or sample: draw translations at random."""
+    beam_size: Annotated[int, NotABool, Field(ge=1, le=MOST_BEAMS)] = 5
+    """How many hypotheses are kept at every step. 1 is greedy search; method=sample has no beam."""
+    length_penalty: Annotated[float, NotABool, Field(ge=0, le=10)] = 1.0
+    """α in score = log P(hypothesis) / length^α."""
+    n_best: Annotated[int, NotABool, Field(ge=1, le=10_000)] = 1
+    """How many translations of each line. More than 1 writes one JSON line of scored hypotheses for each input line."""
+    temperature: Annotated[float, NotABool, Field(gt=0, le=1e9)] = 1.0
+    """With method=sample: below 1 prefers likely pieces, above 1 takes unlikely ones more often."""
+    top_k: NonNegativeInt = 0
+    """With method=sample: draw from the k likeliest pieces only. 0: from all."""
+    top_p: Share = 1.0
+    """With method=sample: draw from the likeliest pieces that together have this probability."""
+    seed: Seed = 1
+    """With method=sample: what is drawn depends on this number and the line's number."""
+    max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
+    """A hypothesis has at most max_length_ratio · source pieces + max_length_extra pieces."""
+    max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
+    """See max_length_ratio."""
+    max_source_length: PositiveInt = 256
+    """Lines with more pieces are cut into parts of at most this many, translated, and joined again, with a warning."""
+    batch_tokens: PositiveInt = 4096
+    """The most source tokens in a batch, padding and beams included."""
+
+    def contradictions(self) -> Iterator[str]:
+        if self.method == "beam" and self.n_best > self.beam_size:
+            yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self.beam_size}"
+        for key in ("temperature", "top_k", "top_p"):
+            if self.method == "beam" and self.is_given(key):
+                yield f"{key}={getattr(self, key)} is for sampling: it needs method=sample, not beam"
+        if self.engine == "ctranslate2" and self.method == "sample":
+            yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
+        if self.engine == "torch" and self.compute_type is not None:
+            yield f"compute_type={self.compute_type} is CTranslate2's: it needs engine=ctranslate2, not torch"
+
+
+class DecodingChoice(DecodingConfig):
+    """What the user of a model sets. What is not set, or set to null, is the model's own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_not_given(cls, values: object) -> object:
+        return {key: one for key, one in values.items() if one is not None} if isinstance(values, dict) else values
+
+    def is_given(self, key: str) -> bool:
+        return key in self.model_fields_set
+
+    def over(self, own: DecodingConfig) -> DecodingConfig:
+        """Returns the choice completed by a model's own decoding.
+
+        Raises:
+            ValidationError: the two contradict each other.
+        """
+        given = {key: getattr(self, key) for key in self.model_fields_set}
+        return DecodingConfig.model_validate(own.model_dump() | given)
+
+    def contradictions(self) -> Iterator[str]:
+        # A model's own decoding can only be a plain beam search (ModelDescription). Of everything that contradictions
+        # are about, only the size of its beam is not known yet.
+        complete = self if self.is_given("beam_size") else self.model_copy(update={"beam_size": MOST_BEAMS})
+        yield from DecodingConfig.contradictions(complete)
+
+    @model_serializer
+    def _given(self) -> dict[str, object]:
+        return {key: getattr(self, key) for key in type(self).model_fields if self.is_given(key)}

@@ -1,0 +1,98 @@
+"""What every section of a config shares: its rules, and the types of its numbers and texts with their ranges."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """A part of a config. Unknown keys are refused, and values never change once they have been checked.
+
+    The docstring below a field is its description in ``--help`` and in ``docs/settings.md``: its first paragraph in the
+    former, all of it in the latter.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        use_attribute_docstrings=True,
+    )
+
+    def contradictions(self) -> Iterator[str]:
+        """Yields a message for every combination of values that cannot work, though each value could by itself. The
+        message names the keys."""
+        yield from ()
+
+    def is_given(self, key: str) -> bool:
+        """Returns whether a key has another value than its default."""
+        return bool(getattr(self, key) != type(self).model_fields[key].default)
+
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> Self:
+        found = list(self.contradictions())
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
+
+def _not_a_switch(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not have a NUL character, which no file name can have")
+    return text
+
+
+def _matching(pattern: str, what: str) -> Callable[[str], str]:
+    """Returns a check that refuses a text with the message "must be …" unless the whole of it matches a pattern."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"must be {what}")
+        return text
+
+    return check
+
+
+NotABool = BeforeValidator(_not_a_switch)
+"""Python counts True as 1. A user who types training.patience=true means something else."""
+
+# Every number has a smallest and a largest value. Most of these bounds are far beyond any use: a number beyond them
+# would overflow somewhere in NumPy, PyTorch or the system, or make a command run for ever.
+
+PositiveInt = Annotated[int, NotABool, Field(ge=1, le=2**31 - 1)]
+"""A count, or a budget of tokens. The product of two such numbers still fits into 64 bits."""
+NonNegativeInt = Annotated[int, NotABool, Field(ge=0, le=2**31 - 1)]
+Seed = Annotated[int, NotABool, Field(ge=0, le=2**63 - 1)]
+"""What a signed 64-bit integer can hold, so that every program that reads config.yaml reads the same number."""
+Threads = Annotated[int, NotABool, Field(ge=0, le=1024)]
+"""The system would refuse to start many more, with an error that cannot be caught."""
+Processes = Annotated[int, NotABool, Field(ge=1, le=1024)]
+Size = Annotated[int, NotABool, Field(ge=1, le=65_536)]
+Layers = Annotated[int, NotABool, Field(ge=1, le=256)]
+PositiveFloat = Annotated[float, NotABool, Field(ge=1e-20, le=1e9)]
+"""In fp32, neither such a number nor its square root is zero or infinite."""
+NonNegativeFloat = Annotated[float, NotABool, Field(ge=0, le=1e9)]
+Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
+Share = Annotated[float, NotABool, Field(gt=0, le=1)]
+Weight = Annotated[float, NotABool, Field(ge=1e-4, le=1e4)]
+Text = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
+LanguageCode = Annotated[
+    str, AfterValidator(_matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN"))
+]
+RunName = Annotated[
+    str,
+    Field(min_length=1, max_length=200),
+    AfterValidator(_matching(r"(?!\.\.?$)[^/\x00-\x1f]+", "the name of a folder, without /")),
+]
+DEVICE = r"auto|cpu|mps|cuda(:(0|[1-9][0-9]?))?"
+"""PyTorch counts GPUs in eight bits and takes cuda:256 for cuda:0. So the number has at most two digits here."""
+Device = Annotated[str, AfterValidator(_matching(DEVICE, "auto, cpu, mps, cuda, or cuda:N with N from 0 to 99"))]

@@ -1,0 +1,177 @@
+"""Every setting of a command, from the schema: for ``--help``, for ``docs/settings.md``, and for a shell's
+completion."""
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from mt.config.commands import CompareConfig, ExportConfig, TrainConfig, TranslateConfig
+from mt.config.composition import Files
+from mt.config.fields import Section
+from mt.config.keys import kind_key, kind_name, schema_keys, sections_in
+from mt.installation import CONF, as_typed_here
+from mt.wording import shown
+
+COMMANDS: dict[str, tuple[str, type[Section]]] = {
+    "train": ("python train.py", TrainConfig),
+    "translate": ("python translate.py", TranslateConfig),
+    "compare": ("python -m mt.comparison", CompareConfig),
+    "export": ("python -m mt.translation.ctranslate2", ExportConfig),
+}
+"""The config file of each command in ``conf/``, what one types, and its settings."""
+WIDTH = 120
+"""Columns of a line of help."""
+INDENT = 40
+"""Columns before a description."""
+
+
+def help_text(command: str, config_dir: Path | None = None) -> str:
+    """Returns what a command does, its usual uses, its groups with their options, and every key with its default."""
+    files = Files(command, config_dir)
+    lines = [head_comment(CONF / f"{command}.yaml")]
+    if defaults := files.group_defaults():
+        lines += ["", "Choices (GROUP=OPTION; * is taken unless told otherwise):"]
+    for group, default in defaults.items():
+        for number, (option, file) in enumerate(files.options(group).items()):
+            name = f"{group}=" if number == 0 else ""
+            star = "*" if option == default else " "
+            lines.append(f"  {name:<11} {star} {option:<22} {head_comment(file).splitlines()[0]}")
+    lines += ["", "Keys (KEY=VALUE, here with their defaults before any choice; a key without a default shows …):"]
+    schema = COMMANDS[command][1]
+    for section, settings in _by_section(schema).items():
+        lines += ["", f"{section}:"] if section else []
+        for key, field, kinds in settings:
+            description = _meaning(key, field, schema).partition("\n\n")[0]
+            of_kind = f"({', '.join(kinds)}) " if kinds else ""
+            first, *more = textwrap.wrap(f"{of_kind}{description}", WIDTH - INDENT) or [""]
+            start = f"  {key}={_default(field)}"
+            lines += [f"{start:<{INDENT}}{first}"] if len(start) < INDENT else [start, " " * INDENT + first]
+            lines += [" " * INDENT + line for line in more]
+    return as_typed_here("\n".join(line.rstrip() for line in lines) + "\n")
+
+
+def settings_page() -> str:
+    """Returns ``docs/settings.md``."""
+    lines = [
+        "# Settings",
+        "",
+        "<!-- Made from the schema in mt/config by `python -m mt.config > docs/settings.md`. -->",
+        "",
+        "Every setting of every command, with its default and the values that it takes. Settings are typed as",
+        "`key=value`. A group such as `model=transformer_tiny` sets several keys at once; the files in `conf/` say",
+        "which.",
+    ]
+    for command, (typed, schema) in COMMANDS.items():
+        lines += ["", f"## `{typed}`"]
+        for group, default in Files(command).group_defaults().items():
+            lines += ["", f"Options of `{group}=`" + (f" (`{default}` unless given):" if default else ":"), ""]
+            lines += [
+                f"- `{name}`: {head_comment(file).splitlines()[0]}"
+                for name, file in Files(command).options(group).items()
+            ]
+        for section, settings in _by_section(schema).items():
+            lines += ["", f"### `{section}`"] if section else []
+            kinds_of_section = sections_in(schema.model_fields[section].annotation) if section else []
+            if len(kinds_of_section) > 1:
+                lines += [
+                    "",
+                    *(f"- {kind_key(kind)}=`{kind_name(kind)}`: {_first_words(kind)}" for kind in kinds_of_section),
+                ]
+            lines += ["", "| key | default | values | meaning |", "|---|---|---|---|"]
+            for key, field, kinds in settings:
+                of_kind = f" ({', '.join(kinds)})" if kinds else ""
+                meaning = " ".join(_meaning(key, field, schema).split()).replace("|", "\\|")
+                lines.append(f"| `{key}`{of_kind} | `{_default(field)}` | {_values(field)} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def completions(command: str, words: list[str], config_dir: Path | None = None) -> list[str]:
+    """Returns what may stand in place of the last of ``words``: groups with their options, and keys with their
+    values."""
+    word = words[-1] if words else ""
+    files = Files(command, config_dir)
+    found = [f"{group}={option}" for group in files.group_defaults() for option in files.options(group)]
+    for key, field in schema_keys(COMMANDS[command][1]):
+        found += [f"{key}={value}" for value in _choices(field.annotation)] or [f"{key}="]
+    if "=" not in word:
+        found = [text.partition("=")[0] + "=" for text in found]
+    return sorted({text for text in found if text.startswith(word)})
+
+
+def head_comment(file: Path) -> str:
+    """Returns the comment at the top of a config file, without the lines that are meant for programs."""
+    lines: list[str] = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        if not line.startswith(("# @package", "# Example: ")):
+            lines.append(line.removeprefix("#").removeprefix(" "))
+    return "\n".join(lines)
+
+
+def _by_section(schema: type[Section]) -> dict[str, list[tuple[str, FieldInfo, list[str]]]]:
+    """Returns the keys of each top-level section (those outside of sections under "") with their fields and, where only
+    some kinds of the section have a key, these kinds."""
+    found: dict[str, list[tuple[str, FieldInfo, list[str]]]] = {"": []}
+    for name, field in schema.model_fields.items():
+        kinds = sections_in(field.annotation)
+        if not kinds:
+            found[""].append((name, field, []))
+            continue
+        keys: dict[str, tuple[FieldInfo, list[str]]] = {}
+        for kind in kinds:
+            for key, inner in schema_keys(kind, f"{name}."):
+                keys.setdefault(key, (inner, []))[1].append(kind_name(kind))
+        found[name] = [(key, inner, [] if len(of) == len(kinds) else of) for key, (inner, of) in keys.items()]
+    return found
+
+
+def _first_words(section: type[Section]) -> str:
+    """Returns the first paragraph of a section's docstring."""
+    return " ".join((section.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _meaning(key: str, field: FieldInfo, schema: type[Section]) -> str:
+    """Returns the description of a key. What tells the kinds of a section apart is described by their names."""
+    section, _, name = key.rpartition(".")
+    kinds = sections_in(schema.model_fields[section].annotation) if section in schema.model_fields else []
+    if len(kinds) > 1 and name == kind_key(kinds[0]):
+        return f"One of {', '.join(map(kind_name, kinds))}. {section}=… sets it."
+    return field.description or ""
+
+
+def _default(field: FieldInfo) -> str:
+    return "…" if field.is_required() else shown(field.default)
+
+
+def _choices(annotation: object) -> list[str]:
+    """Returns the values of a key that has few."""
+    if annotation is bool:
+        return ["true", "false"]
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    return [value for argument in get_args(annotation) for value in _choices(argument)]
+
+
+def _values(field: FieldInfo) -> str:
+    """Returns the choices of a key, or the limits of its number, in a cell of a table."""
+    if choices := _choices(field.annotation):
+        return ", ".join(f"`{choice}`" for choice in choices)
+    return ", ".join(_limits([field.annotation, *field.metadata]))
+
+
+def _limits(parts: list[object]) -> Iterator[str]:
+    """Yields the limits that a user may meet; those far beyond any use are left out."""
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    for part in parts:
+        if isinstance(part, FieldInfo):
+            yield from _limits(list(part.metadata))
+        elif get_origin(part) is not None:
+            yield from _limits([*get_args(part), *getattr(part, "__metadata__", ())])
+        for name, sign in signs.items():
+            limit = getattr(part, name, None)
+            if isinstance(limit, int | float) and (limit == 0 or 1e-6 < abs(limit) <= 1e6):
+                yield f"{sign} {limit:,}"

@@ -1,0 +1,32 @@
+"""Words for messages: the nearest right name, a value as one would type it, a long text cut short."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+LONGEST_SHOWN = 200
+"""How many characters of a value a message shows."""
+
+
+def nearest(word: str, choices: Sequence[str], likeness: float = 0.6) -> str | None:
+    """Returns the choice that was probably meant, or None if no choice is at least as alike as ``likeness`` (0 to
+    1)."""
+    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=likeness)), None)
+
+
+def shown(value: object) -> str:
+    """Returns a value as one would type it on a command line."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{shown(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ",".join(shown(part) for part in value) + "]"
+    return str(value)
+
+
+def brief(text: str) -> str:
+    """Returns a text for a message, without its middle if it is long."""
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    half = LONGEST_SHOWN // 2
+    return f"{text[:half]} … {text[-half:]} ({len(text):,} characters)"
