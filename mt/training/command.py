@@ -24,28 +24,17 @@ from mt.device import (
 )
 from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
-from mt.json_file import read_json
-from mt.run_folder import (
-    LOG,
-    RESULTS,
-    WEIGHTS,
-    config_differences,
-    read_config,
-    read_description,
-    refuse_links_out,
-    written_settings,
-)
+from mt.run_folder import LOG, refuse_links_out
 from mt.terminal import VisibleFormatter
-from mt.training.advice import advice_on_languages, advice_on_size, presets
-from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
+from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.delivery import deliver, show_results
-from mt.training.distributed import Seat, Workers, seat_from_torchrun, under_torchrun, working_together
 from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare
+from mt.training.process_group import Seat, seat_from_torchrun, under_torchrun
+from mt.training.run_state import RunState, run_state
 from mt.training.trainer import Trainer
-from mt.weights import refuse_another_tokenizer
-from mt.wording import shown
+from mt.training.workers import Workers, working_together
 
 logger = logging.getLogger(__name__)
 
@@ -102,44 +91,14 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
 
 def _train(config: TrainConfig, workers: Workers) -> None:
     """What every worker does."""
-    run = config.folder
-    checkpoint = newest_checkpoint(run)
-    update = checkpoint.progress.update if checkpoint else None
-    leaders = workers.from_leader(lambda: update)
-    if update != leaders:
-        raise RunError(
-            f"{run}: worker {workers.rank} finds the checkpoint of update {update}, the first one that of {leaders}: "
-            "all machines need the same run folder (runs=… on a shared disk)"
-        )
-    if checkpoint or (run / RESULTS).is_file():
-        config = _with_split_of(run, _with_tokenizer_of(run, config))
-        _refuse_another_config(config)
-    elif origin := config.training.init_from or config.tokenizer.reuse:
-        if not Path(origin).is_dir():
-            key = "training.init_from" if config.training.init_from else "tokenizer.reuse"
-            raise InputError(f"{key}={origin}: no such run or model folder")
-        refuse_links_out(Path(origin))
-        config = _with_tokenizer_of(Path(origin), config)
-        if config.training.init_from:
-            _refuse_another_model(config, Path(origin))
-            _warn_of_another_split(config, Path(origin))
-    if _is_finished(config):
-        logger.info("%s is finished", run)
+    state = run_state(config)
+    _refuse_another_checkpoint(state, workers)
+    config = state.config
+    if state.is_finished:
+        logger.info("%s is finished", config.folder)
         if workers.is_leader:
-            show_results(run)
+            show_results(config.folder)
         return
-    if checkpoint is None and workers.is_leader and (twin := _unfinished_run_like(config)):
-        logger.info("%s is an unfinished run with the same settings: name=%s goes on with it", twin, twin.name)
-    if checkpoint is None and (run / RESULTS).is_file():
-        raise InputError(
-            f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
-            f"name=… training.init_from={run}"
-        )
-    if brought := checkpoint.folder if checkpoint else config.training.init_from or config.tokenizer.reuse:
-        # The tokenizer decides how the corpus is cut: it is checked before that, and against the weights it is for.
-        weights = Path(brought) / WEIGHTS
-        if weights.is_file() or not config.tokenizer.reuse:
-            refuse_another_tokenizer(run if checkpoint else Path(brought), weights)
     if config.training.shard and workers.size == 1:
         raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
     if config.training.compile:
@@ -148,121 +107,26 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         logger.warning("training.%s", doubt)
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
-    data = prepare(config, checkpoint is not None, workers)
+    data = prepare(config, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
-    if checkpoint is None and not config.training.init_from and (advice := advice_on_size(config, data)):
+    begins_from_scratch = state.checkpoint is None and not config.training.init_from
+    if begins_from_scratch and (advice := advice_on_size(config, data)):
         logger.warning("%s", advice)
-    trainer = Trainer(config, data, workers, checkpoint)
+    trainer = Trainer(config, data, workers, state.checkpoint)
     trainer.begin()
     trainer.fit()
     deliver(trainer)
 
 
-def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
-    """The config of a run whose tokenizer comes from another: how that one was trained is a fact, not a wish.
-
-    Sampling is this run's own business.
-    """
-    if not (config.training.init_from or config.tokenizer.reuse):
-        return config
-    ours = config.tokenizer
-    tokenizer = ours.model_copy(update=read_description(origin).tokenizer.model_dump())
-    if tokenizer.kind == "char" and tokenizer.sampling > 0:
-        raise InputError(f"tokenizer.sampling={tokenizer.sampling}: {origin} has characters, cut in one way only")
-    replaced = [
-        f"{name} {getattr(tokenizer, name)} instead of {getattr(ours, name)}"
-        for name in type(ours).model_fields
-        if getattr(tokenizer, name) != getattr(ours, name)
-    ]
-    if replaced:
-        logger.info("the tokenizer is that of %s: %s", origin, ", ".join(replaced))
-    return config.model_copy(update={"tokenizer": tokenizer})
-
-
-def _with_split_of(run: Path, config: TrainConfig) -> TrainConfig:
-    """The config of a run that goes on, with the version of the split that it was begun with.
-
-    Without this, the command that began a run before there was a newer split would no longer go on with it.
-    """
-    version = read_config(run).data.split_version
-    if version >= config.data.split_version:
-        return config
-    logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
-    return config.model_copy(update={"data": config.data.with_split(version)})
-
-
-def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
-    """Weights fit the model they were trained in alone (dropout aside)."""
-    theirs = read_description(origin).model
-    if theirs.architecture != config.model.architecture:
-        raise InputError(
-            f"training.init_from={origin} is a {theirs.architecture}, this run a {config.model.architecture}: "
-            f"take one of model={', '.join(presets(theirs.architecture))}"
+def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
+    """Raises RunError unless all workers found the same one."""
+    update = state.checkpoint.progress.update if state.checkpoint else None
+    leaders = workers.from_leader(lambda: update)
+    if update != leaders:
+        raise RunError(
+            f"{state.config.folder}: worker {workers.rank} finds the checkpoint of update {update}, the first one that "
+            f"of {leaders}: all machines need the same run folder (runs=… on a shared disk)"
         )
-    differing = {
-        name: before
-        for name, (before, _) in config_differences(theirs, config.model).items()
-        if not name.endswith("dropout")
-    }
-    if differing:
-        needed = " ".join(f"model.{name}={shown(before)}" for name, before in differing.items())
-        raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
-
-
-def _warn_of_another_split(config: TrainConfig, origin: Path) -> None:
-    """Another version of the split holds other pairs out: the weights may have learnt from those of this one."""
-    try:
-        theirs = read_config(origin).data
-    except InputError:  # a model needs no config of its training
-        return
-    elsewhere = config_differences(theirs.with_split(config.data.split_version), config.data).keys()
-    if theirs.split_version != config.data.split_version and elsewhere <= {"max_length", "weight"}:
-        logger.warning(
-            "training.init_from=%s learnt from data.split_version=%d, so some pairs that are held out now may have "
-            "been among its training pairs; data.split_version=%d holds the same ones out",
-            origin,
-            theirs.split_version,
-            theirs.split_version,
-        )
-
-
-def _refuse_another_config(config: TrainConfig) -> None:
-    """A run goes on under the config it was begun with; of what makes it what it is, only max_updates may grow."""
-    old = read_config(config.folder)
-    differing = config_differences(old, config)
-    if config.training.max_updates > old.training.max_updates:
-        del differing["training.max_updates"]
-    # An older config is read in today's terms, but the command that began the run says what stands in the file.
-    written = written_settings(config.folder)
-    differing = {key: pair for key, pair in differing.items() if key not in written or written[key] != pair[1]}
-    if differing:
-        lines = "\n".join(
-            f"  {name}: {shown(before)} in the run, now {shown(now)}" for name, (before, now) in differing.items()
-        )
-        raise InputError(
-            f"{config.folder} was begun with another config:\n{lines}\n"
-            "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
-        )
-
-
-def _unfinished_run_like(config: TrainConfig) -> Path | None:
-    """Returns a run of another name that has the settings of this one and is not finished. Its user may have begun it
-    under another default name."""
-    for folder in sorted(Path(config.runs).iterdir()):
-        if folder != config.folder and checkpoint_folders(folder) and not (folder / RESULTS).is_file():
-            with contextlib.suppress(InputError):
-                if not config_differences(read_config(folder), config):
-                    return folder
-    return None
-
-
-def _is_finished(config: TrainConfig) -> bool:
-    """A run that stopped early is, however long it might have been."""
-    path = config.folder / RESULTS
-    if not path.is_file():
-        return False
-    results = read_json(path)
-    return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates
 
 
 @contextlib.contextmanager

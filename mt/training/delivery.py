@@ -16,7 +16,9 @@ from mt.run_folder import PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, fla
 from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import average_weights, checkpoint_folders
+from mt.training.replication import unsharded
 from mt.training.trainer import Trainer
+from mt.training.validation import translate_together, translator_of
 from mt.weights import checksum, load_weights, read_tensors, weights_of, write_tensors
 from mt.word_counts import write_word_counts
 
@@ -32,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 def deliver(trainer: Trainer) -> None:
     """Settles which weights the run delivers, translates the test set with them and writes the scores."""
-    with trainer.workers.unsharded(trainer.replica):
+    with unsharded(trainer.replica):
         averaged = len(_settle_weights(trainer)) if trainer.workers.is_leader else 0
         trainer.workers.barrier()
         load_weights(trainer.model, trainer.config.model, trainer.run / WEIGHTS)
@@ -68,7 +70,10 @@ def _translate_and_score(trainer: Trainer, averaged: int) -> None:
     sources, references = list(test["source"]), list(test["target"])
     logger.info("translating %s test sentences", f"{len(sources):,}")
     started = time.perf_counter()
-    hypotheses = trainer.translate(sources, trainer.config.decoding)
+    translator = translator_of(
+        trainer.objective, trainer.data, trainer.config, trainer.config.decoding, trainer.precision
+    )
+    hypotheses = translate_together(translator, sources, workers)
     seconds = time.perf_counter() - started
     if workers.is_leader:
         _write_results(trainer, sources, references, hypotheses, seconds, averaged)

@@ -20,7 +20,7 @@ from mt.command_line import end_with
 from mt.config import TrainingConfig
 from mt.device import cpu_threads
 from mt.errors import InputError, RunError
-from mt.training.distributed import PATIENCE, Seat
+from mt.training.process_group import PATIENCE, Seat
 
 FEWEST_TOKENS = 1024
 """Of a batch, for each CPU worker. An estimate: the smaller the share, the more of its time goes into exchanging

@@ -7,7 +7,7 @@ from mt.data.tokenizer import TokenizerPair
 from mt.device import memory_bytes
 from mt.errors import InputError
 from mt.model.build import build_model
-from mt.training.distributed import Workers
+from mt.training.workers import Workers
 
 KEPT_WHOLE = 4
 """Bytes a parameter: the weight, in fp32, of which every worker must be able to hold all."""

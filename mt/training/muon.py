@@ -9,7 +9,8 @@ from torch.distributed.tensor import DTensor
 
 from mt.config import OptimizerConfig
 from mt.device import choose_precision, name_of
-from mt.training.distributed import Workers, full_tensor, sharded_like
+from mt.training.replication import full_tensor, sharded_like
+from mt.training.workers import Workers
 
 HIDDEN_MATRICES = "hidden matrices"
 """The name of the group of parameters."""

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from mt.config import OptimizerConfig, ScheduleConfig
 from mt.errors import InputError
 from mt.model.seq2seq import Seq2Seq
-from mt.training.distributed import Workers, full_tensor, sharded_like
 from mt.training.muon import HIDDEN_MATRICES, Muon
+from mt.training.replication import full_tensor, sharded_like
+from mt.training.workers import Workers
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:

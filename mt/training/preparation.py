@@ -12,7 +12,7 @@ from mt.data.encoding import drop_long, encode_pairs
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
 from mt.training.advice import advice_on_scripts
-from mt.training.distributed import Workers
+from mt.training.workers import Workers
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,17 @@ class PreparedData:
     """Encoded, without the pairs that are too long for the loss."""
 
 
-def prepare(config: TrainConfig, resuming: bool, workers: Workers) -> PreparedData:
+def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> PreparedData:
+    """Reads the corpus and cuts it into pieces.
+
+    Args:
+        config: What to read, and how to cut it.
+        tokenizer_from: The folder that the tokenizer comes from; None to train one on the training pairs.
+        workers: All of them come here together. The first works, the others find what it left in the cache.
+
+    Raises:
+        InputError: The corpus cannot be used as ``config`` says.
+    """
     with workers.leader_first():
         corpus = load_corpus(config.data)
     for report in corpus.report:
@@ -36,16 +46,15 @@ def prepare(config: TrainConfig, resuming: bool, workers: Workers) -> PreparedDa
     # Before the tokenizer, which may fail for no other reason.
     for doubt in advice_on_scripts(config.data, corpus.train):
         logger.warning("%s", doubt)
-    tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, resuming))
+    tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
     with workers.leader_first():
         return _encode(config, corpus, tokenizers)
 
 
-def _tokenizers(config: TrainConfig, corpus: Corpus, resuming: bool) -> TokenizerPair:
-    brought = config.folder if resuming else config.training.init_from or config.tokenizer.reuse
-    if brought is not None:
-        tokenizers = TokenizerPair.load(Path(brought))
-        logger.info("tokenizer from %s: %d pieces", brought, tokenizers.target.vocabulary_size)
+def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
+    if origin is not None:
+        tokenizers = TokenizerPair.load(origin)
+        logger.info("tokenizer from %s: %d pieces", origin, tokenizers.target.vocabulary_size)
         return tokenizers
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language

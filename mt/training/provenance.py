@@ -22,9 +22,9 @@ from mt.errors import InputError
 from mt.installation import IS_INSTALLED
 from mt.json_file import read_json
 from mt.run_folder import PROVENANCE, TOOK_EFFECT
-from mt.training.distributed import Workers
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
+from mt.training.workers import Workers
 from mt.wording import shown
 
 Value = str | int | float | bool | None

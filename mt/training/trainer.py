@@ -6,14 +6,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import torch
 
-from mt.config import DecodingConfig, ModelDescription, TrainConfig
-from mt.data.batching import Batch, TrainingBatches, evaluation_batches
-from mt.data.corpus import spread
+from mt.config import ModelDescription, TrainConfig
+from mt.data.batching import Batch, TrainingBatches
 from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.json_file import write_json
@@ -21,34 +19,21 @@ from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
 from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, write_config, write_description
-from mt.scoring import corpus_bleu, corpus_chrf
 from mt.training.advice import advice_on_length
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
-from mt.training.distributed import Workers, full_tensor
 from mt.training.feed import UpdateBatches, feed
 from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 from mt.training.provenance import gone_on, latest, precision_of, provenance, read_provenance, took_effect, up_to
+from mt.training.replication import full_tensor, gradient_sync, replicate, shard, unsharded
 from mt.training.signals import StopRequest
-from mt.translation.translator import Translator
+from mt.training.validation import Validation, Validator
+from mt.training.workers import Workers
 from mt.weights import load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Validation:
-    """What was found of the weights at one time."""
-
-    loss: float
-    """Nats a target token."""
-    bleu: float
-    chrf: float
-    sources: list[str]
-    references: list[str]
-    hypotheses: list[str]
 
 
 def _is_greater(one: float, other: float) -> bool:
@@ -91,9 +76,9 @@ class Trainer:
         self.model.to(device)
         self.objective = Objective(self.model, settings)
         if settings.shard:
-            self.replica = workers.shard(self.objective, self.model.blocks)
+            self.replica = shard(self.objective, self.model.blocks, workers)
         else:
-            self.replica = workers.replicate(self.objective)
+            self.replica = replicate(self.objective, workers)
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates, workers)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         self.progress = Progress()
@@ -111,8 +96,7 @@ class Trainer:
             workers.size,
             workers.each_ahead,
         )
-        self._greedy = config.decoding.model_copy(update={"beam_size": 1})
-        """How validation pairs are translated."""
+        self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.told_of_memory = False
 
@@ -297,7 +281,7 @@ class Trainer:
         total = torch.zeros((), device=self.device)
         try:
             for number, batch in enumerate(batches, 1):
-                with self.workers.gradient_sync(self.replica, enabled=number == len(batches)):
+                with gradient_sync(self.replica, enabled=number == len(batches)):
                     with autocast(self.device, self.precision):
                         loss = self.replica(batch)
                     # Replicas average their gradients over the workers.
@@ -347,23 +331,16 @@ class Trainer:
 
     def _validate(self, monitor: Monitor) -> None:
         """Measures the weights as they are and keeps them if they are the best so far; saves a checkpoint."""
-        with self.workers.unsharded(self.replica):
-            found = self._measure(monitor)
+        with unsharded(self.replica):
+            loss = self.validator.loss(lambda: self._interrupt_between_batches(monitor))
+            self._interrupt_if_asked(monitor)
+            found = self.validator.translations(loss, lambda: self._interrupt_between_batches(monitor))
             self.progress.validation_due = False
             best = self._is_best(found)
             if best and self.workers.is_leader:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.belonging)
-            self._show(found, best, monitor)
+            self.validator.show(found, best, self.progress, monitor)
         self._save(monitor)
-
-    def _measure(self, monitor: Monitor) -> Validation:
-        """Loss over all validation pairs, BLEU and chrF over some."""
-        loss = self._validation_loss(monitor)
-        pairs = spread(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
-        sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = self.translate(sources, self._greedy, lambda: self._interrupt_between_batches(monitor))
-        bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
-        return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
 
     def _is_best(self, found: Validation) -> bool:
         """Whether no earlier validation was as good; what patience counts follows from it."""
@@ -377,65 +354,13 @@ class Trainer:
         progress.validations_without_gain = 0 if gained else progress.validations_without_gain + 1
         return best
 
-    def _show(self, found: Validation, best: bool, monitor: Monitor) -> None:
-        """Numbers, a few translations, and what attention sees in one of them."""
-        progress = self.progress
-        logger.info(
-            "update %d  validation loss %.3f  BLEU %.2f  chrF %.2f%s",
-            progress.update,
-            found.loss,
-            found.bleu,
-            found.chrf,
-            "  (best)" if best else "",
-        )
-        values = {"epoch": progress.epoch, "loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
-        monitor.record(
-            "valid",
-            progress.update,
-            values | {"target_tokens": progress.target_tokens, "seconds": progress.seconds},
-        )
-        count = len(found.sources)
-        samples = sorted({count // 6, count // 2, count * 5 // 6})
-        monitor.show_samples(
-            progress.update, [(found.sources[i], found.references[i], found.hypotheses[i]) for i in samples]
-        )
-        attention = self.translator(self._greedy).attention(found.sources[samples[0]], found.references[samples[0]])
-        monitor.show_attention(progress.update, attention)
-
-    @torch.inference_mode()
-    def _validation_loss(self, monitor: Monitor) -> float:
-        """Cross-entropy in nats a target token, without label smoothing."""
-        self.model.eval()
-        self.objective.eval()
-        total = torch.zeros(2, device=self.device)  # loss and target tokens
-        batches = evaluation_batches(self.data.valid, self.config.training.batch_tokens)
-        for batch in islice(batches, self.workers.rank, None, self.workers.size):
-            with autocast(self.device, self.precision):
-                total[0] += self.objective(batch.to(self.device))
-            total[1] += batch.target_tokens
-            self._interrupt_between_batches(monitor)
-        self.objective.train()
-        loss, tokens = self.workers.sum(total).tolist()
-        self._interrupt_if_asked(monitor)
-        return loss / tokens
-
-    def translate(
-        self, lines: list[str], decoding: DecodingConfig, after_batch: Callable[[], None] | None = None
-    ) -> list[str]:
-        """By the model as it is now; shared among the workers, every one of which gets all translations."""
-        own, numbers = self.workers.share(lines), self.workers.share(range(len(lines)))
-        return self.workers.gather(self.translator(decoding).translate(own, numbers, after_batch))
-
-    def translator(self, decoding: DecodingConfig) -> Translator:
-        return Translator(self.model, self.data.tokenizers, self.config.data.target_language, decoding, self.precision)
-
     def _save(self, monitor: Monitor) -> None:
         self._count()
         self.progress.metrics_bytes = monitor.flush()
         self.progress.scaler = self.scaler.state_dict()
         self.progress.interval_loss = self.workers.sum(self.interval_loss.clone()).item()
         optimizer = self.optimizer.state_tensors()
-        with self.workers.unsharded(self.replica):
+        with unsharded(self.replica):
             if self.workers.is_leader:
                 save_checkpoint(self.run, self.progress, weights_of(self.model), self.belonging, optimizer)
         if self.workers.is_leader:

@@ -11,9 +11,10 @@ from mt.data.tokenizer import PAD
 from mt.device import keep_few_kernels, keep_freed_memory
 from mt.model.seq2seq import Seq2Seq
 from mt.model.transformer import Transformer
-from mt.training.distributed import Workers
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
+from mt.training.replication import replicate
+from mt.training.workers import Workers
 from tests.benchmarks import task
 
 ALONE = Workers(torch.device("cpu"))
@@ -30,7 +31,7 @@ def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tenso
     """A training step of any model."""
     keep_freed_memory()
     keep_few_kernels()
-    replica = workers.replicate(Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train())
+    replica = replicate(Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train(), workers)
     optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=workers)
     own = slice(workers.rank, None, workers.size)
 

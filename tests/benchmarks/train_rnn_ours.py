@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from mt.model.rnn import RNNAttention
-from mt.training.distributed import Workers
+from mt.training.workers import Workers
 from tests.benchmarks import task
 from tests.benchmarks.train_ours import ALONE, step_of
 

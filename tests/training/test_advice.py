@@ -22,8 +22,8 @@ from mt.training.advice import (
     advice_on_size,
 )
 from mt.training.command import train
-from mt.training.distributed import Workers
 from mt.training.preparation import prepare
+from mt.training.workers import Workers
 from tests import toy
 
 
@@ -32,7 +32,7 @@ def data(tmp_path_factory):
     """3,000 pairs, 19,000 target pieces, a vocabulary of 320"""
     folder = tmp_path_factory.mktemp("corpus")
     toy.write_corpus(folder, "reverse")
-    return prepare(toy.config(folder), False, Workers(torch.device("cpu")))
+    return prepare(toy.config(folder), None, Workers(torch.device("cpu")))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, Train
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 from mt.training import muon
-from mt.training.distributed import Seat, Workers, full_tensor, sharded_like, working_together
 from mt.training.local_workers import local_workers
 from mt.training.muon import evenly, orthogonalised
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, schedule_factor
+from mt.training.process_group import Seat
+from mt.training.replication import full_tensor, sharded_like
+from mt.training.workers import Workers, working_together
 
 ALONE = Workers(torch.device("cpu"))
 FINITE = torch.tensor(True)
@@ -234,7 +236,7 @@ def _three_steps(workers, shard=False):
     """Weights and state after three steps with the same gradients on every worker."""
     model = _model()
     if shard:
-        workers.shard(Objective(model, TrainingConfig()), model.blocks)
+        shard(Objective(model, TrainingConfig()), model.blocks, workers)
     optimizer = Optimizer(model, OptimizerConfig(kind="muon", weight_decay=0.01), ScheduleConfig(), 100, workers)
     for update in (1, 2, 3):
         _give_gradients(model, update)

@@ -13,9 +13,9 @@ from mt.run_folder import read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
-from mt.training.distributed import Workers
 from mt.training.preparation import prepare
 from mt.training.provenance import as_it_went, gone_on, latest, read_provenance, up_to
+from mt.training.workers import Workers
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
@@ -29,7 +29,9 @@ def folder(tmp_path):
 
 def _trainer(config, checkpoint=None):
     config.folder.mkdir(parents=True, exist_ok=True)
-    return trainer_module.Trainer(config, prepare(config, checkpoint is not None, ALONE), ALONE, checkpoint)
+    return trainer_module.Trainer(
+        config, prepare(config, config.folder if checkpoint else None, ALONE), ALONE, checkpoint
+    )
 
 
 def _begun(config):

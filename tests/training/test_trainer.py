@@ -26,11 +26,11 @@ from mt.run_folder import open_model, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint, save_checkpoint
 from mt.training.command import _only_process, train
-from mt.training.distributed import Workers
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.preparation import prepare
 from mt.training.trainer import Validation
+from mt.training.workers import Workers
 from mt.translation.translator import Translator
 from mt.word_counts import read_word_counts
 from tests import toy
@@ -256,7 +256,7 @@ def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
     """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
-    data = prepare(config, False, ALONE)
+    data = prepare(config, None, ALONE)
     rows = data.train[:40]
 
     def moments_after(cuts):
@@ -278,7 +278,7 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
 ):
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
-    data = prepare(config, False, ALONE)
+    data = prepare(config, None, ALONE)
     rows = data.train[:40]
     batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in ((0, 9), (9, 40))]
     most_pairs, failed = 40, 0
@@ -374,7 +374,7 @@ def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, ar
     training = {"objective": objective, "accumulate": 2, "optimizer": {"kind": "auto"}}
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.1}, training=training)
     config.folder.mkdir(parents=True)
-    trainer = trainer_module.Trainer(config, prepare(config, False, ALONE), ALONE, None)
+    trainer = trainer_module.Trainer(config, prepare(config, None, ALONE), ALONE, None)
     with contextlib.closing(feed(trainer.batches, 0, 0, 2, ALONE)) as updates:
         for _ in range(3):
             ready = next(updates)
@@ -407,7 +407,7 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_c
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
     config.folder.mkdir(parents=True)
-    training = trainer_module.Trainer(config, prepare(config, False, ALONE), ALONE, None)
+    training = trainer_module.Trainer(config, prepare(config, None, ALONE), ALONE, None)
     training.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     updates = feed(training.batches, 0, 0, 1, ALONE)
     training._update(next(updates))
@@ -430,7 +430,7 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_c
 def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     config = toy.config(folder)
     config.folder.mkdir(parents=True)
-    data = prepare(config, False, ALONE)
+    data = prepare(config, None, ALONE)
     training = trainer_module.Trainer(config, data, ALONE, None)
     training.begin()
     training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)

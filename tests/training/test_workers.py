@@ -14,9 +14,11 @@ from mt.data.batching import collate, no_pairs
 from mt.errors import InputError, RunError, WorkerDied
 from mt.model.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
-from mt.training.distributed import Seat, Workers, interleaved, working_together
 from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.objective import Objective, smoothed_cross_entropy
+from mt.training.process_group import Seat
+from mt.training.replication import shard
+from mt.training.workers import Workers, interleaved, working_together
 from tests import toy
 from tests.processes import finish, lead_one, local_workers_of, start, wait_for, workers_of
 
@@ -91,8 +93,8 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
 
 def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
     updates = 0
-    for workers, shard in ((2, False), (2, True), (1, False)):
-        config = _config(folder, "stopped", max_updates=3000, shard=shard)
+    for workers, sharded in ((2, False), (2, True), (1, False)):
+        config = _config(folder, "stopped", max_updates=3000, shard=sharded)
         process = start("train.py", toy.words(config), workers)
         _wait_for_checkpoint(config, updates + 1)
         (workers_of(process)[1] if workers > 1 else process).send_signal(signal.SIGTERM)
@@ -226,7 +228,7 @@ def test_killed_workers_are_brought_back_by_torchrun_and_the_run_ends_as_if_noth
 
 def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
     """Which those that see it must not keep to themselves (``mt.command_line``), unlike other reasons to stop."""
-    monkeypatch.setattr("mt.training.distributed.Workers", lambda device, seat: None)
+    monkeypatch.setattr("mt.training.workers.Workers", lambda device, seat: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
     for words in (
@@ -240,7 +242,7 @@ def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
 
 
 def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monkeypatch):
-    monkeypatch.setattr("mt.training.distributed.Workers", lambda device, seat: None)
+    monkeypatch.setattr("mt.training.workers.Workers", lambda device, seat: None)
     seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
     real = "[enforce fail at /gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth9"
     duplicate = "NCCL error, ncclInvalidUsage: Duplicate GPU detected"
@@ -299,7 +301,7 @@ def test_one_worker_agrees_with_itself():
 
 def _sharded_lstm(workers: Workers):
     model = RNNAttention(RNNAttentionConfig(**toy.MODELS["rnn"]), 20, 20, joint_vocabulary=True)
-    return workers.shard(Objective(model, TrainingConfig()).train(), model.blocks)
+    return shard(Objective(model, TrainingConfig()).train(), model.blocks, workers)
 
 
 def _learn_from_a_pair(replica):

@@ -1,0 +1,83 @@
+"""One model on every worker: whole copies whose gradients are averaged (DDP), or shares of one model (FSDP2)."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from mt.training.workers import Workers
+
+
+def replicate(objective: nn.Module, workers: Workers) -> nn.Module:
+    """Returns the objective wrapped by DDP, which averages gradients over the workers; a single worker's as it is."""
+    if workers.size == 1:
+        return objective
+    devices = [workers.device] if workers.device.type == "cuda" else None
+    # The table of positions grows with the longest sentence, so its size differs from worker to worker.
+    constants = [name for name, _ in objective.named_buffers()]
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(objective, constants)
+    return DistributedDataParallel(objective, device_ids=devices, gradient_as_bucket_view=True)
+
+
+def shard(objective: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> nn.Module:
+    """Returns the objective with weights, gradients and optimizer state spread over the workers (FSDP2).
+
+    Args:
+        objective: The module whose forward pass computes the loss.
+        blocks: Its submodules to wrap, inner ones first. The weights of a block are gathered while it computes; those
+            that belong to no block are gathered during the whole pass.
+        workers: All of them have to call this.
+    """
+    # PyTorch warns of what in-place operations on a block's output would do. There are none.
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
+    warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
+    for part in objective.modules():
+        if isinstance(part, nn.RNNBase):
+            # On a GPU it moves the weights to where FSDP2 does not look for them: they would never change.
+            part.flatten_parameters = lambda: None  # type: ignore[method-assign]
+    mesh = init_device_mesh(workers.device.type, (workers.size,))
+    for block in blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(objective, mesh=mesh)
+    return objective
+
+
+@contextmanager
+def unsharded(replica: nn.Module) -> Iterator[None]:
+    """Within this context every worker holds all the weights, and can use the model on its own."""
+    parts = [part for part in replica.modules() if isinstance(part, FSDPModule)]
+    for part in parts:
+        part.set_reshard_after_forward(False, recurse=False)
+        part.unshard()
+    yield
+    for part in parts:
+        part.set_reshard_after_forward(part is not replica, recurse=False)
+        part.reshard()
+
+
+def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
+    """Returns a context for a forward and backward pass. Unless ``enabled``, its gradients are added up locally, and
+    are exchanged together with those of a later pass."""
+    if isinstance(replica, FSDPModule):
+        replica.set_requires_gradient_sync(enabled)
+    if isinstance(replica, DistributedDataParallel) and not enabled:
+        return replica.no_sync()
+    return nullcontext()
+
+
+def full_tensor(tensor: Tensor) -> Tensor:
+    """Returns the whole of a tensor that may be spread over the workers. All of them have to call this."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def sharded_like(tensor: Tensor, pattern: Tensor) -> Tensor:
+    """Returns this worker's part of a whole tensor, if ``pattern``, of the same shape, is spread over the workers;
+    otherwise the tensor itself."""
+    if isinstance(pattern, DTensor) and tensor.shape == pattern.shape:
+        return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
+    return tensor

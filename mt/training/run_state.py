@@ -1,0 +1,194 @@
+"""What a run folder holds, and what follows from it: begin, go on, or nothing more to do."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mt.config import TrainConfig
+from mt.errors import InputError
+from mt.json_file import read_json
+from mt.run_folder import (
+    RESULTS,
+    WEIGHTS,
+    config_differences,
+    read_config,
+    read_description,
+    refuse_links_out,
+    written_settings,
+)
+from mt.training.advice import presets
+from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
+from mt.weights import refuse_another_tokenizer
+from mt.wording import shown
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunState:
+    """Where a run stands."""
+
+    config: TrainConfig
+    """With the settings that come from a folder: those of a tokenizer that was trained before, and the version of the
+    split that the run was begun with."""
+    checkpoint: Checkpoint | None
+    """Where the run goes on; None if it begins."""
+    tokenizer_from: Path | None
+    """The folder that the tokenizer comes from; None if one is to be trained."""
+    is_finished: bool
+
+
+def run_state(config: TrainConfig) -> RunState:
+    """Looks into the folder of a run, and into that of the model it starts from.
+
+    Raises:
+        InputError: A file is damaged. The run was begun with another config. It is finished and its checkpoints are
+        gone,
+            so that it cannot be trained for longer. What it starts from is not there or has another model.
+    """
+    run = config.folder
+    checkpoint = newest_checkpoint(run)
+    origin = config.training.init_from or config.tokenizer.reuse
+    if checkpoint or (run / RESULTS).is_file():
+        config = _with_split_of(run, _with_tokenizer_of(run, config) if origin else config)
+        _refuse_another_config(config)
+        if _is_finished(config):
+            return RunState(config, checkpoint, run, is_finished=True)
+        if checkpoint is None:
+            raise InputError(
+                f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
+                f"name=… training.init_from={run}"
+            )
+        refuse_another_tokenizer(run, checkpoint.folder / WEIGHTS)
+        return RunState(config, checkpoint, run, is_finished=False)
+    if twin := _unfinished_run_like(config):
+        logger.info("%s is an unfinished run with the same settings: name=%s goes on with it", twin, twin.name)
+    if origin is None:
+        return RunState(config, None, None, is_finished=False)
+    return RunState(_starting_from(Path(origin), config), None, Path(origin), is_finished=False)
+
+
+def _starting_from(origin: Path, config: TrainConfig) -> TrainConfig:
+    """Returns the config of a run that begins with the tokenizer, and perhaps the weights, of another."""
+    if not origin.is_dir():
+        key = "training.init_from" if config.training.init_from else "tokenizer.reuse"
+        raise InputError(f"{key}={origin}: no such run or model folder")
+    refuse_links_out(origin)
+    config = _with_tokenizer_of(origin, config)
+    if config.training.init_from:
+        _refuse_another_model(config, origin)
+        _warn_of_another_split(config, origin)
+    if (origin / WEIGHTS).is_file() or config.training.init_from:
+        refuse_another_tokenizer(origin, origin / WEIGHTS)
+    return config
+
+
+def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
+    """Returns the config with the settings that the tokenizer of a folder was trained with. Sampling stays as it is: it
+    is no property of a tokenizer."""
+    ours = config.tokenizer
+    tokenizer = ours.model_copy(update=read_description(origin).tokenizer.model_dump())
+    if tokenizer.kind == "char" and tokenizer.sampling > 0:
+        raise InputError(f"tokenizer.sampling={tokenizer.sampling}: {origin} has characters, cut in one way only")
+    replaced = [
+        f"{name} {getattr(tokenizer, name)} instead of {getattr(ours, name)}"
+        for name in type(ours).model_fields
+        if getattr(tokenizer, name) != getattr(ours, name)
+    ]
+    if replaced:
+        logger.info("the tokenizer is that of %s: %s", origin, ", ".join(replaced))
+    return config.model_copy(update={"tokenizer": tokenizer})
+
+
+def _with_split_of(run: Path, config: TrainConfig) -> TrainConfig:
+    """Returns the config with the version of the split that the run was begun with. Without this, the command that
+    began a run before there was a newer version would no longer go on with it."""
+    version = read_config(run).data.split_version
+    if version >= config.data.split_version:
+        return config
+    logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
+    return config.model_copy(update={"data": config.data.with_split(version)})
+
+
+def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
+    """Raises InputError unless the weights of a folder fit the model of this run. Only dropout may differ."""
+    theirs = read_description(origin).model
+    if theirs.architecture != config.model.architecture:
+        raise InputError(
+            f"training.init_from={origin} is a {theirs.architecture}, this run a {config.model.architecture}: "
+            f"take one of model={', '.join(presets(theirs.architecture))}"
+        )
+    differing = {
+        name: before
+        for name, (before, _) in config_differences(theirs, config.model).items()
+        if not name.endswith("dropout")
+    }
+    if differing:
+        needed = " ".join(f"model.{name}={shown(before)}" for name, before in differing.items())
+        raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
+
+
+def _warn_of_another_split(config: TrainConfig, origin: Path) -> None:
+    """Warns where the same corpus was split by another version: the weights may have learnt from pairs that this run
+    holds out."""
+    try:
+        theirs = read_config(origin).data
+    except InputError:  # a model needs no config of its training
+        return
+    elsewhere = config_differences(theirs.with_split(config.data.split_version), config.data).keys()
+    if theirs.split_version != config.data.split_version and elsewhere <= {"max_length", "weight"}:
+        logger.warning(
+            "training.init_from=%s learnt from data.split_version=%d, so some pairs that are held out now may have "
+            "been among its training pairs; data.split_version=%d holds the same ones out",
+            origin,
+            theirs.split_version,
+            theirs.split_version,
+        )
+
+
+def _refuse_another_config(config: TrainConfig) -> None:
+    """Raises InputError unless a run has the config that it was begun with. training.max_updates may have grown."""
+    old = read_config(config.folder)
+    differing = config_differences(old, config)
+    if config.training.max_updates > old.training.max_updates:
+        del differing["training.max_updates"]
+    # An older config is read in today's terms, but the command that began the run says what stands in the file.
+    written = written_settings(config.folder)
+    differing = {key: pair for key, pair in differing.items() if key not in written or written[key] != pair[1]}
+    if differing:
+        lines = "\n".join(
+            f"  {name}: {shown(before)} in the run, now {shown(now)}" for name, (before, now) in differing.items()
+        )
+        raise InputError(
+            f"{config.folder} was begun with another config:\n{lines}\n"
+            "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
+        )
+
+
+def _unfinished_run_like(config: TrainConfig) -> Path | None:
+    """Returns a run of another name that has the settings of this one and is not finished. Its user may have begun it
+    under another default name."""
+    return next((folder for folder in _unfinished_runs(config) if not _differs(folder, config)), None)
+
+
+def _unfinished_runs(config: TrainConfig) -> Iterator[Path]:
+    for folder in sorted(Path(config.runs).glob("*")):
+        if folder != config.folder and checkpoint_folders(folder) and not (folder / RESULTS).is_file():
+            yield folder
+
+
+def _differs(folder: Path, config: TrainConfig) -> bool:
+    with contextlib.suppress(InputError):
+        return bool(config_differences(read_config(folder), config))
+    return True
+
+
+def _is_finished(config: TrainConfig) -> bool:
+    """Returns whether a run has come to its end, which may be early."""
+    path = config.folder / RESULTS
+    if not path.is_file():
+        return False
+    results = read_json(path)
+    return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates
