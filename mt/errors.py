@@ -1,25 +1,28 @@
-"""The ways a command ends early on purpose. Anything else that escapes is a bug of ours."""
+"""The exceptions with which a command ends early on purpose. Any other that escapes is a bug of ours."""
 
 import re
 import sys
 
 
 class InputError(Exception):
-    """The user's input or config is wrong: one message that names what and how to mend it (exit code 2)."""
+    """The user's input or config is wrong. The message names what is wrong and how to mend it (exit code 2)."""
 
 
 class RunError(Exception):
-    """Work that was rightly asked for could not go on: disk full, diverged, out of memory (exit code 1)."""
+    """The input is right, but the work could not go on: disk full, diverged, out of memory (exit code 1)."""
 
 
 class WorkerDied(RunError):
-    """Raised only in workers that were waiting for the dead one; their end tells the others."""
+    """Another worker has died.
+
+    This is raised only in workers that were waiting for the dead one. When they end, the others learn of it.
+    """
 
 
 class Interrupted(BaseException):
     """SIGINT or SIGTERM arrived and all state is saved (exit code 130 or 143).
 
-    Like KeyboardInterrupt it passes libraries that catch every Exception.
+    Like KeyboardInterrupt it does not derive from Exception, so libraries that catch every Exception let it pass.
     """
 
     def __init__(self, signal_number: int, message: str) -> None:
@@ -28,7 +31,10 @@ class Interrupted(BaseException):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """On a GPU or in main memory; without importing torch, which a command may not have needed yet."""
+    """Returns whether an error says that a GPU or main memory is full.
+
+    This does not import torch, which a command may not have needed yet.
+    """
     torch = sys.modules.get("torch")
     if isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError)):
         return True

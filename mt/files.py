@@ -1,4 +1,4 @@
-"""How files are read and written: lines end at ``\\n`` alone, and what is written is whole or not there."""
+"""Reads and writes files: lines end at ``\\n`` alone, and a file or folder is written whole or not at all."""
 
 import contextlib
 import errno
@@ -24,18 +24,19 @@ from mt.xz import XzReader
 logger = logging.getLogger(__name__)
 
 UNDECODABLE = re.compile(r"[\ud800-\udfff]")
-"""Halves of surrogate pairs, unknown to UTF-8: the error handler ``surrogateescape`` makes them of other bytes."""
+"""Halves of surrogate pairs, which UTF-8 cannot encode. The error handler ``surrogateescape`` makes them of bytes that
+are not UTF-8."""
 BLOCK = 1 << 20
-"""Bytes that are read at once."""
+"""How many bytes are read at a time."""
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a plain, .gz, .xz or .zst file, without their ``\\n``.
+    """Yields the lines of a plain, .gz, .xz or .zst file, without their ``\\n``.
 
     No other byte ends a line (not a lone CR, not U+2028, not NUL), and a last line needs no ``\\n``.
 
     Raises:
-        InputError: the file is missing, unreadable, damaged or cut short.
+        InputError: The file is missing, unreadable, damaged or cut short.
     """
     with _reading(path) as stream:
         for line in stream:
@@ -43,7 +44,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:
-    """The content of such a file, piece by piece; raises the same."""
+    """Yields the content of a file as ``read_lines`` does, but in blocks of bytes; raises the same."""
     with _reading(path) as stream:
         while block := stream.read(BLOCK):
             yield block
@@ -62,10 +63,10 @@ def _reading(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Replaces a file as a whole: whoever opens it, at any time, finds the old content or all of the new.
+    """Replaces a file as a whole: whoever opens it, at any time, finds all of the old content or all of the new.
 
     Raises:
-        OSError: the disk is full or the folder is not writable; ``path`` is then as it was.
+        OSError: The disk is full or the folder is not writable. ``path`` is then as it was.
     """
     partial = _partial(path)
     try:
@@ -79,14 +80,16 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 
 def replace_durably(partial: Path, path: Path) -> None:
-    """Gives a complete file, whose content is on the disk, its name in the same folder; the name then outlives a power
-    failure, too."""
+    """Renames ``partial`` to ``path``, in the same folder, so that the new name outlives a power failure.
+
+    ``partial`` must be complete, and its content must be on the disk already.
+    """
     partial.replace(path)
     _fsync(path.parent)
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it, if they are not there, so that they outlive a power failure.
+    """Makes a folder and the folders above it, where they are missing, so that they outlive a power failure.
 
     A new folder's name stands in the folder above it, which has to be flushed to the disk like a file.
     """
@@ -97,16 +100,19 @@ def make_folder(path: Path) -> None:
 
 
 def resolved(path: str | Path) -> Path:
-    """The absolute path behind all links, whether there is a file or not. Raises InputError for links that lead in a
-    circle."""
+    """Returns the absolute path with all links followed, whether there is a file or not.
+
+    Raises:
+        InputError: The links lead in a circle.
+    """
     try:
         found = Path(path).resolve()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             found.stat()
         return found
-    except RuntimeError:  # from resolve, until Python 3.12
+    except RuntimeError:  # raised by resolve() before Python 3.13
         pass
-    except OSError as error:  # from stat
+    except OSError as error:  # raised by stat()
         if error.errno != errno.ELOOP:
             raise
     raise InputError(f"{path}: a symbolic link that leads in a circle")
@@ -114,7 +120,7 @@ def resolved(path: str | Path) -> Path:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder that appears under its name only when it is complete, in place of an older one.
+    """Makes a folder that appears under its name only when it is complete, in place of an older one if there is one.
 
     Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and
     renames; an exception removes what was written and leaves ``path`` as it was. ``recover_folders``
@@ -136,7 +142,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         partial.rename(path)
         _fsync(path.parent)
     except BaseException:
-        with contextlib.suppress(OSError):  # then recover_folders will have to
+        with contextlib.suppress(OSError):  # then recover_folders has to do it
             _put_back(replaced, path)
         raise
     finally:
@@ -145,8 +151,14 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def try_lock(stream: IO, path: Path) -> bool:
-    """Keeps an open file for this process until it is closed, however that happens; False if another process has it, or
-    has removed it or put something else in its place. A disk without locks gets a warning."""
+    """Locks an open file for this process until it is closed, in whatever way that happens.
+
+    On a disk that does not support locks, a warning is logged and the file counts as locked.
+
+    Returns:
+        Whether the file is now locked. It is not if another process holds the lock, or has removed the file or put
+        another in its place.
+    """
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat())
@@ -155,16 +167,16 @@ def try_lock(stream: IO, path: Path) -> bool:
     except OSError as error:
         if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
             raise
-        logger.warning("%s: this disk knows no locks: take care that no other process writes there", path.parent)
+        logger.warning("%s: this file system has no locks: make sure that no other process writes there", path.parent)
         return True
 
 
 def recover_folders(folder: Path) -> None:
-    """Undoes, in a folder and all folders beneath it, what a process left that was killed inside ``new_folder`` or
-    ``write_atomically``.
+    """Clears up after a process that was killed inside ``new_folder`` or ``write_atomically``.
 
-    An older folder that was just being replaced gets its name back; everything unfinished is removed. Links are not
-    followed. Not to be called while another process writes there.
+    This concerns the folder and all folders beneath it. An older folder that was just being replaced gets its name
+    back, and everything unfinished is removed. Links are not followed. Must not be called while another process writes
+    there.
     """
     for replaced in folder.glob(".*.replaced"):
         _put_back(replaced, folder / replaced.name.removeprefix(".").rsplit(".", 2)[0])
@@ -176,20 +188,23 @@ def recover_folders(folder: Path) -> None:
 
 
 def _put_back(replaced: Path, original: Path) -> None:
-    """Gives an older folder its name back, or removes it if a newer one has the name; leaves it where it is, and raises
-    OSError, if neither can be done."""
+    """Gives an older folder its name back, or removes it if a newer one has that name.
+
+    Raises:
+        OSError: Neither can be done. The older folder is left where it is.
+    """
     if not original.exists():
         try:
             replaced.rename(original)
             return
         except OSError:
-            if not original.exists():  # else another process has just put its own there
+            if not original.exists():  # otherwise another process has just put its own folder there
                 raise
     _remove(replaced)
 
 
 def _remove(path: Path) -> None:
-    """A folder with all that it holds, a file, or a link without what it leads to."""
+    """Removes a file, a folder with all that it holds, or a link but not its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -1,4 +1,4 @@
-"""Attention weights as a picture: target pieces down, source pieces across."""
+"""Draws attention weights, with target pieces from top to bottom and source pieces from left to right."""
 
 import logging
 import warnings
@@ -21,7 +21,7 @@ EAST_ASIAN_FONTS = (
 
 
 def heat_map(weights: Tensor, source_pieces: Sequence[str], target_pieces: Sequence[str], title: str) -> Figure:
-    """weights (T, S) from 0 to 1; row t is how target piece t shared its attention among the source."""
+    """Draws attention weights (T, S) from 0 to 1 in a new figure. Row t holds the weights of target piece t."""
     figure = Figure(figsize=(1.8 + 0.32 * len(source_pieces), 1.5 + 0.26 * len(target_pieces)), layout="constrained")
     axes = figure.add_subplot()
     image = draw_heat_map(axes, weights, source_pieces, target_pieces, title)
@@ -37,7 +37,7 @@ def draw_heat_map(
     title: str,
     font_size: float = 10,
 ) -> AxesImage:
-    """The same into one of several axes."""
+    """Draws the same map into given axes, for figures with several maps."""
     _warn_of_missing_letters((*source_pieces, *target_pieces))
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
     sources, targets = ([legible(piece) for piece in pieces] for pieces in (source_pieces, target_pieces))
@@ -49,14 +49,17 @@ def draw_heat_map(
 
 
 def legible(text: str) -> str:
-    """Text that matplotlib shows as it is: $…$ would be mathematics, and a label that begins with _ would be hidden."""
+    """Escapes text so that matplotlib shows it as it is.
+
+    Otherwise it would typeset $…$ as mathematics, and hide a label that begins with an underscore.
+    """
     escaped = text.replace("$", r"\$")
     return f" {escaped}" if escaped.startswith("_") else escaped
 
 
 @lru_cache
 def _fonts() -> list[str]:
-    """Matplotlib's own, and those of this machine for Chinese, Japanese and Korean, of which it has nothing."""
+    """Returns matplotlib's own font and this machine's fonts for Chinese, Japanese and Korean, which that one lacks."""
     there = set(font_manager.get_font_names())
     return ["DejaVu Sans", *(name for name in EAST_ASIAN_FONTS if name in there)]
 

@@ -1,4 +1,4 @@
-"""Where what is no code lies: in a checkout at its top, installed from a wheel inside the package.
+"""Where everything but code lies: at the top of a checkout, or inside the package if installed from a wheel.
 
 ======================  ====================  ============================
                         checkout              installed
@@ -24,11 +24,11 @@ COMMANDS = {
     "python translate.py": "mt-translate",
     "python -m mt.comparison": "mt-compare",
 }
-"""What is typed in a checkout, and what does the same once installed."""
+"""Each command as typed in a checkout, and the command that does the same once installed."""
 
 
 def corpora() -> Path:
-    """The folder that holds a folder for each corpus that a recipe has fetched."""
+    """Returns the folder that holds one folder for each corpus that a recipe has fetched."""
     return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
 
 
@@ -36,12 +36,12 @@ def _user_cache() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # A relative path is to be ignored: https://specifications.freedesktop.org/basedir-spec.
+    # A relative path must be ignored: https://specifications.freedesktop.org/basedir-spec.
     return named if named.is_absolute() else Path.home() / ".cache"
 
 
 def as_typed_here(text: str) -> str:
-    """A text that tells how to type commands in a checkout, true for this installation."""
+    """Returns a text with the commands in it changed from what is typed in a checkout to what is typed here."""
     if IS_INSTALLED:
         for in_checkout, installed in COMMANDS.items():
             text = text.replace(in_checkout, installed)

@@ -1,4 +1,4 @@
-"""JSON files, and JSON that carries its own checksum."""
+"""Reads and writes JSON files, and JSON that carries its own checksum."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from mt.errors import InputError
 from mt.files import write_atomically
 
 SEAL = "sha256"
-"""Last entry of a sealed file: the checksum of the text before it."""
+"""Key of the last entry of a sealed file, which is the checksum of the text before it."""
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -18,7 +18,11 @@ def write_json(path: Path, content: dict) -> None:
 
 
 def read_json(path: Path, *needed: str) -> dict:
-    """Raises InputError naming the file, if it cannot be read or lacks one of the ``needed`` keys."""
+    """Returns the content of a JSON file.
+
+    Raises:
+        InputError: It cannot be read or lacks one of the ``needed`` keys. The message names the file.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -26,33 +30,36 @@ def read_json(path: Path, *needed: str) -> dict:
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object")
     if missing := set(needed) - content.keys():
-        raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
+        raise InputError(f"{path}: damaged or of another version: there is no {', '.join(sorted(missing))}")
     return content
 
 
 def sealed(content: dict) -> str:
-    """JSON that ends with its own checksum."""
+    """Returns JSON that ends with its own checksum."""
     text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
     return f'{text},\n  "{SEAL}": "{sha256(text)}"\n}}\n'
 
 
 def unsealed(text: str, path: Path) -> dict:
-    """What was sealed.
+    """Returns the content that was given to ``sealed``.
 
-    The checksum is that of the text as it stands, blanks included, so that any other bit is noticed, whether it changes
-    the meaning or not. Raises InputError naming ``path``, the file that the text is from.
+    The checksum is that of the text as it stands, blanks included, so that any changed bit is noticed, whether it
+    changes the meaning or not.
+
+    Raises:
+        InputError: The text is damaged or of another version. The message names ``path``, the file that it is from.
     """
     found = re.fullmatch(rf'(.*),\n  "{SEAL}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
     if not found or sha256(found[1]) != found[2]:
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
     try:
         return dict(json.loads(found[1] + "\n}"))
-    except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents alone
+    except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents only
         raise InputError(f"{path}: damaged or of another version") from None
 
 
 def sha256(text: str) -> str:
-    """In hexadecimal digits."""
+    """Returns the SHA-256 of a text in hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -61,11 +68,15 @@ def write_sealed_json(path: Path, content: dict) -> None:
 
 
 def read_sealed_json(path: Path) -> dict:
-    """As ``read_json``; the checksum, which files of earlier formats do not have, is checked and left out."""
+    """Returns the content of a sealed JSON file, without its checksum, which is checked; raises as ``read_json`` does.
+
+    Files of earlier formats have no checksum and are read without one.
+    """
     content = read_json(path)
     return unsealed(path.read_bytes().decode(), path) if SEAL in content else content
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of a JSON file is a finite number that can be computed with; an integer of 400 digits cannot."""
+    """Returns whether a value of a JSON file is a finite number that fits into a float. An integer of 400 digits does
+    not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max

@@ -1,4 +1,7 @@
-"""Scripts and spaces, for tokenizing and scoring, by language code (two or three letters, ``zh_CN``, ``zho_Hans``)."""
+"""Which script a language is written in and whether with spaces, for tokenizing and scoring.
+
+Languages are given by code: two or three letters, also with a suffix as in ``zh_CN`` and ``zho_Hans``.
+"""
 
 import re
 from typing import NamedTuple
@@ -10,27 +13,27 @@ THAI, KHMER, LAO, BURMESE = {"th", "tha"}, {"km", "khm"}, {"lo", "lao"}, {"my", 
 TIBETAN = {"bo", "bod", "tib", "dz", "dzo"}
 
 OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kr": "ko", "kh": "km", "mm": "my"}
-"""Codes of countries that are taken for their languages' codes, and these."""
+"""Country codes that are often given in place of a language code, and the code of the language that is meant."""
 
 
 class Script(NamedTuple):
-    """One whose languages are cut into pieces, joined or scored in a way of their own."""
+    """A script whose languages are cut into pieces, joined or scored in a way of their own."""
 
     name: str
     languages: set[str]
-    """Their codes."""
+    """The codes of the languages that are written in it."""
     letters: str
-    """That tell it, as inside the brackets of a regular expression."""
+    """The letters by which it is recognised, as they stand between the brackets of a regular expression."""
 
     def share(self, text: str) -> float:
-        """Of the text's letters."""
+        """Returns the share of a text's letters that are of this script."""
         letters = "".join(filter(str.isalpha, text))
         return len(re.findall(f"[{self.letters}]", letters)) / max(1, len(letters))
 
 
 HAN = "\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 SCRIPTS = (
-    # Japanese and Korean have Chinese characters, too, and are therefore tried before.
+    # Japanese and Korean use Chinese characters, too, and are therefore tried first.
     Script("Japanese", JAPANESE, "\u3041-\u30ff\uff66-\uff9d"),
     Script("Korean", KOREAN, "\u1100-\u11ff\uac00-\ud7af"),
     Script("Chinese", CHINESE, HAN),
@@ -41,30 +44,30 @@ SCRIPTS = (
     Script("Tibetan", TIBETAN, "\u0f00-\u0fff"),
 )
 ENOUGH, A_LITTLE = 0.1, 0.02
-"""Shares of a text's letters that tell its script, and that bear out the one which was expected: names, markup and code
-may be most of the rest."""
+"""A text is in a script if more than this share of its letters is: ENOUGH, or A_LITTLE if the script was expected. The
+shares are small because names, markup and code may be most of the rest."""
 
 
 def script_of(code: str) -> Script | None:
-    """The script that a language is written in, if it is one of SCRIPTS."""
+    """Returns the script that a language is written in, or None if it is none of SCRIPTS."""
     return next((script for script in SCRIPTS if base_language(code) in script.languages), None)
 
 
 def script_in(text: str, expected: Script | None) -> Script | None:
-    """The script that a text is written in, if it is one of SCRIPTS."""
+    """Returns the script that a text is written in, or None if it is none of SCRIPTS."""
     return next((one for one in SCRIPTS if one.share(text) > (A_LITTLE if one == expected else ENOUGH)), None)
 
 
 def base_language(code: str) -> str:
-    """``zh`` of ``zh_CN`` or ``zh-Hant``."""
+    """Returns a code without its suffix: ``zh`` for ``zh_CN`` or ``zh-Hant``."""
     return re.split("[-_]", code)[0].lower()
 
 
 def writes_spaces(code: str) -> bool:
-    """Whether words are set apart by spaces."""
+    """Returns whether a language separates its words by spaces."""
     return base_language(code) not in CHINESE | JAPANESE | THAI | KHMER | LAO | BURMESE | TIBETAN
 
 
 def has_many_characters(code: str) -> bool:
-    """Whether the script has thousands of characters, the rarest of which are better spelled in bytes."""
+    """Returns whether a script has thousands of characters, the rarest of which are better spelled in bytes."""
     return base_language(code) in CHINESE | JAPANESE | KOREAN

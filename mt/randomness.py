@@ -1,6 +1,6 @@
-"""Keyed random numbers: every draw is a function of (seed, purpose, step or pair), never of what was drawn before.
+"""Keyed random numbers: every draw depends on (seed, purpose, step or pair) alone, never on what was drawn before.
 
-That is what makes resuming in the middle of an epoch exact and keeps the data the same for any number of workers.
+Therefore a run can be resumed exactly in the middle of an epoch, and its data are the same for any number of workers.
 """
 
 import hashlib
@@ -9,11 +9,11 @@ import numpy as np
 
 
 def key(seed: int, purpose: str, *numbers: int) -> int:
-    """A 63-bit key: equal arguments give equal keys, on every machine and in every process."""
+    """Returns a 63-bit key. Equal arguments give equal keys, on every machine and in every process."""
     text = f"{seed}/{purpose}/" + "/".join(str(number) for number in numbers)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
 def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
-    """A generator of its own for one purpose, e.g. ``generator(seed, "epoch", 3)``."""
+    """Returns a random generator for one purpose alone, e.g. ``generator(seed, "epoch", 3)``."""
     return np.random.Generator(np.random.Philox(key=key(seed, purpose, *numbers)))

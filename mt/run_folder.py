@@ -1,6 +1,6 @@
-"""What a run or model folder holds: writing it, opening it, checking it.
+"""Writes, opens and checks what a run or model folder holds.
 
-Opening a folder executes nothing it contains: YAML is read without tags or interpolation, weights are safetensors.
+Opening a folder executes nothing in it: YAML is read without tags or interpolation, and weights are safetensors.
 """
 
 import logging
@@ -35,7 +35,7 @@ METRICS = "metrics.jsonl"
 RESULTS = "results.json"
 PROVENANCE = "provenance.json"
 TOOK_EFFECT = "took_effect"
-"""The section of provenance.json that says what the settings came to."""
+"""Key of the section of provenance.json that says what the settings came to in effect."""
 LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
@@ -43,11 +43,11 @@ CHECKPOINTS = "checkpoints"
 
 
 MISTAKES_TOLD = 10
-"""Of one file."""
+"""How many mistakes in one file an error message tells."""
 
 FORMAT = 2
-"""Of model.yaml: raised whenever a key is added to it, taken away or given another meaning. Every earlier format stays
-readable. Format 1 is that of folders without a model.yaml, in which config.yaml says the same among other things."""
+"""The format of model.yaml. It is raised whenever a key is added, taken away or given another meaning. Every earlier
+format stays readable. Folders of format 1 have no model.yaml; their config.yaml says the same among other things."""
 
 # fmt: off
 NO_PART_OF_A_RUN = (
@@ -55,13 +55,13 @@ NO_PART_OF_A_RUN = (
     "training.compile", "training.log_every",
 )
 # fmt: on
-"""Where a run lies, what it runs on and how often it speaks may change when it goes on. On another device, or with
-another number of threads or workers, or compiled, its result is no longer the same to the last bit."""
+"""Settings that may change when a run goes on: where it lies, what it runs on and how often it logs. On another device,
+with another number of threads or workers, or compiled, its result is no longer the same to the last bit."""
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """All that translating needs."""
+    """All that is needed to translate."""
 
     description: ModelDescription
     tokenizers: TokenizerPair
@@ -69,15 +69,16 @@ class TrainedModel:
 
 
 def open_model(folder: Path) -> TrainedModel:
-    """Reads model.yaml, the tokenizer and model.safetensors; the model is on the CPU, in evaluation mode.
+    """Reads model.yaml, the tokenizer and model.safetensors. The model is on the CPU, in evaluation mode.
 
-    Raises InputError that names the file which is missing, damaged or does not fit the others.
+    Raises:
+        InputError: A file is missing, damaged or does not fit the others. The message names it.
     """
     description = read_description(folder)
     weights = folder / WEIGHTS
     if (folder / CHECKPOINTS).is_dir() and not (folder / RESULTS).is_file():
         if not weights.is_file():
-            raise InputError(f"{folder}: its training has not come to a validation yet: there are no weights")
+            raise InputError(f"{folder}: there are no weights yet: its training has not reached the first validation")
         logger.warning("%s: its training is not finished; these are the best weights so far", folder)
     refuse_another_tokenizer(folder, weights)
     tokenizers = TokenizerPair.load(folder)
@@ -87,7 +88,8 @@ def open_model(folder: Path) -> TrainedModel:
             f"{folder}: there is {kinds[tokenizers.joint]}, but the model was trained with "
             f"{kinds[description.tokenizer.joint]}"
         )
-    # A description may claim any size: memory is asked for when the weights have borne it out.
+    # A description may claim a model of any size, so no memory is allocated for it before the shapes of the weights
+    # have confirmed it.
     with torch.device("meta"):
         claimed = build_model(description.model, tokenizers)
     tensors = read_fitting(claimed, description.model, weights)
@@ -97,24 +99,31 @@ def open_model(folder: Path) -> TrainedModel:
 
 
 def refuse_links_out(folder: Path) -> None:
-    """Raises InputError if something in a run or model folder lies elsewhere: folders are handed on, and a link could
-    show, or change, the reader's own files."""
+    """Raises InputError if a link leads out of a run or model folder, or if it holds anything but files and folders.
+
+    Folders are handed on to other people, and a link could show or change the reader's own files.
+    """
     home = folder.resolve()
     if home == home.parent:
-        raise InputError(f"{folder}: not a run or model folder")  # and all disks would be looked through
+        raise InputError(f"{folder}: not a run or model folder")  # the root, under which all disks would be searched
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in folders + files):
             if path.is_symlink() and not resolved(path).is_relative_to(home):
-                raise InputError(f"{path}: a link that leads out of the folder; put what it points to in its place")
+                raise InputError(
+                    f"{path}: a link that leads out of the folder; replace it by a copy of what it points to"
+                )
             if path.exists() and not path.is_file() and not path.is_dir():
                 raise InputError(f"{path}: neither a file nor a folder")
 
 
 def read_description(folder: Path) -> ModelDescription:
-    """What model.yaml says; where there is none, as in folders of format 1, what config.yaml says of the same things.
+    """Reads model.yaml or, in folders of format 1, which have none, the same values from config.yaml.
 
-    The rest of config.yaml is not looked at: that a setting of training has since been renamed or dropped makes no
-    model useless. Raises InputError naming the file that is missing, damaged or of a newer format.
+    The rest of config.yaml is ignored, because a setting of training that has since been renamed or dropped does not
+    make a model useless.
+
+    Raises:
+        InputError: A file is missing, damaged or of a newer format. The message names it.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such run or model folder")
@@ -140,8 +149,8 @@ def _read_description_of_format_1(folder: Path) -> ModelDescription:
         )
     values = _read_mapping(path)
     data, tokenizer, decoding = _part(values, "data"), _part(values, "tokenizer"), dict(_part(values, "decoding"))
-    decoding.pop("seed", None)  # of sampling, which no model did by itself
-    for name in ("max_source_length", "batch_tokens"):  # there was no largest value, and none makes a difference
+    decoding.pop("seed", None)  # for sampling, which has never been a model's own decoding
+    for name in ("max_source_length", "batch_tokens"):  # they had no upper bound; cutting them makes no difference
         if isinstance(decoding.get(name), int):
             decoding[name] = min(decoding[name], 2**31 - 1)
     described = {
@@ -157,7 +166,7 @@ def _read_description_of_format_1(folder: Path) -> ModelDescription:
 
 
 def _printable(key: str) -> str:
-    """A key that someone else's file made up, as a terminal may show it."""
+    """Returns a key, which may be anything in someone else's file, in a form that is safe to print."""
     return key[:80].encode("unicode_escape").decode()
 
 
@@ -167,14 +176,18 @@ def _part(values: dict, name: str) -> dict:
 
 
 def write_description(folder: Path, description: ModelDescription) -> None:
-    """model.yaml: complete, in the newest format, with a last line that holds the checksum of all lines before it."""
+    """Writes model.yaml: complete, in the newest format, with a last line that holds the checksum of the others."""
     text = _as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
     write_atomically(folder / MODEL, f"{text}{SEAL}: {sha256(text)}\n")
 
 
 def _warn_of_a_change(path: Path, checksum: object) -> None:
-    """A model.yaml is for people, who may set another default decoding: so a changed one is used, with a warning, for
-    the change may also be a flipped bit. What would make the weights compute something else is refused with them."""
+    """Logs a warning if model.yaml no longer matches its checksum.
+
+    It is still used, because people may edit it, for instance to set another default decoding. They are warned because
+    the change may also be a flipped bit. A change that would make the weights compute something else is refused when
+    the weights are read.
+    """
     text = path.read_text(encoding="utf-8").rpartition(f"{SEAL}: ")[0]
     if checksum is not None and checksum != sha256(text):
         logger.warning(
@@ -186,7 +199,11 @@ def _warn_of_a_change(path: Path, checksum: object) -> None:
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """The config of a run, checked anew; of an older run, put into today's terms. Raises InputError naming the file."""
+    """Reads the config of a run and checks it. That of an older run is first put into today's terms.
+
+    Raises:
+        InputError: The config is missing or wrong. The message names the file.
+    """
     path = folder / CONFIG
     values = _read_mapping(path)
     if not _tells_what_took_effect(folder):
@@ -195,12 +212,15 @@ def read_config(folder: Path) -> TrainConfig:
 
 
 def written_settings(folder: Path) -> dict[str, object]:
-    """Every value of config.yaml under its full key, as it stands in the file."""
+    """Returns every value of config.yaml under its full key, as it stands in the file."""
     return dict(_leaves(_read_mapping(folder / CONFIG)))
 
 
 def _tells_what_took_effect(folder: Path) -> bool:
-    """Whether a run was begun, or gone on with, since provenance.json says so: its config is then one of today's."""
+    """Returns whether provenance.json says what took effect.
+
+    If so, the run was begun or resumed by a version that writes this, and its config is already in today's terms.
+    """
     try:
         return TOOK_EFFECT in read_json(folder / PROVENANCE)
     except InputError:  # a model folder may lack it
@@ -208,7 +228,7 @@ def _tells_what_took_effect(folder: Path) -> bool:
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:
-    """config.yaml: resolved and complete."""
+    """Writes config.yaml, resolved and complete."""
     write_atomically(folder / CONFIG, _as_yaml(config.model_dump(mode="json")))
 
 
@@ -217,13 +237,13 @@ def _as_yaml(values: dict) -> str:
 
 
 def _read_mapping(path: Path) -> dict:
-    """A YAML file that holds keys and values, without tags. Raises InputError naming it."""
+    """Reads a YAML file of keys and values, without tags. Raises InputError, which names it, if it is anything else."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
-        # YAML's own dates and numbers may be none.
+        # What looks like a YAML date or number may be invalid, which raises errors other than YAMLError.
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not isinstance(values, dict):
         raise InputError(f"{path}: cannot be read: it does not consist of keys and values")
@@ -231,9 +251,14 @@ def _read_mapping(path: Path) -> dict:
 
 
 def _checked(path: Path, otherwise: str, schema: type[Checked], values: dict, strict: bool = False) -> Checked:
-    """The values of a file as what they shall be. Raises InputError with every mistake, after the words ``otherwise``.
+    """Validates the values of a file against a schema.
 
-    ``strict``: no value is converted, such as the text "16" to a number.
+    Args:
+        otherwise: What the error message says of the file, before the mistakes, if it does not follow the schema.
+        strict: Whether no value may be converted, such as the text "16" to a number.
+
+    Raises:
+        InputError: The values do not follow the schema. The message tells the mistakes, up to MISTAKES_TOLD.
     """
     try:
         return schema.model_validate(values, strict=strict)
@@ -246,8 +271,10 @@ def _checked(path: Path, otherwise: str, schema: type[Checked], values: dict, st
 
 
 def config_differences(old: Section, new: Section) -> dict[str, tuple[object, object]]:
-    """The keys under which two runs' configs, or the same section of both, differ in what the runs are, with both
-    values; two ways to write a path are equal."""
+    """Returns the keys under which two runs' configs, or the same section of both, differ, with both values.
+
+    Keys of NO_PART_OF_A_RUN are left out. Two ways to write the same path are equal.
+    """
     found = _differences(old.model_dump(mode="json"), new.model_dump(mode="json"))
     return {key: values for key, values in found.items() if key not in NO_PART_OF_A_RUN}
 
@@ -270,7 +297,7 @@ def _are_equal(old: object, new: object) -> bool:
 
 
 def flat_config(config: TrainConfig) -> dict[str, object]:
-    """Every value under its full key, ``training.schedule.kind``."""
+    """Returns every value of a config under its full key, such as ``training.schedule.kind``."""
     return dict(_leaves(config.model_dump(mode="json")))
 
 

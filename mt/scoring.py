@@ -1,4 +1,4 @@
-"""How good translations are: BLEU, chrF and TER by sacreBLEU, with the signatures that make the numbers comparable."""
+"""Scores translations with sacreBLEU's BLEU, chrF and TER, with the signatures that make the numbers comparable."""
 
 import importlib.util
 import logging
@@ -19,7 +19,11 @@ logger = logging.getLogger(__name__)
 
 @lru_cache
 def bleu_tokenizer(language: str) -> str:
-    """sacreBLEU's tokenizer for a target language: zh, ja-mecab or ko-mecab (if installed), char, else 13a."""
+    """Returns the name of sacreBLEU's tokenizer for a target language.
+
+    It is zh for Chinese, ja-mecab for Japanese and ko-mecab for Korean if these are installed, 13a for other languages
+    with spaces between words, and char for all that remain.
+    """
     base = base_language(language)
     if base in CHINESE:
         return "zh"
@@ -42,7 +46,7 @@ def bleu_tokenizer(language: str) -> str:
 
 @dataclass(frozen=True)
 class Scores:
-    """Corpus scores from 0 to 100 (TER: the lower the better, and it may pass 100)."""
+    """Corpus scores from 0 to 100. TER is better the lower it is, and may exceed 100."""
 
     bleu: float
     bleu_signature: str
@@ -53,12 +57,12 @@ class Scores:
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
-    """BLEU (Papineni et al. 2002), cased and detokenised, one reference a sentence."""
+    """Returns BLEU (Papineni et al. 2002) of cased, detokenised text with one reference per sentence."""
     return BLEU(tokenize=bleu_tokenizer(language)).corpus_score(hypotheses, [references]).score
 
 
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """chrF2 (Popović 2015)."""
+    """Returns chrF2 (Popović 2015)."""
     return CHRF().corpus_score(hypotheses, [references]).score
 
 
@@ -73,7 +77,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class CorpusMetric:
-    """BLEU, chrF2 or TER, taken apart into what sacreBLEU counts in each sentence and the score of such counts.
+    """BLEU, chrF2 or TER in two steps: what sacreBLEU counts in each sentence, and the score of summed counts.
 
     The score of a corpus is a function of the sums of its sentences' counts. So a resampled corpus, or one in which two
     systems have exchanged some sentences, can be scored without looking at its text again.
@@ -81,15 +85,15 @@ class CorpusMetric:
 
     name: str
     counts: Callable[[Sequence[str], Sequence[str]], np.ndarray]
-    """Hypotheses and references, N of each, to what is counted in each pair: (N, C). This is sacreBLEU's own work."""
+    """Maps N hypotheses and their N references to the counts of each pair, (N, C), which sacreBLEU computes."""
     score: Callable[[np.ndarray], np.ndarray]
-    """Summed counts (…, C) to scores (…) from 0 to 100, equal to sacreBLEU's."""
+    """Maps summed counts (…, C) to scores (…) on the scale of ``Scores``, equal to sacreBLEU's."""
     signature: str
-    """sacreBLEU's, for one reference a sentence."""
+    """sacreBLEU's signature, for one reference per sentence."""
 
 
 def corpus_metrics(language: str) -> tuple[CorpusMetric, CorpusMetric, CorpusMetric]:
-    """BLEU, chrF2 and TER for a target language."""
+    """Returns BLEU, chrF2 and TER for a target language."""
     bleu, chrf, ter = _metrics(language)
     return (
         CorpusMetric("BLEU", partial(_counts, bleu), _bleu_of_counts, _signature(bleu)),
@@ -103,15 +107,16 @@ def _counts(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]
 
 
 def _signature(metric: Metric) -> str:
-    metric._extract_corpus_statistics([""], [[""]])  # it learns how many references a sentence has
+    metric._extract_corpus_statistics([""], [[""]])  # sets the number of references, which the signature tells
     return str(metric.get_signature())
 
 
 def _bleu_of_counts(sums: np.ndarray) -> np.ndarray:
-    """Lengths of hypotheses and references, matches of 1- to 4-grams, 1- to 4-grams of the hypotheses: (…, 10) → (…).
+    """Returns BLEU (…) of summed counts (…, 10).
 
-    Where no n-gram of a length matches, its precision is smoothed as sacreBLEU does by default (``exp``, method 3 of
-    Chen & Cherry 2014): the k-th such length counts as 1 / 2ᵏ of a match.
+    The counts are the lengths of the hypotheses and of the references, the matching 1- to 4-grams, and the 1- to
+    4-grams of the hypotheses. Where no n-gram of a length matches, its precision is smoothed as sacreBLEU does by
+    default (``exp``, method 3 of Chen & Cherry 2014): the k-th such length counts as 1 / 2ᵏ of a match.
     """
     hypothesis_length, reference_length = sums[..., 0], sums[..., 1]
     matches, total = sums[..., 2:6], sums[..., 6:10]
@@ -124,7 +129,11 @@ def _bleu_of_counts(sums: np.ndarray) -> np.ndarray:
 
 
 def _chrf_of_counts(sums: np.ndarray) -> np.ndarray:
-    """For 1- to 6-grams of characters those of the hypotheses, those of the references, matches: (…, 18) → (…)."""
+    """Returns chrF2 (…) of summed counts (…, 18).
+
+    For each length of character n-grams, from 1 to 6, the counts are those of the hypotheses, those of the references,
+    and the matching ones.
+    """
     hypothesis, reference, matches = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
     counted = (hypothesis > 0) & (reference > 0)
     lengths = np.maximum(1, counted.sum(axis=-1))
@@ -134,20 +143,20 @@ def _chrf_of_counts(sums: np.ndarray) -> np.ndarray:
 
 
 def _ter_of_counts(sums: np.ndarray) -> np.ndarray:
-    """Edits, length of the references: (…, 2) → (…)."""
+    """Returns TER (…) of summed counts (…, 2): the edits, and the length of the references."""
     edits, length = sums[..., 0], sums[..., 1]
     return 100 * np.where(length > 0, edits / np.where(length > 0, length, 1), edits > 0)
 
 
 def _metrics(language: str) -> tuple[BLEU, CHRF, TER]:
     tokenizer = bleu_tokenizer(language)
-    # TER parts Chinese and Japanese characters only when it normalizes, too: else a sentence would be one word.
+    # TER separates Chinese and Japanese characters only if it normalizes, too. Otherwise a sentence would be one word.
     without_spaces = tokenizer != "13a"
     return BLEU(tokenize=tokenizer), CHRF(), TER(normalized=without_spaces, asian_support=without_spaces)
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF2 of each sentence by itself."""
+    """Returns the chrF2 of each single sentence."""
     chrf = CHRF()
     return [
         chrf.sentence_score(hypothesis, [reference]).score
@@ -156,22 +165,22 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
 
 
 ENOUGH = 10
-"""References that must have n-grams of a length for it to be counted in a part of a corpus."""
+"""Minimum number of references that have n-grams of a length for BLEU of part of a corpus to count this length."""
 
 
 def bleu_order(references: Sequence[str], language: str) -> int:
-    """The longest n-grams that BLEU of a part of a corpus should count, at most 4.
+    """Returns the length of the longest n-grams that BLEU of part of a corpus should count, at most 4.
 
-    Of n-grams longer than all but a few references there is next to nothing to count, which must not make BLEU 0, so
-    they are left out. (With sacreBLEU's effective order the hypotheses would decide it, and too short ones have it
-    easier.)
+    If only a few references have n-grams of a length, there is next to nothing to count. This must not make BLEU 0, so
+    such lengths are left out. sacreBLEU's effective order is not used, because it depends on the hypotheses and favours
+    those that are too short.
     """
     lengths = sorted(map(len, words(references, language)), reverse=True)
     return max(1, min(4, lengths[min(ENOUGH, len(lengths)) - 1]))
 
 
 def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], language: str, samples: int) -> Interval:
-    """BLEU of part of a corpus, up to n-grams of ``bleu_order``, with its 95 % interval."""
+    """Returns BLEU of part of a corpus, with n-grams up to ``bleu_order``, and its 95 % bootstrap interval."""
     bleu = BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=bleu_order(references, language))
     score = bleu.corpus_score(hypotheses, [references], n_bootstrap=samples)
     middle, half_width = float(score._mean), float(score._ci)
@@ -179,13 +188,13 @@ def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], language
 
 
 def words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:
-    """Each sentence as BLEU counts it: in words, or in characters where BLEU counts those."""
+    """Splits each sentence into the units that BLEU counts: words, or characters for some languages."""
     tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
     return (tokenizer(sentence).split() for sentence in sentences)
 
 
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Scores:
-    """All three, as the ``sacrebleu`` command computes them with the same tokenizer."""
+    """Returns BLEU, chrF2 and TER, as the ``sacrebleu`` command computes them with the same tokenizer."""
     bleu, chrf, ter = _metrics(language)
     return Scores(
         bleu=bleu.corpus_score(hypotheses, [references]).score,

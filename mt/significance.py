@@ -1,13 +1,14 @@
-"""Whether the difference between two systems is more than chance, and between which bounds it lies.
+"""Tests whether the difference between two systems is more than chance, and estimates the bounds of that difference.
 
-Two kinds of chance are told apart. Other test sentences would have given other scores: paired approximate randomisation
-(Riezler & Maxwell 2005) and the bootstrap (Koehn 2004) ask how much. Other seeds would have given other models: t-tests
-over the scores ask how much, where there are several runs of each system.
+Two kinds of chance are distinguished. Other test sentences would have given other scores. Paired approximate
+randomisation (Riezler & Maxwell 2005) and the bootstrap (Koehn 2004) deal with this. Other seeds would have given other
+models. If each system has several runs, t-tests over their scores deal with that.
 
-Sentences with the same source are not independent: a system translates them alike. They form one block, whose
+Sentences with the same source are not independent, because a system translates them alike. They form one block, whose
 translations are exchanged, or drawn, together.
 
-Shapes: N sentences, B blocks, C counts of a metric, T trials, R outputs of a system.
+Shapes: N sentences, B blocks, n blocks in which two systems differ, C counts of a metric, T trials, t trials that are
+computed at once, R outputs of a system.
 """
 
 import math
@@ -19,85 +20,89 @@ from statistics import mean, variance
 import numpy as np
 
 Score = Callable[[np.ndarray], np.ndarray]
-"""Summed counts (…, C) → corpus scores (…): ``CorpusMetric.score``."""
+"""Function from summed counts (…, C) to corpus scores (…), such as ``CorpusMetric.score``."""
 
 ENUMERATED = 15
-"""Most differing blocks for which every way to exchange them is tried (2¹⁵ = 32,768) instead of a random sample."""
+"""Maximum number of differing blocks for which all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
 TIE = 1e-9
-"""Differences between scores that are nearer than this are equal: sums in another order round differently."""
+"""Values closer together than this count as equal, because sums in another order round differently."""
 ELEMENTS = 2**22
-"""Of a matrix that is held at a time (32 MB)."""
+"""Maximum number of elements of a random matrix that is held in memory at a time (32 MB)."""
 
 
 @dataclass(frozen=True)
 class Randomisation:
-    """What a paired randomisation test found."""
+    """The result of a paired randomisation test."""
 
     p: float
     """Probability of a difference at least as large as the real one if the two systems' outputs were exchangeable."""
     differing: int
-    """Blocks in which the two systems' counts differ. The others say nothing."""
+    """Number of blocks in which the two systems' counts differ. The others have no influence on the test."""
     exact: bool
     """Whether every exchange was tried, so that p is exact; otherwise it was estimated from random exchanges."""
 
 
 @dataclass(frozen=True)
 class SeedTest:
-    """What the t-tests over the scores of several runs of each system found."""
+    """The result of the t-tests over the scores of several runs of each system."""
 
     difference: float
-    """Mean of the second system's scores minus that of the first's."""
+    """Mean of the second system's scores minus the mean of the first's."""
     p: float | None
-    """Two-sided; None where no score deviates from its mean on either side, so that nothing can be said."""
+    """Two-sided p. None if neither system's scores deviate from their mean, so that nothing can be said."""
     low: float
     high: float
-    """The confidence interval of the difference, at the level that was asked for; infinite where p is None."""
+    """``low`` and ``high`` bound the difference's confidence interval at the requested level; infinite if p is None."""
     least_difference: float
-    """The smallest difference that would have been significant with as many seeds and the same deviations."""
+    """The smallest difference that would have been significant with these numbers of seeds and these deviations."""
 
 
 def blocks_of(lines: Sequence[str]) -> np.ndarray:
-    """(N,) int64: the same number for equal lines, from 0 in the order of their first appearance."""
+    """Numbers the lines, (N,) int64: equal lines get the same number, from 0 in the order of their first appearance."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(line, len(numbers)) for line in lines], dtype=np.int64)
 
 
 def sum_blocks(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Counts of sentences (N, C), block of each sentence (N,) → counts of blocks (B, C)."""
+    """Sums the counts of sentences (N, C) to counts of blocks (B, C), given the block of each sentence (N,)."""
     sums = np.zeros((int(blocks.max(initial=-1)) + 1, counts.shape[1]))
     np.add.at(sums, blocks, counts)
     return sums
 
 
 def least_p(differing: int) -> float:
-    """The smallest p that a randomisation test can give: of the 2ⁿ ways to exchange n differing blocks at least two,
-    none and all of them, give a difference as large as the real one."""
+    """Returns the smallest p that a randomisation test can give.
+
+    At least two of the 2ⁿ ways to exchange n differing blocks give a difference as large as the real one: to exchange
+    none of the blocks, and to exchange all of them.
+    """
     return min(1.0, 2.0 ** (1 - differing))
 
 
 def fewest_differing(level: float) -> int:
-    """Fewest differing blocks with which a difference can be significant at a level; 6 at 0.05."""
+    """Returns the minimum number of differing blocks for a difference to be significant at a level: 6 at 0.05."""
     return next(count for count in range(1, 1100) if least_p(count) < level)
 
 
 def randomisation_test(
     first: np.ndarray, second: np.ndarray, score: Score, trials: int, random: np.random.Generator
 ) -> Randomisation:
-    """Paired approximate randomisation (Riezler & Maxwell 2005; Noreen 1989) over blocks.
+    """Tests two systems by paired approximate randomisation (Riezler & Maxwell 2005; Noreen 1989) over blocks.
 
-    If it made no difference which system said what, the two could exchange their outputs in any of the blocks, and the
-    real difference would be one among those of all such exchanges. p is the share of them with a difference at least
-    as large in size: of all 2ⁿ where n ≤ ENUMERATED blocks differ, otherwise (c + 1) / (T + 1) where c of T random
-    exchanges have one, which keeps the test's level (Phipson & Smyth 2010). Ties count as at least as large.
+    If it made no difference which system produced which output, the two could exchange their outputs in any of the
+    blocks, and the real difference would be one among the differences of all such exchanges. p is the share of
+    exchanges whose difference is at least as large in absolute value, ties included. If n ≤ ENUMERATED blocks differ,
+    all 2ⁿ exchanges are tried. Otherwise p is (c + 1) / (T + 1) if c of T random exchanges have such a difference,
+    which keeps the test's level (Phipson & Smyth 2010).
 
-    Of R outputs of each system all are exchanged together, the first with the first, the second with the second, …; the
-    difference is that between the means of their scores.
+    If each system has R outputs, all of a block's are exchanged together, the first with the first, the second with the
+    second, and so on. The difference is then the one between the means of their scores.
 
     Args:
-        first, second: (B, C) or (R, B, C) counts of each system, block by block.
-        score: of the summed counts.
-        trials: T, random exchanges where there are too many to try all.
-        random: draws them.
+        first, second: Counts (B, C) or (R, B, C) of each system, block by block.
+        score: Maps summed counts to scores.
+        trials: T, the number of random exchanges if there are too many to try all.
+        random: Generator for the random exchanges.
     """
     first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))  # (R, B, C)
     totals = first.sum(axis=1, keepdims=True), second.sum(axis=1, keepdims=True)  # (R, 1, C)
@@ -117,12 +122,12 @@ def randomisation_test(
 
 
 def _all_exchanges(count: int) -> Iterator[np.ndarray]:
-    """(2ⁿ, n): each row says with 1 which blocks are exchanged, with 0 which are not."""
+    """Yields all exchanges as one matrix (2ⁿ, n): each row has 1 for blocks that are exchanged and 0 for the others."""
     yield (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.float64)
 
 
 def _random_exchanges(count: int, trials: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Rows of the same kind at random, (t, n) at a time, T in all."""
+    """Yields T random rows of the same kind, as matrices (t, n)."""
     at_once = max(1, ELEMENTS // count)
     for start in range(0, trials, at_once):
         rows = min(at_once, trials - start)
@@ -133,16 +138,17 @@ def _random_exchanges(count: int, trials: int, random: np.random.Generator) -> I
 def bootstrap_scores(
     systems: Sequence[np.ndarray], score: Score, samples: int, random: np.random.Generator
 ) -> np.ndarray:
-    """Scores of each system on test sets made by drawing as many blocks with replacement (Koehn 2004), the same ones
-    for all systems.
+    """Scores each system on bootstrapped test sets (Koehn 2004).
+
+    Each test set consists of B blocks drawn with replacement. All systems are scored on the same test sets.
 
     Args:
-        systems: counts (B, C) of each.
-        score: of the summed counts.
-        samples: how many test sets are drawn.
+        systems: Counts (B, C) of each system.
+        score: Maps summed counts to scores.
+        samples: Number of test sets that are drawn.
 
     Returns:
-        (systems, samples)
+        The scores, (systems, samples).
     """
     blocks = len(systems[0])
     at_once = max(1, ELEMENTS // blocks)
@@ -156,22 +162,23 @@ def bootstrap_scores(
 
 
 def middle_95(values: np.ndarray) -> tuple[float, float]:
-    """Between which bounds the middle 95 % of the values lie."""
+    """Returns the bounds of the middle 95 % of the values."""
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
 
 
 def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> SeedTest:
-    """Two-sided t-tests for the difference between the means of two samples: Welch's (1947), which does not ask the two
-    to scatter alike, and Student's, of which the one that is harder to pass counts.
+    """Tests the difference between the means of two systems' scores with two-sided t-tests.
 
-    For equal numbers that is Welch's. For unequal ones Welch's alone is too easy: it estimates its degrees of freedom
-    from the scores, and two seeds beside ten, which by chance lie close together, look more certain than they are
-    (simulated, equal systems are then called different in a tenth of cases instead of a twentieth).
+    Both Welch's test (1947), which does not assume equal variances, and Student's are computed, and the stricter one
+    counts. If both systems have the same number of runs, that is Welch's. For different numbers Welch's test alone
+    rejects too easily. It estimates its degrees of freedom from the scores, so that if two seeds are compared with ten
+    and the two happen to lie close together, their mean looks more certain than it is. In simulations, equal systems
+    are then called different in a tenth of the cases instead of a twentieth.
 
     Args:
-        first, second: the scores of two or more runs of each system.
-        level: of the test that ``least_difference`` speaks of; the interval has confidence 1 - ``level``.
+        first, second: The scores of two or more runs of each system.
+        level: Significance level for ``least_difference``; the interval has confidence 1 - ``level``.
     """
     difference = mean(second) - mean(first)
     numbers, variances = (len(first), len(second)), (variance(first), variance(second))
@@ -188,10 +195,10 @@ def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> 
 
 
 def _outside(t: float, degrees: float) -> float:
-    """P(|T| ≥ t) of Student's t distribution.
+    """Returns P(|T| ≥ t) for Student's t distribution with ν = ``degrees`` degrees of freedom.
 
-    With T = √ν tan θ it is the share of ∫ cos(θ)^(ν-1) dθ, from 0 to π/2, that lies beyond atan(t / √ν). The integral
-    over all is √π Γ(ν/2) / (2 Γ((ν+1)/2)); the one over the rest is found by Gauss-Legendre quadrature.
+    With T = √ν tan θ this is the share of the integral ∫ cos(θ)^(ν-1) dθ from 0 to π/2 that lies beyond atan(t / √ν).
+    The whole integral is √π Γ(ν/2) / (2 Γ((ν+1)/2)); the part beyond is computed by Gauss-Legendre quadrature.
     """
     nodes, weights = _quadrature()
     start = math.atan(t / math.sqrt(degrees))
@@ -208,7 +215,7 @@ def _quadrature() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _critical_t(level: float, degrees: float) -> float:
-    """The t that |T| exceeds with probability ``level``, by bisection."""
+    """Returns the t that |T| exceeds with probability ``level``, found by bisection."""
     low, high = 0.0, 1.0
     while _outside(high, degrees) > level:
         high *= 2

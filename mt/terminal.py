@@ -1,18 +1,18 @@
-"""Text from files on its way to a terminal: what would steer it is shown and not obeyed."""
+"""Makes text from files safe to print: characters that would control the terminal are shown, not obeyed."""
 
 import logging
 import re
 
 _STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
-    "\u2028\u2029"  # line breaks to some programs
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed; DEL; C1
+    "\u2028\u2029"  # line breaks for some programs
     "\u202a-\u202e\u2066-\u2069"  # change the direction of what follows, up to the end of the line
-    "\ud800-\udfff]"  # from names of files that are no UTF-8, which no stream takes
+    "\ud800-\udfff]"  # surrogates, from file names that are not UTF-8; no stream can write them
 )
 
 
 def visible(text: str) -> str:
-    r"""The text with escapes such as ``\x1b`` and ``\u202e`` for the characters that steer a terminal.
+    r"""Returns the text with escapes such as ``\x1b`` and ``\u202e`` for the characters that control a terminal.
 
     Corpora, names of files and other people's run folders can hold any character. Some sequences of them clear the
     screen, overwrite lines or type commands. Line feeds and tabs stay: log messages have several lines.
@@ -26,7 +26,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class VisibleFormatter(logging.Formatter):
-    """Formats log records as usual and makes the whole of each visible, whatever a message quotes."""
+    """Formats log records as usual, then applies ``visible`` to the whole record, whatever the message quotes."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))

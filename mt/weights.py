@@ -1,4 +1,4 @@
-"""Tensors on the disk: safetensors files with checksums, and whether weights fit a model and its tokenizer."""
+"""Reads and writes safetensors files with checksums, and checks that weights fit a model and its tokenizer."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,24 +17,24 @@ from mt.json_file import sealed, unsealed
 from mt.model.seq2seq import Seq2Seq
 
 CHECKSUMS = "checksums"
-"""The one entry in the metadata of a safetensors file: sealed JSON, with the two entries below and one for each file of
-the tokenizer."""
+"""Key of the only entry in the metadata of our safetensors files. The entry is sealed JSON with the key TENSORS and,
+for weights, also ARCHITECTURE and the name of each file of the tokenizer."""
 TENSORS = "tensors"
 ARCHITECTURE = "architecture"
 NUMBER_FORMATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-"""In which weights may be stored."""
+"""The number formats in which weights may be stored."""
 
 
 def weights_of(model: Seq2Seq) -> dict[str, Tensor]:
-    """Every weight once, tied ones under their first name."""
+    """Returns every weight by name. Tied weights are there once, under their first name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def checksum(tensors: dict[str, Tensor]) -> str:
-    """SHA-256 over names, shapes and contents."""
+    """Returns the SHA-256 of the names, shapes, types and contents of tensors."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        # A copy: storage that NumPy has seen cannot be freed by a sharded model any more.
+        # A copy, because a sharded model can no longer free storage that NumPy has had access to.
         tensor = tensors[name].detach().to("cpu", copy=True).contiguous()
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
         digest.update(tensor.view(-1).view(torch.uint8).numpy().data)
@@ -42,19 +42,23 @@ def checksum(tensors: dict[str, Tensor]) -> str:
 
 
 def deciding_settings(config: ModelConfig) -> dict[str, object]:
-    """The settings of a model that decide which function its weights compute: all but the rates of dropout.
+    """Returns the settings of a model that decide which function its weights compute: all but the rates of dropout.
 
     Weights of the same shapes can be read as different models: with another number of heads, another activation or the
-    norm in another place they still fit, and translate to rubbish. So these settings are kept in the weights' own file,
-    under its checksum, and a config that says something else is refused. They are kept as they are and not as a digest,
-    so that the message can name the key, and a key that a later version adds can be told from one that was changed.
+    norm in another place they still fit, but translate to rubbish. So these settings are kept in the weights' own file,
+    under its checksum, and a config that says something else is refused. They are stored as they are and not as a
+    digest, so that the error message can name the key, and so that a key which a later version adds can be told from
+    one that was changed.
     """
     settings = config.model_dump(mode="json")
     return {name: value for name, value in settings.items() if not name.endswith("dropout")}
 
 
 def what_belongs_to(config: ModelConfig, tokenizers: TokenizerPair) -> dict[str, object]:
-    """What weights mean nothing without: the deciding settings, and the SHA-256 of each file of the tokenizer."""
+    """Returns what is recorded with the weights because they are useless without it.
+
+    That is the settings of ``deciding_settings`` and the SHA-256 of each file of the tokenizer.
+    """
     files: dict[str, object] = {
         name: hashlib.sha256(one.model).hexdigest() for name, one in tokenizers.by_file().items()
     }
@@ -62,12 +66,13 @@ def what_belongs_to(config: ModelConfig, tokenizers: TokenizerPair) -> dict[str,
 
 
 def refuse_another_tokenizer(folder: Path, weights: Path) -> None:
-    """Checks the tokenizer in a folder against what a file of weights says of it, and loads neither.
+    """Checks the tokenizer in a folder against what a file of weights records of it, without loading either.
 
-    Weights of earlier formats say nothing of it, and any tokenizer passes.
+    Weights of earlier formats record nothing of it. With them, any tokenizer passes.
 
     Raises:
-        InputError: a file of the tokenizer is damaged or missing, or another one than the weights were trained with.
+        InputError: A file of the tokenizer is damaged or missing, or it is not the one that the weights were trained
+            with.
     """
     recorded = read_metadata(weights)
     if not recorded.keys() & TOKENIZER_FILES:
@@ -88,22 +93,23 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], belonging: Mapping[str
     """Writes a safetensors file with a checksum of its tensors in the metadata.
 
     Args:
-        belonging: for weights, what ``what_belongs_to`` gives. It lies in the weights' own file, so that config,
-            tokenizer and weights alone are a model whose parts are known to belong together.
+        belonging: For weights, what ``what_belongs_to`` returns. It is stored in the weights' own file, so that a
+            config, a tokenizer and weights are enough to tell whether they belong together.
     """
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     content = {TENSORS: checksum(on_cpu), **(belonging or {})}
-    # One entry: safetensors writes several in an order that changes from process to process, and so would the file.
+    # Only one entry, because safetensors writes several in an order that changes from process to process, and the file
+    # would change with it.
     write_atomically(path, save(on_cpu, metadata={CHECKSUMS: sealed(content)}))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the CPU. Raises InputError if it is missing, cut short or changed."""
+    """Reads the tensors of a safetensors file to the CPU. Raises InputError if it is missing, cut short or changed."""
     recorded = read_metadata(path)
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (OSError, SafetensorError, NotImplementedError) as error:  # the last is of formats that PyTorch has not
+    except (OSError, SafetensorError, NotImplementedError) as error:  # the last: number formats that PyTorch lacks
         raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
     if recorded and recorded.get(TENSORS) != checksum(tensors):
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
@@ -111,13 +117,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_metadata(path: Path) -> dict[str, object]:
-    """What the metadata of a safetensors file say of its tensors and of what belongs to them.
+    """Returns what the metadata of a safetensors file record of its tensors and of what belongs to them.
 
-    Files of earlier formats have a checksum of their tensors only, and those of other programs may have no metadata.
+    Files of earlier formats have a checksum of their tensors only. Files of other programs may have no metadata, for
+    which the result is empty.
 
     Raises:
-        InputError: the file is missing or damaged, or its metadata are others than this project writes: a flipped bit
-            in the name of the entry must not turn a file that is checked into one that is not.
+        InputError: The file is missing or damaged, or its metadata are not those that this project writes. Otherwise a
+            flipped bit in the key of the entry could turn a file that is checked into one that is not.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -128,7 +135,7 @@ def read_metadata(path: Path) -> dict[str, object]:
         raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
     if metadata.keys() == {CHECKSUMS}:
         return unsealed(metadata[CHECKSUMS], path)
-    if metadata.keys() == {"sha256"}:  # until there was more to check than the tensors
+    if metadata.keys() == {"sha256"}:  # an earlier format, in which the tensors were all there was to check
         return {TENSORS: metadata["sha256"]}
     if metadata:
         raise InputError(f"{path}: damaged: its metadata are not those of this project")
@@ -136,7 +143,7 @@ def read_metadata(path: Path) -> dict[str, object]:
 
 
 def load_weights(model: Seq2Seq, config: ModelConfig, path: Path) -> None:
-    """Copies a file of weights into the model that was built after ``config``. Raises InputError if they do not fit."""
+    """Copies a file of weights into the model that was built from ``config``. Raises InputError if they do not fit."""
     copy_weights(read_fitting(model, config, path), model)
 
 
@@ -144,7 +151,7 @@ def read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, T
     tensors = read_tensors(path)
     own = weights_of(model)
     recorded = read_metadata(path).get(ARCHITECTURE)
-    trained = recorded if isinstance(recorded, dict) else {}  # what earlier formats did not record
+    trained = recorded if isinstance(recorded, dict) else {}  # earlier formats did not record it
     given = deciding_settings(config)
     wrong = [
         *(f"{name} is missing" for name in own.keys() - tensors.keys()),
@@ -164,7 +171,7 @@ def read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, T
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise InputError(
-            f"{path}: does not fit what is said of the model beside it: {'; '.join(sorted(wrong)[:3])}{more}"
+            f"{path}: does not fit the model that is described beside it: {'; '.join(sorted(wrong)[:3])}{more}"
         )
     return tensors
 

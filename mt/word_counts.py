@@ -1,7 +1,7 @@
-"""How often each word stands in a run's training targets, counted by training and kept in the run folder.
+"""Word counts of a run's training targets, which training writes into the run folder.
 
-Comparisons group words and sentences by it. Without this file they would have to open the training data wherever the
-config of a run, which may be somebody else's, says that they lie.
+Comparisons group words and sentences by them. Without this file they would have to open the training data at whatever
+paths the config of a run names, and the run may be somebody else's.
 """
 
 import hashlib
@@ -19,21 +19,21 @@ logger = logging.getLogger(__name__)
 
 TARGET_WORDS = "target_words.txt"
 FORMAT = 1
-"""Raised whenever older files cannot be read."""
+"""Version of the file's format, increased whenever the code can no longer read older files."""
 MOST_WORDS = 2_000_000
-"""Different words: counting holds less than half a GB of them."""
+"""Maximum number of different words, which bounds the memory for counting to less than half a GB."""
 MOST_BYTES = 64 * 2**20
-"""Of the file. A file from elsewhere that is larger is refused before it is read."""
+"""Maximum size of the file. A larger one from elsewhere is refused and never read beyond this."""
 MOST_PARTS = 250_000
-"""Different parts of text between blanks that wait to be cut into words."""
+"""Maximum number of different whitespace-separated parts of text that are collected before they are tokenized."""
 
 
 def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
-    """How often each word stands in them, as BLEU counts words; None if there are more than MOST_WORDS different ones.
+    """Counts the words of the sentences as BLEU does; None if there are more than MOST_WORDS different ones.
 
-    sacreBLEU's tokenizer 13a looks no further than to the next character and takes blanks for ends, so what stands
-    between blanks is cut once and not at each of its occurrences, which takes a sixth of the time. The other tokenizers
-    look further and get whole sentences.
+    sacreBLEU's tokenizer 13a looks no further than the next character and treats whitespace as a boundary. So each
+    different whitespace-separated part is tokenized once, rather than at each of its occurrences, which takes a sixth
+    of the time. The other tokenizers look further and get whole sentences.
     """
     found: Counter[str] = Counter()
     if bleu_tokenizer(language) != "13a":
@@ -55,6 +55,7 @@ def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
 
 
 def _add(found: Counter[str], parts: Counter[str], language: str) -> None:
+    """Tokenizes the parts and adds their words to ``found``, each as often as its part occurred."""
     for cut, count in zip(words(parts, language), parts.values(), strict=True):
         for word in cut:
             found[word] += count
@@ -64,8 +65,9 @@ def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> 
     """Counts the words of the training targets and writes them into the run folder.
 
     The file has a line with the SHA-256 of all that follows, a line of JSON, and a line for each word with its count,
-    the most frequent first. If there are more words than MOST_WORDS or more text than MOST_BYTES it has none of them
-    and says so: counts without the rare words could not be told from those of a text that has no other words.
+    the most frequent first. If there are more than MOST_WORDS words or the file would exceed MOST_BYTES, it contains no
+    words at all and says so. Counts without the rare words could not be distinguished from those of a text that has no
+    other words.
     """
     counts = count_words(sentences, language)
     ordered = sorted((counts or {}).items(), key=lambda item: (-item[1], item[0]))
@@ -80,13 +82,15 @@ def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> 
 
 
 def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
-    """What training has counted; None, and a warning with the reason, where it has not.
+    """Reads the word counts from a run folder.
 
-    That is so in folders of earlier versions, with too many different words, and if BLEU now counts the words of this
-    language in another way (with ja-mecab, say, where the package was not installed).
+    Returns None, with a warning that names the reason, if there are none that can be used: in folders of earlier
+    versions, with too many different words, and if BLEU now counts the words of this language in another way (for
+    example with ja-mecab, which was not installed when the run was trained). At most MOST_BYTES are read, whatever the
+    file contains.
 
     Raises:
-        InputError: the file is damaged or of another version. What is read is bounded, whatever the file holds.
+        InputError: The file cannot be read, is damaged or is of another version.
     """
     path = folder / TARGET_WORDS
     if not path.exists():
@@ -111,7 +115,7 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
         counts = Counter({word: int(count) for count, word in counted})
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):  # forged: a checksum protects from accidents alone
+    except (ValueError, KeyError, TypeError, RecursionError):  # forged: the checksum protects only from accidents
         raise InputError(f"{path}: damaged or of another version") from None
     if not len(lines) == len(counts) == about["words"] or any(count < 1 for count in counts.values()):
         raise InputError(f"{path}: damaged or of another version")
@@ -119,4 +123,5 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
 
 
 def _seal(content: bytes) -> bytes:
+    """Returns the first line of the file: the SHA-256 of the content that follows it."""
     return b"sha256 " + hashlib.sha256(content).hexdigest().encode()

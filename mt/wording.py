@@ -1,10 +1,10 @@
-"""Words for messages: the nearest right name, a value as one would type it, a long text cut short."""
+"""Helpers for messages: the nearest right name, a value as one would type it, a long text cut short."""
 
 import difflib
 from collections.abc import Mapping, Sequence
 
 LONGEST_SHOWN = 200
-"""How many characters of a value a message shows."""
+"""The most characters of a value that a message shows."""
 
 
 def nearest(word: str, choices: Sequence[str], likeness: float = 0.6) -> str | None:
@@ -25,7 +25,7 @@ def shown(value: object) -> str:
 
 
 def brief(text: str) -> str:
-    """Returns a text for a message, without its middle if it is long."""
+    """Returns a text for a message. If it is long, its middle is left out."""
     if len(text) <= LONGEST_SHOWN:
         return text
     half = LONGEST_SHOWN // 2

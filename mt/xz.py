@@ -1,7 +1,7 @@
-"""Reading .xz files to their very end.
+"""Reads .xz files to their very end.
 
-Python's own ``lzma.open`` takes whatever stands behind the last stream, or behind stream padding, for nothing: half of
-a file that was joined from several would be missing without a word.
+Python's own ``lzma.open`` silently ignores whatever follows the last stream or stream padding. If a file was joined
+from several, half of it could be missing without a word.
 """
 
 import io
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MAGIC = b"\xfd7zXZ\0"
-"""What every stream begins with."""
+"""The bytes that every stream begins with."""
 BLOCK = 1 << 20
-"""Bytes that are read at once."""
+"""How many bytes are read at a time."""
 
 
 class XzReader(io.RawIOBase):
-    """The content of all streams of a file, one behind the other, with or without padding (zeros, four at a time).
+    """Reads the content of all streams of a file, one after another, with or without padding (multiples of four zeros).
 
-    Reading raises EOFError if the file is cut short, and ``lzma.LZMAError`` if it is damaged or holds something else
-    behind a stream.
+    Reading raises EOFError if the file is cut short, and ``lzma.LZMAError`` if it is damaged or if something else
+    follows a stream.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
-        self._file = file  # closed together with this
+        self._file = file  # closed together with this reader
         self._decompressor = lzma.LZMADecompressor()
         self._compressed = b""
 
@@ -44,7 +44,7 @@ class XzReader(io.RawIOBase):
         super().close()
 
     def _read_some(self, size: int) -> bytes:
-        """1 to ``size`` bytes; none at the end of the last stream."""
+        """Returns 1 to ``size`` bytes, or none at the end of the last stream."""
         while True:
             if self._decompressor.eof and not self._begin_next_stream():
                 return b""
@@ -57,7 +57,7 @@ class XzReader(io.RawIOBase):
                 return content
 
     def _begin_next_stream(self) -> bool:
-        """Skips padding; False at the end of the file."""
+        """Skips padding and begins the next stream. Returns False if the file ends instead."""
         rest = self._decompressor.unused_data
         padding = 0
         while True:
@@ -65,10 +65,10 @@ class XzReader(io.RawIOBase):
             padding += len(rest) - len(stream)
             if stream or not (rest := self._file.read(BLOCK)):
                 break
-        # The first bytes of a stream may be the last of what has been read so far.
+        # What has been read so far may end in the middle of the magic bytes.
         stream += self._file.read(len(MAGIC)) if stream else b""
         if padding % 4 or not MAGIC.startswith(stream[: len(MAGIC)]):
-            raise lzma.LZMAError("there is something else behind its compressed data")
+            raise lzma.LZMAError("its compressed data is followed by something else")
         if stream:
             self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
             self._compressed = stream

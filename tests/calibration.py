@@ -1,14 +1,16 @@
-"""How often equal systems are called different, and how often different ones are: the comparison's tests, simulated.
+"""Simulates how often the comparison's tests call equal systems different, and how often different ones.
 
     python -m tests.calibration [pairs=4000] [trials=999]
 
-The simulated systems are exchangeable: in every sentence both draw their translation from the same distribution. Of
-4,000 pairs of such systems at most 5 % + 3 standard errors may be called different. ``test_significance.py`` runs the
-smaller cells. Beside the power stands that of the exact test, where it is known: where all exchanges are tried our test
-is the exact one; where all differences are the same one, and no source repeats, the exact test is the sign test.
+The simulated equal systems are exchangeable: in every sentence both draw their translation from the same distribution.
+Of 4,000 pairs of such systems at most 5 % + 3 standard errors may be called different. ``test_significance.py`` runs
+the smaller cells.
+
+Beside the power of our test, that of the exact test is printed where it is known. Where all exchanges are tried, our
+test is the exact one. Where all differences are the same and no source repeats, the exact test is the sign test.
 
 Systems that score the same on average without being exchangeable (one wins seldom and clearly, the other often and
-narrowly) are simulated and reported. No test of exchangeability promises anything about them.
+narrowly) are also simulated and reported. No test of exchangeability promises anything about them.
 """
 
 import math
@@ -25,23 +27,26 @@ from mt.significance import ENUMERATED, randomisation_test, seed_test
 from tests.toy import SYLLABLES
 
 LEVEL = 0.05
+"""Systems are called different if p is below this."""
 VARIANTS = 6
-"""Translations of each sentence, from one without a mistake to one with five."""
+"""Number of translations of each sentence, from one without a mistake to one with five."""
 SENTENCES = 200
+"""Number of different sentences that test sets are drawn from."""
 MOST_REPEATS = 12
+"""Maximum number of times that a source occurs in a test set."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What kind of systems are simulated."""
+    """One setting of the simulation: the kind of systems and test set."""
 
     metric: str
     blocks: int
-    """Differing blocks."""
+    """Number of blocks, in all of which the systems differ."""
     ties: bool
-    """Whether every difference is the same one: a wrong word in the middle of a sentence of 12."""
+    """Whether all differences are the same: one wrong word in the middle of a sentence of 12."""
     repeats: bool
-    """Whether a source stands in the test set up to MOST_REPEATS times."""
+    """Whether a source occurs in the test set up to MOST_REPEATS times, otherwise once."""
 
 
 @cache
@@ -51,12 +56,12 @@ def metrics() -> dict[str, CorpusMetric]:
 
 @cache
 def pool(metric: str, ties: bool) -> np.ndarray:
-    """(S, V, C): what sacreBLEU counts in each of V translations of S sentences, v of whose words are wrong."""
+    """Returns sacreBLEU's counts (S, V, C) of S sentences with V translations each. Translation v has v wrong words."""
     random = np.random.default_rng(7)
     references, hypotheses = [], []
     for _ in range(SENTENCES):
         length = 12 if ties else int(random.integers(6, 25))
-        # Words that differ from their neighbours, so that a mistake spoils the same n-grams everywhere.
+        # Words differ from their neighbours, so that a mistake spoils the same n-grams everywhere.
         words = [f"{SYLLABLES[(3 * place) % len(SYLLABLES)]}{place}" for place in range(length)]
         order = random.permutation(length)
         for wrong in range(VARIANTS):
@@ -68,8 +73,11 @@ def pool(metric: str, ties: bool) -> np.ndarray:
 
 
 def exchangeable(cell: Cell, advantage: float, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Counts (B, C) of two systems that differ in every block; the second has the better translation of a block with
-    probability 0.5 + ``advantage``, so with none they are exchangeable."""
+    """Returns the counts (B, C) of two simulated systems that differ in every block.
+
+    The second has the better translation of a block with probability 0.5 + ``advantage``. Without an advantage the two
+    are exchangeable.
+    """
     counts = pool(cell.metric, cell.ties)
     sentences = random.integers(0, SENTENCES, cell.blocks)
     if cell.ties:
@@ -85,7 +93,7 @@ def exchangeable(cell: Cell, advantage: float, random: np.random.Generator) -> t
 
 
 def share_called_different(cell: Cell, pairs: int, trials: int, advantage: float = 0.0) -> float:
-    """Of simulated pairs."""
+    """Returns the share of simulated pairs of systems that the randomisation test calls different."""
     random = np.random.default_rng(cell.blocks)
     score = metrics()[cell.metric].score
     called = 0
@@ -96,7 +104,7 @@ def share_called_different(cell: Cell, pairs: int, trials: int, advantage: float
 
 
 def exact_power(cell: Cell, share: float, advantage: float) -> float | None:
-    """The probability that the exact test calls such systems different; None where nobody knows it.
+    """Returns the probability that the exact test calls such systems different, or None where it is not known.
 
     Args:
         share: What ``share_called_different`` found for the same cell and ``advantage``.
@@ -109,7 +117,7 @@ def exact_power(cell: Cell, share: float, advantage: float) -> float | None:
     ways = [math.comb(cell.blocks, won) for won in wins]
 
     def p(won: int) -> float:
-        """Of the two-sided sign test."""
+        """Returns p of the two-sided sign test."""
         fewer = min(won, cell.blocks - won)
         return min(1.0, 2 * sum(ways[: fewer + 1]) / 2**cell.blocks)
 
@@ -119,10 +127,10 @@ def exact_power(cell: Cell, share: float, advantage: float) -> float | None:
 
 
 def share_of_unlike_systems(metric: str, blocks: int, pairs: int, trials: int) -> tuple[float, float]:
-    """Two systems that score the same on average: the first loses by four mistakes, or wins by one.
+    """Simulates two systems that score the same on average: the first loses a block by four mistakes or wins it by one.
 
     Returns:
-        The probability of losing a block at which the expected scores are equal, and the share of simulated pairs that
+        The probability of losing a block for which the expected scores are equal, and the share of simulated pairs that
         are called different.
     """
     random = np.random.default_rng(blocks)
@@ -150,27 +158,35 @@ def share_of_unlike_systems(metric: str, blocks: int, pairs: int, trials: int) -
 
 
 def most_allowed(pairs: int) -> float:
-    """5 % and three standard errors of a share of 5 % among so many pairs."""
+    """Returns the largest share that may be called different: 5 % plus three standard errors for this many pairs."""
     return LEVEL + 3 * (LEVEL * (1 - LEVEL) / pairs) ** 0.5
 
 
 @dataclass(frozen=True)
 class SeedCell:
-    """Systems with several seeds."""
+    """One setting of the simulation with several seeds."""
 
     seeds: tuple[int, int]
+    """Number of seeds of each system."""
     sentences: int
+    """Size of the test set."""
     wandering: float
-    """Share of the sentences whose translation depends on the seed; from it follows the deviation of BLEU."""
+    """Share of the sentences whose translation depends on the seed. It determines the deviation of BLEU."""
 
 
 def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -> tuple[float, float, dict[str, float]]:
-    """Equal systems (unless ``gain`` is above 0, the share of the second's sentences that lose a mistake): every run
-    draws the translations of some sentences, and with them a quality, anew.
+    """Simulates pairs of systems with several seeds.
+
+    Each run draws a quality of its own and draws the translations of some sentences anew. The systems are equal unless
+    ``gain`` is above 0.
+
+    Args:
+        gain: Share of the second system's sentences that have one mistake less.
 
     Returns:
-        Standard deviation of BLEU over the seeds, mean difference in BLEU, and the share of pairs called different by
-        the test over sentences alone, by the one over seeds alone, and by both, as the comparison does.
+        The standard deviation of BLEU over the seeds, the mean difference in BLEU, and the shares of pairs that are
+        called different by the test over sentences alone, by the one over seeds alone, and by both, as in the
+        comparison.
     """
     random = np.random.default_rng(cell.sentences)
     counts, score = pool("BLEU", False), metrics()["BLEU"].score
@@ -181,7 +197,7 @@ def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -
         usual = random.integers(1, VARIANTS, cell.sentences)
 
         def run(gained: float, sentences: np.ndarray = sentences, usual: np.ndarray = usual) -> np.ndarray:
-            """(N, C)"""
+            """Returns the counts (N, C) of one run."""
             wander = random.random(cell.sentences) < cell.wandering
             quality = random.normal(0, 0.5)  # of this seed
             drawn = np.clip(np.rint(2.5 + quality + random.normal(0, 1.5, cell.sentences)), 0, VARIANTS - 1).astype(int)

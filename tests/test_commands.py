@@ -136,7 +136,7 @@ def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
     words = words.replace("input=test.xx output=/dev/stdout", "output=all < all.partial")
     (folder / "all.txt").rename(folder / "all.partial")
     refused = subprocess.run(words, shell=True, cwd=folder, capture_output=True)
-    assert refused.returncode == 2 and b"would be written over the input" in refused.stderr
+    assert refused.returncode == 2 and b"would overwrite the input" in refused.stderr
     assert (folder / "all.partial").read_bytes().startswith(b"before")
     around = subprocess.Popen("cat out.pipe > read.txt & cat test.xx > in.pipe; wait", shell=True, cwd=folder)
     assert _command(folder, "translate.py", "run=runs/toy", "input=in.pipe", "output=out.pipe").returncode == 0
@@ -283,8 +283,8 @@ def test_a_terminated_translation_says_so(trained):
     ("arguments", "expected"),
     [
         (["input=missing.txt"], b"missing.txt: no such file"),
-        (["input=test.xx", "output=./test.xx"], b"would be written over the input, test.xx"),
-        (["input=source.partial", "output=source"], b"would be written over the input, source.partial"),
+        (["input=test.xx", "output=./test.xx"], b"would overwrite the input, test.xx"),
+        (["input=source.partial", "output=source"], b"would overwrite the input, source.partial"),
         (["input=test.xx", "output=runs"], b"is a folder"),
         (["input=test.xx", "output=nowhere/out.txt"], b"nowhere/out.txt"),
         (["input=test.xx", "run=nowhere"], b"nowhere"),

@@ -2,14 +2,24 @@
 
 import re
 import shlex
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from mt.command_line import _exit_status, _run
+from mt.comparison.command import compare
 from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.config.composition import compose_jobs
 from mt.errors import InputError
+from mt.run_folder import read_config, write_config
+from mt.training.command import train
+from mt.translation.command import translate
+from mt.translation.ctranslate2.command import export
+from tests import toy
 
 ROOT = Path(__file__).parents[1]
 COMMANDS: dict[str, tuple[str, type[Section]]] = {
@@ -26,13 +36,13 @@ MADE = subprocess.run(DRY_RUN, cwd=ROOT, capture_output=True, text=True, check=T
 TYPED = re.compile(rf"python ({'|'.join(map(re.escape, COMMANDS))}) ([^`\n]*)")
 
 
-def typed() -> list[tuple[str, str]]:
-    """Commands and what follows them, without redirections, comments, brackets round options, and words that hold an
-    ellipsis."""
-    texts = [*WRITTEN.values(), MADE.replace("&&", "\n")]
+def typed(texts: Sequence[str] = (*WRITTEN.values(), MADE.replace("&&", "\n"))) -> list[tuple[str, str]]:
+    """Returns commands and what follows them, without redirections, comments, brackets round options, and words that
+    hold an ellipsis."""
     found = dict.fromkeys(command for text in texts for command in TYPED.findall(text))
     plain = [(command, re.sub(r"[<>|].*| #.*|\[(\S+=\S+)\]|\S*…\S*", r"\1", words)) for command, words in found]
-    return [(command, words) for command, words in plain if "--help" not in words and words != "data=mixture "]
+    flags = ("--help", "--config-dir", "-sc")
+    return [(command, words) for command, words in plain if not any(flag in words for flag in flags)]
 
 
 def test_there_are_commands() -> None:
@@ -46,6 +56,88 @@ def test_it_is_composed(command: str, words: str) -> None:
     options = shlex.split(words)
     settings = [word for word in options if word != "--multirun"]
     assert compose_jobs(name, schema, settings, multirun=settings != options)
+
+
+# Every command that needs no network and no larger data than a test has. What README.md and docs/ show runs as it
+# stands, but for the size of what is trained and the time that a report takes.
+SMALL = {
+    "train": [
+        "model.width=32", "model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=320",
+        "training.max_updates=4", "training.schedule.warmup=1", "training.batch_tokens=512", "data.valid_pairs=20",
+        "data.test_pairs=20",
+    ],
+    "compare": ["studied_sentences=2", "timed_sentences=2", "bootstrap_samples=100", "randomization_trials=100"],
+    "translate": [],
+    "export": [],
+}  # fmt: skip
+
+
+def runnable() -> list[tuple[str, str]]:
+    pages = [text for page, text in WRITTEN.items() if page.name != "coming-from.md"]
+    found = []
+    for command, words in typed(pages):
+        reads_own_files = re.search(r"data=(files|table|mixture)", words)
+        if command != "train.py" or (reads_own_files and "init_from" not in words):
+            found.append((command, words))
+    return found
+
+
+@pytest.fixture(scope="module")
+def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything that the documented commands name: texts, tables, a translation memory, runs."""
+    folder = tmp_path_factory.mktemp("documented")
+    toy.write_corpus(folder, "reverse", train=300)
+    config = toy.config(folder, "demo")
+    train(config)
+    for name, seed in {"A": 1, "B": 1, "C": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}.items():
+        copy = folder / "runs" / name
+        shutil.copytree(config.folder, copy)
+        write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+    sides = {side: (folder / f"train.{side}").read_text().splitlines() for side in ("xx", "yy")}
+    for name in ("my", "other"):
+        (folder / f"{name}.en").write_text("".join(f"{line}\n" for line in sides["xx"]))
+        for target in ("es", "zh"):
+            (folder / f"{name}.{target}").write_text("".join(f"{line}\n" for line in sides["yy"]))
+    pairs = list(zip(sides["xx"], sides["yy"], strict=True))
+    (folder / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{one}</seg></tuv>'
+        + "".join(f'<tuv xml:lang="{code}"><seg>{other}</seg></tuv>' for code in ("es", "zh"))
+        + "</tu>"
+        for one, other in pairs
+    )
+    (folder / "memory.tmx").write_text(f'<tmx version="1.4"><header/><body>{units}</body></tmx>')
+    for name, split in (("in.txt", "test.xx"), ("source.txt", "test.xx"), ("reference.txt", "test.yy")):
+        shutil.copy(folder / split, folder / name)
+    for name in ("theirs.txt", "ours.txt"):
+        shutil.copy(config.folder / "scored/test.hypothesis", folder / name)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("command", "words"), runnable())
+def test_it_runs(
+    command: str,
+    words: str,
+    working_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if "ctranslate2" in command + words:
+        pytest.importorskip("ctranslate2")
+    name, schema = COMMANDS[command]
+    own_place = {"train": [f"runs={tempfile.mkdtemp(dir=working_folder)}"], "compare": []}.get(name, [])
+    if name == "compare" and "output=" not in words:
+        own_place = [f"output={tempfile.mkdtemp(dir=working_folder)}"]
+    monkeypatch.chdir(working_folder)
+    work: dict[str, Callable] = {"train": train, "translate": translate, "compare": compare, "export": export}
+    with Path("in.txt").open() as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        status = _exit_status(lambda: _run(name, schema, work[name], [*shlex.split(words), *SMALL[name], *own_place]))
+    assert status == 0, caplog.text
+    if name == "translate" and "output" not in words:
+        assert len(capsys.readouterr().out.splitlines()) == len(Path("in.txt").read_text().splitlines())
 
 
 SETTINGS = re.compile(r"`((?:'?[a-z_]+(?:\.[a-z_]+)*=[^\s`…]+ ?)+)`")

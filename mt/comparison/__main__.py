@@ -1,4 +1,4 @@
-"""Compares finished runs: ``python -m mt.comparison --help`` tells what can be set."""
+"""Compares finished runs. ``python -m mt.comparison --help`` lists the settings."""
 
 from mt.entry_points import compare
 

@@ -1,4 +1,4 @@
-"""How attention looks: maps of single sentences, how spread it is, and what the division by √d does to it."""
+"""Attention of trained models: maps of single sentences, how spread it is, and the effect of the division by √d."""
 
 import math
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from mt.config import ModelConfig, TransformerConfig
 from mt.translation.translator import Attention, Translator
 
 ALIGNED = 0.15
-"""Least weight of a source piece that is shown in an alignment."""
+"""Minimum weight for a source piece to be shown in an alignment."""
 SAMPLE = 20_000
-"""Scores at most that a histogram is drawn from."""
+"""Maximum number of scores that a histogram is drawn from."""
 RANKS = 8
-"""Weights of a query that are told, the largest first."""
+"""Number of weights per query that are reported, the largest first."""
 MASKED = -1e30
-"""Scores below are of places that may not be seen."""
+"""Scores below this belong to masked positions."""
 
 
 @dataclass(frozen=True)
@@ -26,46 +26,59 @@ class Spread:
     """How spread the heads of one layer's attention are."""
 
     attention: str
-    """Module name."""
+    """Module name of the attention."""
     entropy: list[float]
-    """Nats, for each head the mean over all queries; 0: all weight on one piece."""
+    """Entropy in nats, for each head the mean over all queries. 0 means that all weight is on one piece."""
     share_of_possible: list[float]
-    """The same as a share of the most that is possible, ln(pieces that may be seen)."""
+    """The entropy as a share of the largest possible one, ln(number of pieces that the query may see), for each head
+    the mean over all queries that may see more than one."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """The articles' experiment on the user's own model: softmax of q·k with and without the division by √d."""
+    """The articles' experiment on the user's own model: the softmax of q·k with and without the division by √d."""
 
     key_width: int
     raw_deviation: float
     """Standard deviation of q·k."""
     scaled_deviation: float
+    """Standard deviation of q·k / √d."""
     raw_weights: list[float]
-    """Of a softmax of q·k, the largest weight, the second largest …, each the mean over queries."""
+    """The largest weight of the softmax of q·k, the second largest, and so on: RANKS means over the queries that may
+    see more than one piece."""
     scaled_weights: list[float]
+    """The same for the softmax of q·k / √d."""
     raw_sample: list[float]
+    """At most SAMPLE values of q·k, for a histogram."""
     scaled_sample: list[float]
+    """The same values of q·k / √d."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What one model's attention does on some sentences."""
+    """The attention of one model on some sentences."""
 
     maps: list[Attention]
-    """One for each shown sentence, read back with the reference as translation."""
+    """The attention on each shown sentence, computed with the reference as the target."""
     alignments: list[str]
-    """The model's own translation of each shown sentence, each piece with the source pieces it looked at."""
+    """For each shown sentence, the pieces of the model's own translation with the source pieces they attended to."""
     spreads: list[Spread]
     scaling: Scaling | None
-    """None for models whose attention divides nothing."""
+    """None for models whose attention does not divide by √d."""
 
 
 def study(
     output: Output, evaluation: EvaluationSet, shown: Sequence[int], studied: Sequence[int], device: str
 ) -> Study:
-    """Looks into a run's model at the test sentences with these numbers (from 0), none of them blank. Of a file nothing
-    can be seen."""
+    """Records the attention of a run's model on test sentences.
+
+    Args:
+        shown: Numbers (from 0) of the test sentences for maps and alignments, none of them blank.
+        studied: Numbers of the test sentences for the statistics, likewise.
+
+    Returns:
+        An empty study if ``output`` is a file, which has no model to look into, or if ``studied`` is empty.
+    """
     run, sources, references = output.run, evaluation.sources, evaluation.references
     if not studied or run is None or sources is None:
         return Study([], [], [], None)
@@ -79,14 +92,14 @@ def study(
 
 
 def _divided_by_root_of(model: ModelConfig) -> int | None:
-    """d, if the model's attention divides its products by √d."""
+    """Returns d if the model's attention divides its query-key products by √d, otherwise None."""
     if isinstance(model, TransformerConfig):
         return model.width // model.heads
     return model.width if model.attention == "dot" else None
 
 
 def alignment(attention: Attention) -> str:
-    """Each target piece with the source pieces it looked at, by the mean of all heads and layers."""
+    """Returns a line per target piece with the source pieces it attended to, in the mean of all heads and layers."""
     weights = torch.stack([layer.mean(dim=0) for layer in attention.cross()]).mean(dim=0)  # (T, S)
     lines = []
     for piece, row in zip(attention.target_pieces, weights.tolist(), strict=True):
@@ -97,7 +110,7 @@ def alignment(attention: Attention) -> str:
 
 
 def _entropy(weights: Tensor) -> Tensor:
-    """(…, S) → (…), in nats"""
+    """Returns the entropy (…) of weights (…, S) in nats."""
     return -torch.special.xlogy(weights, weights).sum(dim=-1)
 
 
@@ -113,7 +126,7 @@ def _spreads(seen: Sequence[Attention]) -> list[Spread]:
             entropies.append(_entropy(weights))
             most.append(visible.log())
         entropy, possible = torch.cat(entropies, dim=1), torch.cat(most, dim=1)  # (H, all queries)
-        choice = possible > 0  # who may see one piece only has no choice
+        choice = possible > 0  # a query that may see only one piece has no choice and is left out
         share = (entropy / possible.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
         spreads.append(Spread(name, entropy.mean(dim=1).tolist(), share.tolist()))
     return spreads
@@ -148,6 +161,6 @@ def _scaling(seen: Sequence[Attention], key_width: int) -> Scaling:
 
 
 def _ranked(weights: Tensor) -> Tensor:
-    """(N, S) → the RANKS largest of each row, in order: (N, RANKS)"""
+    """Returns the RANKS largest weights of each row of (N, S), the largest first: (N, RANKS), padded with zeros."""
     largest = weights.float().topk(min(RANKS, weights.shape[-1]), dim=-1).values
     return nn.functional.pad(largest, (0, RANKS - largest.shape[-1]))

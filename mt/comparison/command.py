@@ -1,4 +1,4 @@
-"""``python -m mt.comparison``: from finished runs, or files of translations, to a report."""
+"""``python -m mt.comparison``: makes a report from finished runs or files of translations."""
 
 import logging
 from pathlib import Path
@@ -16,17 +16,18 @@ logger = logging.getLogger(__name__)
 
 
 def compare(config: CompareConfig) -> None:
-    """Writes the report and says the verdict.
+    """Compares the systems, writes the report and logs the verdict.
 
-    Raises InputError for runs or files that are unfinished, damaged or not comparable.
+    Raises:
+        InputError: A run or file is unfinished, damaged or not comparable with the others.
     """
     keep_few_kernels()
     if config.threads:
         torch.set_num_threads(config.threads)
-    choose_device(config.device)  # to refuse a device that is not there before any work
+    choose_device(config.device)  # refuses a missing device before any work is done
     evaluation, systems = open_systems(config)
     output = Path(config.output) if config.output else _default_output(systems)
-    resolved(output)  # to refuse links that lead in a circle
+    resolved(output)  # refuses links that lead in a circle
     output.mkdir(parents=True, exist_ok=True)
     findings = compare_systems(evaluation, systems, config)
     write_report(findings, output, config.randomization_trials)
@@ -36,7 +37,7 @@ def compare(config: CompareConfig) -> None:
 
 
 def _default_output(systems: list[System]) -> Path:
-    """FIRST-vs-SECOND beside the second, with the number of seeds if there are several."""
+    """Returns the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
     names = [
         (system.first.origin.resolve().name if system.runs else system.first.origin.stem)
         + (f"-{len(system.outputs)}-seeds" if len(system.outputs) > 1 else "")

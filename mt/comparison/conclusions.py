@@ -1,4 +1,4 @@
-"""The verdict in words: which system is better, what a reader may conclude from the tests, and what not."""
+"""The verdict in words: which system is better, and what a reader may and may not conclude from the tests."""
 
 import math
 from dataclasses import dataclass
@@ -11,34 +11,33 @@ VIEWS = {
     (True, True): ("agrees", "agree"),
     (True, False): ("points the same way", "point the same way"),
     (False, False): ("does not agree", "do not agree"),
-    (False, True): ("says the opposite, more than chance", "say the opposite, more than chance"),
+    (False, True): ("shows the opposite, by more than chance", "show the opposite, by more than chance"),
 }
-"""Of one metric and of two: whether it sees the same winner as BLEU, and whether that is more than chance."""
+"""What is said about other metrics beside BLEU, by (the winner is the same as BLEU's, the difference is more than
+chance): the verb for one metric, and for two."""
 
 
 @dataclass(frozen=True)
 class Conclusions:
-    """What follows from a verdict."""
+    """The conclusions from a verdict, in sentences."""
 
     words: str
-    """Which system is better, or that none is, and why that is said."""
+    """States which system is better, or that no winner is shown, with the reason."""
     may: list[str]
-    """Sentences that a reader may conclude."""
+    """Statements that a reader may conclude."""
     may_not: list[str]
-    """Sentences that do not follow, though they are often concluded."""
+    """Statements that are often concluded but do not follow."""
 
 
 def conclude(verdict: Verdict, baseline: System, system: System) -> Conclusions:
-    """Args:
-    verdict: of ``system`` against ``baseline``.
-    """
+    """Puts into words the verdict on ``system`` against ``baseline``."""
     said = _Said(verdict, baseline, system)
     return Conclusions(said.words(), said.may(), said.may_not())
 
 
 @dataclass(frozen=True)
 class _Said:
-    """The sentences about one verdict."""
+    """Composes the sentences about one verdict."""
 
     verdict: Verdict
     baseline: System
@@ -46,13 +45,13 @@ class _Said:
 
     @property
     def count(self) -> str:
-        """Of the test sentences."""
+        """The number of test sentences with its noun, such as ``1,000 sentences``."""
         count = len(self.baseline.first.hypotheses)
         return f"{count:,} sentences" if count != 1 else "one sentence"
 
     @property
     def shown(self) -> bool:
-        """Whether a difference in BLEU is more than chance."""
+        """Whether the difference in BLEU is more than chance."""
         return self.verdict.is_shown("BLEU")
 
     @property
@@ -61,7 +60,7 @@ class _Said:
         return pair if self.verdict.gain("BLEU") > 0 else pair[::-1]
 
     def words(self) -> str:
-        """The verdict: one difference, the reason to believe or doubt it, other metrics, what it speaks of."""
+        """Returns the verdict: the difference in BLEU, the reason to trust or doubt it, other metrics, the scope."""
         names = self.baseline.name, self.system.name
         outputs = [{tuple(output.hypotheses) for output in one.outputs} for one in (self.baseline, self.system)]
         if outputs[0] == outputs[1]:
@@ -78,8 +77,7 @@ class _Said:
             said = f"{better.name} translates better than {worse.name}: {by}, {self._reason()}."
         else:
             said = (
-                f"No winner: {better.name} is ahead of {worse.name} by {by}, but that this is more than chance is not "
-                f"shown ({self._doubt()})."
+                f"No winner: {better.name} is ahead of {worse.name} by {by}, but this may be chance ({self._doubt()})."
             )
         return f"{said} {self._other_metrics()} {self._scope()}"
 
@@ -92,7 +90,7 @@ class _Said:
 
     @property
     def _repeats(self) -> str:
-        """What was chosen among when there are several outputs of both: seeds, or outputs of other programs."""
+        """What both systems have several of: "seeds" if both were trained here, otherwise "outputs"."""
         kinds = {self.baseline.repeats, self.system.repeats}
         return "seeds" if kinds == {"seeds"} else "outputs"
 
@@ -101,20 +99,23 @@ class _Said:
         if bleu.differing_blocks < fewest:
             count = bleu.differing_blocks
             blocks = f"{count} different sentences" if count != 1 else "one sentence"
-            return f"BLEU counts only {blocks} differently, and below {fewest} no difference can be significant"
+            too_few = f"with fewer than {fewest} no difference can be significant"
+            return f"for BLEU the outputs differ in only {blocks}; {too_few}"
         doubts = [f"choice of sentences: p = {shown_p(bleu.p)}"]
         if self.verdict.seeds:
             over_seeds = self.verdict.seeds["BLEU"]
             if over_seeds.p is None:
-                doubts.append(f"the {self._repeats} have equal scores, so that nothing can be said about others")
+                doubts.append(f"all {self._repeats} of each have the same score, so nothing can be said about others")
             else:
                 least = math.ceil(over_seeds.least_difference * 100) / 100
                 doubts.append(f"choice of {self._repeats}: p = {shown_p(over_seeds.p)}")
-                doubts.append(f"with so many {self._repeats} no difference below {least:.2f} BLEU could be significant")
+                doubts.append(
+                    f"with so many {self._repeats}, only a difference of {least:.2f} BLEU or more could be significant"
+                )
         return "; ".join([*doubts, f"p below {self.verdict.level:.3g} is needed"])
 
     def _other_metrics(self) -> str:
-        """Whether chrF2 and TER see it in the same way."""
+        """Returns a sentence on whether chrF2 and TER agree with BLEU."""
         views = []
         for name in ("chrF2", "TER"):
             same_way = self.verdict.gain(name) * self.verdict.gain("BLEU") > 0
@@ -123,7 +124,7 @@ class _Said:
         return f"chrF2 and TER {both}." if chrf == ter else f"chrF2 {chrf}; TER {ter}."
 
     def _where_bleu_is_equal(self) -> str:
-        """What chrF2 and TER say then."""
+        """Returns a sentence on what chrF2 and TER say where both systems have the same BLEU."""
         views = []
         for name in ("chrF2", "TER"):
             gain, sure = self.verdict.gain(name), self.verdict.is_shown(name)
@@ -134,33 +135,34 @@ class _Said:
         return f"{said[0].upper()}{said[1:]}."
 
     def _scope(self) -> str:
-        """What the verdict speaks of: the outputs themselves, unless there are several seeds of both."""
+        """Returns what the verdict is valid for: only these outputs, unless both systems have several seeds."""
         if self.verdict.seeds:
             return self._pair_counts()
         if not (self.baseline.runs or self.system.runs):
-            return f"This speaks of these files and of this test set of {self.count}."
+            return f"This is about these files, on this test set of {self.count}."
         return (
-            f"This speaks of {_these(self.baseline)} and {_these(self.system)}, on this test set of {self.count}. "
+            f"This is about {_these(self.baseline)} and {_these(self.system)}, on this test set of {self.count}. "
             "Another seed can move BLEU by half a point or more."
         )
 
     def _pair_counts(self) -> str:
-        """How the test over sentences sees each run beside one of the other system."""
+        """Returns in how many pairs, each one output of both systems, the test over sentences finds a winner."""
         bleu = [next(one for one in pair if one.metric == "BLEU") for pair in self.verdict.pairs]
         won = sum(self.verdict.is_significant(one) and one.gain > 0 for one in bleu)
         lost = sum(self.verdict.is_significant(one) and one.gain < 0 for one in bleu)
         return (
-            f"In {len(bleu)} pairs of one of the {self._repeats} of each, {self.system.name} is better by more than "
-            f"the choice of sentences explains in {won}, and worse in {lost}."
+            f"Of {len(bleu)} pairs of one of the {self._repeats} of each, {self.system.name} is better in {won}, and "
+            f"worse in {lost}, by more than the choice of sentences explains."
         )
 
     def may(self) -> list[str]:
+        """Returns the statements that a reader may conclude."""
         said = []
         better, worse = self.better_and_worse
         if self.shown and self.verdict.seeds:
             said.append(
                 f"On text like that of this test set ({self.count}), {better.name} gets a higher BLEU than "
-                f"{worse.name} on average over its {self._repeats}, those that were not tried included."
+                f"{worse.name}, on average over all {self._repeats}, including those that were not tried."
             )
         elif self.shown:
             said.append(
@@ -178,25 +180,30 @@ class _Said:
         elif self._interval_can_be_trusted():
             difference = self.verdict.over_sentences("BLEU").difference
             said.append(
-                f"On other sentences of the kind the difference ({self.system.name} minus {self.baseline.name}) would "
-                f"be expected between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)."
+                f"On other sentences of the same kind, the difference ({self.system.name} minus {self.baseline.name}) "
+                f"would be expected between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)."
             )
         return said
 
     def _interval_can_be_trusted(self) -> bool:
-        """With few differing sentences the bootstrap's interval is too narrow: it must not say what the test does
-        not."""
+        """Returns whether the bootstrap's interval may be reported.
+
+        With few differing sentences it is too narrow. It must not claim a difference that the test does not find.
+        """
         bleu = self.verdict.over_sentences("BLEU")
         if bleu.differing_blocks < fewest_differing(self.verdict.level):
             return False
         return self.shown or bleu.difference.low <= 0 <= bleu.difference.high
 
     def may_not(self) -> list[str]:
+        """Returns the statements that do not follow."""
         said = []
         if not self.shown:
             said.append("That the two are equally good: that no difference is shown does not show that there is none.")
         if self.verdict.seeds and self._repeats == "outputs":
-            said.append("That this holds for other trainings, unless each file comes from a training of its own.")
+            said.append(
+                "That this holds if the systems are trained again, unless each file comes from a separate training."
+            )
         if not self.verdict.seeds:
             said.append(self._about_seeds())
         said.append(
@@ -206,22 +213,23 @@ class _Said:
         return said
 
     def _about_seeds(self) -> str:
+        """Returns what does not follow about other seeds if not both systems have several."""
         if not (self.baseline.runs or self.system.runs):
             return (
-                "That the programs behind the files differ: a file is one output, and the same program trained again "
-                "would give another. Compare several outputs of each."
+                "That the difference is due to the programs behind the files: a file is one output, and the same "
+                "program trained again would give another. Compare several outputs of each."
             )
         alone = [one for one in (self.baseline, self.system) if len(one.outputs) == 1]
         kinds = {"seed": [one.name for one in alone if one.runs], "output": [one.name for one in alone if not one.runs]}
-        there = " and ".join(f"of {' and '.join(names)} there is one {kind}" for kind, names in kinds.items() if names)
+        there = " and ".join(f"there is one {kind} of {' and '.join(names)}" for kind, names in kinds.items() if names)
         return (
-            f"That the settings or models behind them differ: {there}, and another seed can move BLEU by half a point "
-            "or more. Compare several seeds of each."
+            f"That the difference is due to the settings or the models: {there}, and another seed can move BLEU by "
+            "half a point or more. Compare several seeds of each."
         )
 
 
 def _these(system: System) -> str:
-    """``this run of A``, ``these runs of A`` or ``the file A``."""
+    """Returns ``this run of A``, ``these runs of A``, ``the file A`` or ``the files A``."""
     several = len(system.outputs) > 1
     if not system.runs:
         return f"the files {system.name}" if several else f"the file {system.name}"

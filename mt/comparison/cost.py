@@ -1,4 +1,4 @@
-"""What a system costs: parameters, time and memory to train, speed of translating, and how soon it is how good."""
+"""Costs of a system: parameters, training time and memory, translation speed, and time to a given validation BLEU."""
 
 import time
 from collections.abc import Sequence
@@ -12,11 +12,12 @@ from mt.translation.translator import Translator
 Item = TypeVar("Item")
 
 ROUNDS = 2
+"""How often translation is timed; the best round counts."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Means over a system's seeds; the speed of translating is the first run's."""
+    """Costs of a system: means over its seeds, but the translation speed is that of its first run."""
 
     parameters: int
     updates: float
@@ -25,22 +26,23 @@ class Cost:
     target_tokens_per_second: float
     peak_memory_bytes: float
     minutes_to_reach: float | None
-    """Training time up to the first validation with at least a given BLEU; None if that cannot be said, or a run never
-    reached it."""
+    """Training time until the first validation with at least a given BLEU. None if there is no BLEU that can be
+    compared, or if a run never reached it."""
     target_tokens_to_reach: float | None
+    """The same in target tokens."""
     sentences_per_second_batched: float | None
     sentences_per_second_singly: float | None
 
 
 def common_bleu(systems: Sequence[System]) -> float | None:
-    """The highest validation BLEU that every run reached; None where BLEU stayed 0, or there is no run."""
+    """Returns the highest validation BLEU that every run reached, or None if BLEU stayed 0 or there is no run."""
     runs = [run for system in systems for run in system.runs]
     best = (max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
     return min(best, default=0.0) or None
 
 
 def same_validation(systems: Sequence[System]) -> bool:
-    """Whether all runs measured their validation BLEU on the same pairs."""
+    """Returns whether all runs measured their validation BLEU on the same pairs."""
     runs = [run for system in systems for run in system.runs]
     return len({(str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs) for run in runs}) == 1
 
@@ -52,11 +54,19 @@ def measure_costs(
     timed_sentences: int,
     device: str,
 ) -> list[Cost | None]:
-    """The cost of each system, None for files. Some of ``sources`` are translated to measure the speed."""
+    """Returns the cost of each system, None for files.
+
+    Args:
+        sources: The test set's sources, of which some are translated to measure the speed.
+        reached_bleu: The validation BLEU to which training is measured; None leaves that out.
+        timed_sentences: How many sources are translated; 0 leaves the speed out.
+    """
     trained = [system for system in systems if system.runs]
     speeds: Sequence[tuple[float | None, float | None]]
     if timed_sentences:
-        speeds = _decoding_speeds([system.runs[0] for system in trained], spread(sources, timed_sentences), device)
+        speeds = _decoding_speeds(
+            [system.runs[0] for system in trained], evenly_spaced(sources, timed_sentences), device
+        )
     else:
         speeds = [(None, None)] * len(trained)
     costs = {system.name: _cost(system, reached_bleu, *speed) for system, speed in zip(trained, speeds, strict=True)}
@@ -89,10 +99,13 @@ def _first_reaching(run: Run, bleu: float) -> dict | None:
 
 
 def _decoding_speeds(runs: Sequence[Run], sources: Sequence[str], device: str) -> list[tuple[float, float]]:
-    """Sentences a second of each run: all at once, and one after another. The runs take turns, and the better of two
-    rounds counts: whatever else the machine does only ever makes it slower."""
+    """Returns the sentences per second of each run, translated all at once and one at a time.
+
+    The runs take turns, and the best of ROUNDS rounds counts, because other load on the machine can only make a round
+    slower.
+    """
     translators = [Translator.load(run.folder, device=device) for run in runs]
-    singles = spread(sources, max(1, len(sources) // 4))
+    singles = evenly_spaced(sources, max(1, len(sources) // 4))
     fastest = [(0.0, 0.0) for _ in runs]
     for _ in range(ROUNDS):
         for number, translator in enumerate(translators):
@@ -108,8 +121,8 @@ def _decoding_speeds(runs: Sequence[Run], sources: Sequence[str], device: str) -
     return fastest
 
 
-def spread(items: Sequence[Item], count: int) -> list[Item]:
-    """``count`` of them at even distances: test sets are often sorted."""
+def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
+    """Returns ``count`` of the items at even distances, because test sets are often sorted."""
     if count >= len(items):
         return list(items)
     return [items[number * len(items) // count] for number in range(count)]

@@ -1,4 +1,4 @@
-"""Where systems differ: by the length of the source, by the rarity of words, and sentence by sentence."""
+"""Where systems differ: by source length, by the rarity of words, and in single sentences."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -13,24 +13,27 @@ from mt.language import script_in, writes_spaces
 from mt.scoring import bleu_interval, words
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
-"""Where the test set is cut by length; the last group is small: the longest sentences tell most."""
+"""Quantiles of length at which the test set is cut. The last group is small because the longest sentences tell most."""
 INTERVAL_SAMPLES = 200
+"""Bootstrap samples for the interval of a group."""
 FEWEST = 10
-"""Sentences in a group that an interval is given for."""
+"""Minimum number of sentences in a group for which an interval is given."""
 FREQUENCIES = (0, 1, 3, 10, 30, 100, 1000)
-"""Least count of a word in the training data for each group (Neubig et al. 2019, compare-mt)."""
+"""Lower end of each group of words by their count in the training data (Neubig et al. 2019, compare-mt)."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Part of the test set, or of its words, with a figure for each system."""
+    """Part of the test set, or of its words, with a score for each system."""
 
     label: str
     count: int
+    """Sentences, or occurrences of words in the references."""
     scores: list[float]
-    """Means over the seeds."""
+    """One for each system, the mean over its seeds."""
     half_widths: list[float]
-    """Of the 95 % intervals; empty where there are none, as for several seeds or very few sentences."""
+    """Half the width of each system's 95 % interval; empty if there are no intervals: for several seeds, for fewer than
+    FEWEST sentences, and for words."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,11 @@ class Example:
 
 
 def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list[Group]:
-    """BLEU of the sentences of similar source length (of similar reference length, where the sources are not known),
-    counted in words, or in characters where a script has no spaces (Bahdanau et al. 2015, figure 2)."""
+    """Returns BLEU of groups of sentences with similar source length (Bahdanau et al. 2015, figure 2).
+
+    Length is counted in words, or in characters where the script has no spaces. Where the sources are not known, the
+    length of the reference is taken.
+    """
     lines, language = evaluation.sources, evaluation.source_language
     if lines is None:
         lines, language = evaluation.references, evaluation.target_language
@@ -70,7 +76,7 @@ def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list
 
 
 def bleu_by_rarity(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """BLEU of the sentences whose reference's rarest word stands about as often in the training data."""
+    """Returns BLEU of groups of sentences, by how often the reference's rarest word occurs in the training data."""
     references = words(evaluation.references, evaluation.target_language)
     group_of = [_frequency_group(min((frequency[word] for word in line), default=0)) for line in references]
     return [
@@ -99,7 +105,7 @@ def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluat
 
 
 def _frequency_group(count: int) -> int:
-    """Which of FREQUENCIES a word belongs to that stands so often in the training data."""
+    """Returns the index in FREQUENCIES of the group for a word with this count in the training data."""
     return bisect_right(FREQUENCIES, count) - 1
 
 
@@ -112,7 +118,7 @@ def _frequency_labels() -> list[str]:
 
 
 def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """F1 of the reference's words, by how often they stand in the training data: how well rare words come out."""
+    """Returns the F1 of groups of words by their count in the training data: how well rare words are translated."""
     language = evaluation.target_language
     references = list(words(evaluation.references, language))
     counted = [
@@ -132,7 +138,7 @@ def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, f
 def _f1_counts(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], frequency: Counter[str]
 ) -> tuple[list[int], list[int], list[int]]:
-    """For each group of words: how many are in both of a pair, in the hypotheses, in the references."""
+    """Returns for each group of words the number of matches, of words in the hypotheses, and in the references."""
     matched, said, wanted = ([0] * len(FREQUENCIES) for _ in range(3))
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         ours, theirs = Counter(hypothesis), Counter(reference)
@@ -143,14 +149,22 @@ def _f1_counts(
 
 
 def _f1(matched: int, said: int, wanted: int) -> float:
-    """From 0 to 100."""
+    """Returns the F1 score from 0 to 100."""
     return 200 * matched / (said + wanted) if said + wanted else 0.0
 
 
 def clearest_wins(
     evaluation: EvaluationSet, outputs: tuple[Output, Output], chrf: tuple[Sequence[float], Sequence[float]], count: int
 ) -> tuple[list[Example], list[Example]]:
-    """The sentences that the first output, and that the second, translates better by most."""
+    """Returns the sentences with the largest difference in sentence chrF2.
+
+    Args:
+        chrf: The chrF2 of each sentence, for both outputs.
+        count: The maximum number of sentences in each list.
+
+    Returns:
+        Those that the first output translates better, and those that the second does, the largest difference first.
+    """
     first, second = chrf
     order = sorted(range(len(first)), key=lambda row: second[row] - first[row])
 

@@ -1,4 +1,4 @@
-"""Everything that a comparison finds out about its systems."""
+"""Collects everything that a comparison finds out about its systems."""
 
 import logging
 from collections import Counter
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mt.comparison.attention import Study, study
 from mt.comparison.conclusions import Conclusions, conclude
-from mt.comparison.cost import Cost, common_bleu, measure_costs, same_validation, spread
+from mt.comparison.cost import Cost, common_bleu, measure_costs, same_validation
 from mt.comparison.differences import (
     Example,
     Group,
@@ -25,54 +25,56 @@ from mt.word_counts import read_word_counts
 logger = logging.getLogger(__name__)
 
 LEGIBLE_PIECES = 40
-"""Sentences with more make attention maps that nobody can read."""
+"""Maximum number of pieces in a sentence whose attention map can still be read."""
 DRAWABLE_PIECES = 60
-"""The picture of every head's map of a longer sentence would take too much memory (of this length, for six layers of
-eight heads, a third of a GB)."""
+"""Maximum number of pieces in a sentence whose attention is drawn at all. The picture with every head's map takes a
+third of a GB of memory at this length for six layers of eight heads; longer sentences would take too much."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A system beside the baseline."""
+    """One system compared with the baseline."""
 
     verdict: Verdict
     conclusions: Conclusions
     chrf_differences: list[float]
-    """The system's chrF2 minus the baseline's for each test sentence; of the first runs, like the examples."""
+    """The system's chrF2 minus the baseline's for each test sentence, of the first outputs, like the examples."""
     baseline_wins: list[Example]
     system_wins: list[Example]
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The baseline is the first of ``systems``; ``contrasts`` has one for each of the others."""
+    """The results of a comparison. The first of ``systems`` is the baseline; each of the others has a contrast."""
 
     evaluation: EvaluationSet
     systems: list[System]
     scores: list[SystemScore]
     contrasts: list[Contrast]
     repeated_sources: int
-    """Sentences of the test set whose source stands in it more than once."""
+    """Number of test sentences whose source (or reference, if the sources are not known) occurs more than once."""
     reached_bleu: float | None
-    """The validation BLEU to which time is measured: the given one, or the highest that every run reached; None if it
-    cannot be compared."""
+    """The validation BLEU to which training time is measured: the configured one, or the highest that every run
+    reached. None if it cannot be compared: the runs measured it on different pairs, or it stayed 0."""
     costs: list[Cost | None]
     """None for files."""
     by_length: list[Group]
     counted_in: str | None
-    """The system in whose training data words were counted for the two below; None where they were not."""
+    """The system whose training data's word counts the next two are based on; None if none was trained here."""
     by_rarity: list[Group]
-    """Of sentences, by their rarest word."""
+    """BLEU of sentences, by their rarest word."""
     by_frequency: list[Group]
-    """Of words."""
+    """F1 of words."""
     same_pieces: bool
-    """Whether all target tokenizers are the same, so that numbers of target tokens mean the same."""
+    """Whether all target tokenizers are the same, so that numbers of target tokens can be compared."""
     shown: list[int]
-    """The test sentences whose attention is shown, from 0."""
+    """Numbers (from 0) of the test sentences whose attention is shown."""
     studies: list[Study]
+    """The attention of each system's first output."""
 
 
 def compare_systems(evaluation: EvaluationSet, systems: list[System], config: CompareConfig) -> Findings:
+    """Runs all tests and measurements on the systems, of which the first is the baseline."""
     baseline, *others = systems
     logger.info("testing whether the difference is more than chance")
     counts = Counts(evaluation, systems)
@@ -101,7 +103,7 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
         logger.info("looking into attention")
     lengths = _lengths(evaluation, systems) if look else []
     shown = _sentences_to_show(lengths, contrasts[0].chrf_differences)
-    studied = spread([row for row, count in enumerate(lengths) if count], look)
+    studied = evenly_spaced([row for row, count in enumerate(lengths) if count], look)
     return Findings(
         evaluation,
         systems,
@@ -121,9 +123,11 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
 
 
 def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> tuple[str | None, Counter[str] | None]:
-    """How often each word stands in the training targets of the first system that was trained here, and its name. What
-    training has counted is read from the run folder: a comparison never reads a corpus, which a run folder from
-    elsewhere could name as it likes."""
+    """Returns the name of the first system that was trained here and the word counts of its training targets.
+
+    The counts that training left in the run folder are read. A comparison never opens a corpus, because the config in a
+    run folder from elsewhere could name any file as one.
+    """
     for system in systems:
         if system.runs:
             found = read_word_counts(system.runs[0].folder, evaluation.target_language)
@@ -134,7 +138,8 @@ def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> tuple[str 
 
 
 def _lengths(evaluation: EvaluationSet, systems: list[System]) -> list[int]:
-    """The most pieces that a system makes of each test sentence, on either side; 0 where one makes none of a side."""
+    """Returns the length of each test sentence: the most pieces that any system's tokenizers make of its source or its
+    reference, or 0 if some tokenizer makes none of one of them."""
     sources, references = evaluation.sources or [], evaluation.references
     fewest, most = [1] * len(sources), [0] * len(sources)
     for run in [system.runs[0] for system in systems if system.runs]:
@@ -147,8 +152,12 @@ def _lengths(evaluation: EvaluationSet, systems: list[System]) -> list[int]:
 
 
 def _sentences_to_show(lengths: list[int], differences: list[float]) -> list[int]:
-    """Of the test sentences with words on both sides one of middle length, a long one, and the one on which the first
-    two systems differ most; if all are too long to be read, the shortest, if that can be drawn."""
+    """Returns the numbers of the test sentences whose attention is shown.
+
+    Among the sentences with pieces on both sides whose maps can be read, these are one of median length, a long one,
+    and the one on which the first two systems differ most. If all are too long to be read, it is the shortest one,
+    unless that is too long to be drawn.
+    """
     by_length = sorted((count, row) for row, count in enumerate(lengths) if count)
     legible = [row for count, row in by_length if count <= LEGIBLE_PIECES]
     if not legible:

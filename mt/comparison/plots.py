@@ -19,20 +19,20 @@ from mt.scoring import Interval
 from mt.translation.translator import Attention
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Okabe & Ito's, which colour-blind readers can tell apart."""
+"""Okabe and Ito's palette, whose colours colour-blind readers can tell apart."""
 MARKS = "os^Dv*"
 DOTS_PER_INCH = 130
 
 
 def as_data_uri(figure: Figure) -> str:
-    """A PNG for the src of an <img>."""
+    """Returns the figure as a PNG in a data URI, for the src of an <img>."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:
-    """BLEU of every system, the mean over its seeds, with its 95 % interval over other sentences."""
+    """Draws the BLEU of each system (the mean over its seeds) with its 95 % bootstrap interval over sentences."""
     of_systems = [verdicts[0].over_sentences("BLEU").baseline]
     of_systems += [verdict.over_sentences("BLEU").system for verdict in verdicts]
     rows = [
@@ -42,7 +42,7 @@ def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]
 
 
 def _intervals(rows: Sequence[tuple[int, str, Interval]], what: str) -> tuple[Figure, Axes]:
-    """A dot with its interval for each row; rows of one number have one colour and mark."""
+    """Draws a dot with its interval for each row (number, name, interval). The number selects colour and mark."""
     figure, axes = _figure(6.8, 1.1 + 0.4 * len(rows))
     for height, (number, _, interval) in enumerate(rows):
         axes.errorbar(
@@ -61,8 +61,11 @@ def _intervals(rows: Sequence[tuple[int, str, Interval]], what: str) -> tuple[Fi
 
 
 def differences(verdicts: Sequence[Verdict]) -> Figure:
-    """BLEU of each system minus the baseline's, with the intervals over sentences and, where there are several seeds,
-    over seeds: an interval that does not reach zero is a difference that chance of that kind hardly makes."""
+    """Draws the BLEU of each system minus the baseline's.
+
+    Each has an interval over sentences and, where there are several seeds, one over seeds. If an interval does not
+    reach zero, chance of that kind hardly explains the difference.
+    """
     rows = []
     for number, verdict in enumerate(verdicts, 1):
         rows.append((number, f"{verdict.system}, over sentences", verdict.sentences[0].difference))
@@ -76,7 +79,7 @@ def differences(verdicts: Sequence[Verdict]) -> Figure:
 
 
 def learning_curves(systems: Sequence[System]) -> Figure:
-    """Validation BLEU and training loss, over minutes of training and over target tokens."""
+    """Draws validation BLEU and training loss against minutes of training and against target tokens."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex="col", sharey="row")
     for place, system in enumerate(systems):
@@ -106,7 +109,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
 
 
 def by_group(systems: Sequence[System], groups: Sequence[Group], what: str, measure: str) -> Figure:
-    """A line for each system over groups of sentences or words."""
+    """Draws a line for each system over groups of sentences or words."""
     figure, axes = _figure(6.8, 3.6)
     for place, system in enumerate(systems):
         shift = 0.06 * (place - (len(systems) - 1) / 2)
@@ -127,7 +130,7 @@ def by_group(systems: Sequence[System], groups: Sequence[Group], what: str, meas
 
 
 def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
-    """Histogram over sentences: right of zero the system is better."""
+    """Draws a histogram of the sentences' differences in chrF2. The system is better to the right of zero."""
     figure, axes = _figure(6.8, 3.2)
     furthest = 60.0
     cut = [max(-furthest, min(furthest, value)) for value in differences]
@@ -140,13 +143,13 @@ def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
 
 
 def mean_attention(name: str, attention: Attention) -> Figure:
-    """Cross-attention, mean of all heads and layers, pieces on both axes."""
+    """Draws the mean cross-attention of all heads and layers, with the pieces on both axes."""
     title = "" if len(attention.cross()) == 1 and len(attention.cross()[0]) == 1 else ", mean of all heads and layers"
     return _maps(attention, [[_mean(attention.cross())]], [[legible(name) + title]], labelled=True)
 
 
 def every_attention(attention: Attention) -> Figure:
-    """Cross-attention of every head (across), and the mean of them, of every layer (down)."""
+    """Draws the cross-attention of every head, with a row for each layer and the mean of its heads at the end."""
     layers = [[*heads, heads.mean(dim=0)] for heads in attention.cross()]
     titles = [
         [*(f"layer {depth}, head {head}" for head in range(len(maps) - 1)), f"layer {depth}, mean"]
@@ -156,14 +159,14 @@ def every_attention(attention: Attention) -> Figure:
 
 
 def _mean(layers: Sequence[Tensor]) -> Tensor:
-    """(H, T, S) of each layer → (T, S)"""
+    """Returns the mean (T, S) of all heads of all layers, given (H, T, S) for each layer."""
     return torch.stack([heads.mean(dim=0) for heads in layers]).mean(dim=0)
 
 
 def _maps(
     attention: Attention, maps: Sequence[Sequence[Tensor]], titles: Sequence[Sequence[str]], labelled: bool
 ) -> Figure:
-    """A grid of maps (T, S)."""
+    """Draws a grid of maps, each (T, S)."""
     sources, targets = attention.source_pieces, attention.target_pieces
     across, down = (0.27, 0.22) if labelled else (0.15, 0.14)
     size = max(3.2 if labelled else 1.6, 0.9 + across * len(sources)), 0.9 + down * len(targets)
@@ -176,7 +179,10 @@ def _maps(
 
 
 def entropies(systems: Sequence[System], spreads: Sequence[Sequence[Spread]]) -> Figure:
-    """Entropy of each head as a share of the most that is possible: dark looks at one piece, bright at all alike."""
+    """Draws the entropy of each head as a share of the largest possible one.
+
+    Dark heads attend to one piece, bright ones to all pieces equally.
+    """
     rows = [
         (f"{system.name}: {_short(spread.attention)}", spread.share_of_possible)
         for system, of_system in zip(systems, spreads, strict=True)
@@ -197,7 +203,7 @@ def entropies(systems: Sequence[System], spreads: Sequence[Sequence[Spread]]) ->
 
 
 def scaling(found: Scaling) -> Figure:
-    """Distribution of q·k before and after the division by √d, and how a softmax of each shares out the attention."""
+    """Draws the distribution of q·k before and after the division by √d, and the mean softmax weights of each."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     scores, weights = figure.subplots(1, 2, width_ratios=(3, 2))
     before, after = "q·k", f"q·k / √{found.key_width}"
@@ -231,10 +237,11 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def _quiet(axes: Axes) -> None:
+    """Removes the frame's upper and right lines and lightens the grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
 
 
 def _short(attention: str) -> str:
-    """decoder.layers.0.cross_attention → decoder 0 cross"""
+    """Shortens a module name: ``decoder.layers.0.cross_attention`` becomes ``decoder 0 cross``."""
     return attention.replace(".layers", "").replace("_attention", "").replace(".", " ")

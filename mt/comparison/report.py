@@ -1,4 +1,4 @@
-"""Writes findings down: report.html for people, comparison.md for a pull request, comparison.json for programs."""
+"""Writes the findings: report.html for people, comparison.md for a pull request, comparison.json for programs."""
 
 import dataclasses
 import json
@@ -31,16 +31,16 @@ PAGE, MARKDOWN, JSON = "report.html", "comparison.md", "comparison.json"
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """An image of the page with the words for those who cannot see it."""
+    """An image of the page with its alternative text."""
 
     uri: str
     alternative: str
     width: int
-    """In pixels of the page."""
+    """Width in pixels on the page."""
 
 
 def write_report(findings: Findings, folder: Path, trials: int) -> None:
-    """All three files. ``trials``: random exchanges of the randomisation test."""
+    """Writes all three files. ``trials`` is the number of random exchanges of the randomisation test, for its note."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -71,7 +71,7 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
 
 
 def as_json(findings: Findings) -> dict:
-    """Every number of the report."""
+    """Returns every number of the report."""
     return {
         "direction": _direction(findings.evaluation),
         "test_pairs": len(findings.evaluation.references),
@@ -130,7 +130,7 @@ def _direction(evaluation: EvaluationSet) -> str:
 
 
 def _finite(value: object) -> object:
-    """JSON has no infinities: null stands for what is unbounded."""
+    """Replaces numbers that are not finite by None, because JSON has no infinities: null stands for unbounded."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -143,7 +143,10 @@ def _without_samples(values: dict) -> dict:
 
 
 def differing_settings(findings: Findings) -> dict[str, list[str]]:
-    """The config keys in which any runs differ, with the values of each system that was trained here."""
+    """Returns the config keys in which any runs differ, with the values of each system that was trained here.
+
+    The seed is left out if all systems were trained with the same seeds.
+    """
     trained = [system.runs for system in findings.systems if system.runs]
     found = _differing([[flat_config(run.config) for run in runs] for runs in trained])
     seeds = [[run.config.seed for run in runs] for runs in trained]
@@ -152,13 +155,13 @@ def differing_settings(findings: Findings) -> dict[str, list[str]]:
 
 
 def differing_conditions(findings: Findings) -> dict[str, list[str]]:
-    """What differs between any runs of what the settings came to, machine, versions and data."""
+    """Returns the resolved settings, versions, machine and data that differ between runs, with each system's values."""
     trained = [system.runs for system in findings.systems if system.runs]
     return _differing([[_conditions(run.provenance) for run in runs] for runs in trained])
 
 
 def _unknown_effect(systems: Sequence[System]) -> list[str]:
-    """The runs of which it is not recorded what their settings came to."""
+    """Returns the folders of the runs whose provenance does not record all of their resolved settings."""
     unknown = []
     for run in (run for system in systems for run in system.runs):
         values = [str(value) for _, value in _flat("", run.provenance.get("took_effect", {}))]
@@ -175,7 +178,7 @@ def _conditions(provenance: dict) -> dict[str, object]:
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Each single value of nested sections under its full name."""
+    """Yields each single value of nested sections with its full name."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from _flat(f"{name}: {key}", part)
@@ -184,7 +187,7 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
 
 
 def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, list[str]]:
-    """The keys of which not all runs of all systems have the same value, with those of each system."""
+    """Returns the keys whose value is not the same in all runs of all systems, with the values of each system."""
     keys = dict.fromkeys(key for runs in systems for run in runs for key in run)
     values = {key: [[shown(run[key]) if key in run else "" for run in runs] for runs in systems] for key in keys}
     return {
@@ -195,7 +198,7 @@ def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, l
 
 
 def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
-    """The table of costs: what, and the figure of each system that was trained here."""
+    """Returns the rows of the table of costs: a label, and the number for each system that was trained here."""
     costs = [cost for cost in findings.costs if cost]
     return [
         ("parameters", [f"{cost.parameters:,}" for cost in costs]),
@@ -213,7 +216,7 @@ def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
 def _reached_rows(findings: Findings, costs: Sequence[Cost]) -> list[tuple[str, list[str]]]:
     bleu = "the same validation BLEU"
     if findings.reached_bleu is not None:
-        # Rounded down: nobody need have reached more.
+        # Rounded down, because no run need have reached a higher BLEU.
         bleu = f"validation BLEU {math.floor(round(findings.reached_bleu * 100, 6)) / 100:.2f}"
     return [
         (f"minutes to {bleu}", [_number(cost.minutes_to_reach) for cost in costs]),
@@ -222,14 +225,14 @@ def _reached_rows(findings: Findings, costs: Sequence[Cost]) -> list[tuple[str, 
 
 
 def _reached_note(systems: Sequence[System]) -> str:
-    """How exact the figures of ``_reached_rows`` are."""
+    """Returns a note on how exact the numbers of ``_reached_rows`` are."""
     steps = dict.fromkeys(run.config.training.validate_every for system in systems for run in system.runs)
     every = " or ".join(f"{step:,}" for step in steps)
     return f"A BLEU counts as reached at the first validation at or above it, and they are {every} updates apart."
 
 
 def _pictures(findings: Findings) -> dict[str, list[Picture]]:
-    """The pictures of each part of the page."""
+    """Draws the pictures of each part of the page."""
     systems, studies = findings.systems, findings.studies
     contrasts = findings.contrasts
     verdicts = [one.verdict for one in contrasts]
@@ -307,7 +310,7 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
 
 
 def _of_groups(findings: Findings, measure: str, groups: Sequence[Group], what: str) -> list[Picture]:
-    """No picture where there are no groups."""
+    """Returns a list with the picture of the groups; it is empty if there are none."""
     if not groups:
         return []
     figures = "; ".join(
@@ -335,12 +338,12 @@ def _picture(figure: Figure, alternative: str) -> Picture:
 
 
 def _number(value: float | None) -> str:
-    """Three digits that count."""
+    """Formats a number with three significant digits, or as a whole number from 100 on; None becomes "–"."""
     return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _signed(value: float) -> str:
-    """ "–" for what has no bound."""
+    """Formats a number with its sign; one that is not finite (unbounded) becomes "–"."""
     return f"{value:+.2f}" if math.isfinite(value) else "–"
 
 
@@ -351,5 +354,5 @@ def _interval(interval: Interval, signed: bool = False) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Names may hold what Markdown reads as its own."""
+    """Escapes what Markdown would read as markup, because names may contain it."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

@@ -1,4 +1,4 @@
-"""What is compared: finished runs, or files with another program's translations, all of the same sentences."""
+"""Reads the systems to compare: finished runs, or files with another program's translations of the same sentences."""
 
 import json
 import os
@@ -19,15 +19,17 @@ from mt.significance import blocks_of
 from mt.training.provenance import as_it_went, read_provenance
 
 RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
-"""Numbers, beside ``bleu_signature``, which is text."""
+"""Keys of results.json that must hold numbers. ``bleu_signature``, which is text, must be there as well."""
 PROVENANCE_NEEDED: dict[str, set[str]] = {"data": {"train", "valid", "test"}, "libraries": set(), "machine": set()}
+"""Sections of provenance.json that must be there, with their keys."""
 METRICS_NEEDED = {
     "train": {"loss", "seconds", "target_tokens"},
     "valid": {"step", "bleu", "seconds", "target_tokens"},
     "test": set(),
 }
+"""Keys that a line of metrics.jsonl must have, by its split."""
 CAN_BE_NULL = {"loss", "bleu"}
-"""Where they were not finite; all others are numbers."""
+"""Keys of metrics.jsonl whose value is null where it was not finite. All others must hold numbers."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Run:
     metrics: list[dict]
 
     def validations(self) -> list[dict]:
-        """The lines of metrics.jsonl on the validation set."""
+        """Returns the lines of metrics.jsonl on the validation set."""
         return [line for line in self.metrics if line["split"] == "valid"]
 
 
@@ -50,31 +52,31 @@ class EvaluationSet:
     """The sentences that every system has translated."""
 
     sources: list[str] | None
-    """None where only files are compared and nobody said what they are translations of."""
+    """None if only files are compared and ``source`` was not given."""
     references: list[str]
     source_language: str | None
     target_language: str
 
     def blocks(self) -> np.ndarray:
-        """(N,) int64: sentences with the same source have the same number (with the same reference, where the sources
-        are not known)."""
+        """Returns the block of each sentence: (N,) int64, the same number for sentences with the same source (with the
+        same reference, if the sources are not known)."""
         return blocks_of(self.references if self.sources is None else self.sources)
 
 
 @dataclass(frozen=True)
 class Output:
-    """One translation of the evaluation set: what a run scored, or a file."""
+    """One translation of the evaluation set: the one that a run was scored on, or a file."""
 
     origin: Path
     """The run folder, or the file."""
     hypotheses: list[str]
     run: Run | None
-    """None for a file, of which nothing is known but its lines."""
+    """None for a file, because only its lines are known."""
 
 
 @dataclass(frozen=True)
 class System:
-    """One config, trained with one seed or with several; or another program, of which there are one or several
+    """One of the compared systems: a config trained with one or several seeds, or another program with one or several
     outputs."""
 
     name: str
@@ -82,25 +84,30 @@ class System:
 
     @property
     def first(self) -> Output:
-        """The output that stands for the system where only one can be looked at."""
+        """The output that represents the system wherever only one can be looked at."""
         return self.outputs[0]
 
     @property
     def runs(self) -> list[Run]:
-        """None for files."""
+        """The runs behind the outputs; empty if these are files."""
         return [output.run for output in self.outputs if output.run]
 
     @property
     def repeats(self) -> str:
-        """What there are several of: seeds of one config, or outputs of which nothing else is known."""
+        """What the system's outputs are called: "seeds" of one config, or just "outputs" if these are files."""
         return "seeds" if self.runs else "outputs"
 
 
 def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
-    """What the systems translated, and the systems, the baseline first, the runs of each by seed.
+    """Reads the systems to compare.
 
-    Raises InputError for a run that is unfinished or damaged, a file that has another number of lines, or anything that
-    cannot be compared with the rest.
+    Returns:
+        The sentences that all systems have translated, and the systems, the baseline first. The runs of each system are
+        in the order of their seeds.
+
+    Raises:
+        InputError: A run is unfinished or damaged, a file has another number of lines, or something cannot be compared
+            with the rest.
     """
     opened = [[_read(Path(place)) for place in system] for system in config.systems]
     systems = [sorted(system, key=lambda one: one[1].run.config.seed if one[1].run else 0) for system in opened]
@@ -129,7 +136,7 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
 
 
 def _named(systems: Sequence[list[Output]]) -> list[System]:
-    """By the shortest names that tell them apart."""
+    """Gives the systems the shortest names that tell them apart."""
     short = [[_short_name(output) for output in outputs] for outputs in systems]
     whole = [[str(output.origin) for output in outputs] for outputs in systems]
     candidates = [
@@ -149,7 +156,7 @@ def _short_name(output: Output) -> str:
 
 
 def _read(place: Path) -> tuple[EvaluationSet | None, Output]:
-    """A run with its test set, or a file."""
+    """Reads a run with its test set, or a file, which comes without one."""
     if place.is_dir():
         return read_run(place)
     if not place.exists():
@@ -158,7 +165,7 @@ def _read(place: Path) -> tuple[EvaluationSet | None, Output]:
 
 
 def _read_evaluation_set(config: CompareConfig) -> EvaluationSet:
-    """Of files alone."""
+    """Reads the evaluation set from the files that the config names, for comparisons without runs."""
     missing = [key for key in ("references", "target_language") if getattr(config, key) is None]
     if config.references is None or config.target_language is None:
         raise InputError(
@@ -186,7 +193,11 @@ def _refuse_other_lengths(evaluation: EvaluationSet, outputs: Sequence[Output]) 
 
 
 def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
-    """Raises InputError if the run is not finished, or a file of it is missing or damaged."""
+    """Reads a finished run: its test set and its output.
+
+    Raises:
+        InputError: The run is not finished, or one of its files is missing or damaged.
+    """
     refuse_links_out(folder)
     config = read_config(folder)
     if not (folder / RESULTS).is_file():
@@ -232,8 +243,11 @@ def _is_number(value: object, or_null: bool = False) -> bool:
 
 
 def _read_lines(path: Path) -> list[str]:
-    """Of a file as other programs write it: a byte-order mark, and a CR before the end of a line, are no part of the
-    text. Raises InputError for what is not UTF-8: two different letters, both unreadable, would count as equal."""
+    """Reads the lines of a file that another program wrote, without a byte-order mark and CRs at the ends of lines.
+
+    Raises:
+        InputError: A line is not UTF-8. If such bytes were replaced, different characters would count as equal.
+    """
     lines = []
     for number, line in enumerate(read_lines(path), 1):
         try:
@@ -248,7 +262,7 @@ def _read_text(path: Path) -> list[str]:
 
 
 def _refuse_incomparable(baseline: EvaluationSet, first: Output, evaluation: EvaluationSet, output: Output) -> None:
-    """Scores mean something beside each other only on the same sentences, counted in the same way."""
+    """Raises InputError unless both runs have the same test set and scoring; else scores cannot be compared."""
     assert first.run and output.run
     directions = [f"{each.source_language}→{each.target_language}" for each in (baseline, evaluation)]
     for what, ours, theirs in (
@@ -274,30 +288,35 @@ def _refuse_incomparable(baseline: EvaluationSet, first: Output, evaluation: Eva
 
 
 def _scored_with(run: Run) -> str:
-    """The tokeniser and case of a run's BLEU, from its signature."""
+    """Returns the tokenizer and case of a run's BLEU, from its signature."""
     parts = str(run.results.get("bleu_signature", "")).split("|")
     return " ".join(part for part in parts if part.startswith(("tok:", "case:")))
 
 
 def _refuse_another_recipe(first: Run, run: Run) -> None:
-    """The runs of one system differ in their seed alone."""
+    """Raises InputError unless the two runs differ in their seed and nothing else, as the runs of one system must."""
     differing = config_differences(first.config, run.config)
     if "seed" not in differing:
         raise InputError(f"{run.folder} has the same seed as {first.folder}: {run.config.seed}")
     if others := [key for key in differing if key != "seed"]:
         raise InputError(f"{run.folder} is no other seed of {first.folder}: they differ in {', '.join(others)}")
-    # Which training pairs are too long can hang on the tokenizer, and of large corpora that hangs on the seed.
+    # The training pairs may differ: which of them are too long can depend on the tokenizer, and for large corpora the
+    # tokenizer depends on the seed.
     data = first.provenance["data"], run.provenance["data"]
     if changed := [split for split in ("valid", "test") if data[0][split] != data[1][split]]:
         raise InputError(f"{run.folder} is no other seed of {first.folder}: other {' and '.join(changed)} pairs")
 
 
 def _common_name(names: Sequence[str], repeats: str) -> str:
-    """What the names of a system's runs or files begin with, up to a place where one would cut."""
+    """Returns a name for the runs or files of one system.
+
+    It is the common beginning of their names, cut at a separator, with their number. If the names have no common
+    beginning, all of them are listed.
+    """
     if len(names) == 1:
         return names[0]
     shared = os.path.commonprefix(list(names))
     if any(re.match(r"[^-_=. ]", name[len(shared) :]) for name in names):
-        shared = re.sub(r"[^-_=. ]*$", "", shared)  # the names part inside a word
+        shared = re.sub(r"[^-_=. ]*$", "", shared)  # the names diverge inside a word: cut back to its beginning
     stem = shared.rstrip("-_=. ").removesuffix("seed").rstrip("-_=. ")
     return f"{stem} ({len(names)} {repeats})" if stem else ", ".join(names)

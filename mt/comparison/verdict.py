@@ -1,4 +1,4 @@
-"""Which system translates better: the tests over sentences and over seeds, and when a difference counts as shown."""
+"""Decides which system translates better: the tests over sentences and seeds, and when a difference counts as shown."""
 
 import math
 from collections.abc import Sequence
@@ -20,39 +20,40 @@ from mt.significance import (
 )
 
 LEVEL = 0.05
-"""A difference is called more than chance if it would be rarer than this between equally good systems."""
+"""Significance level: a difference counts as more than chance if one as large would be rarer than this between equally
+good systems."""
 SEED = 1
-"""Of the random exchanges and the bootstrap: the same outputs get the same report."""
+"""Seed of the random exchanges and the bootstrap, fixed so that the same outputs get the same report."""
 
 
 @dataclass(frozen=True)
 class PairedScores:
-    """One metric of a baseline and of a system on the same sentences, and how likely so large a difference would be if
-    the two were equally good. The scores of several outputs are averaged."""
+    """Scores of a baseline and a system in one metric on the same sentences, with the test of their difference. The
+    scores of several outputs are averaged."""
 
     metric: str
     signature: str
-    """sacreBLEU's."""
+    """sacreBLEU's signature of the metric."""
     baseline: Interval
     system: Interval
     difference: Interval
-    """The system's score minus the baseline's; the interval is that over other sentences."""
+    """The system's score minus the baseline's, with the bootstrap interval over sentences."""
     p: float
-    """Of the paired randomisation test."""
+    """p of the paired randomisation test: how likely so large a difference would be if the two were equally good."""
     exact: bool
-    """Whether all exchanges were tried."""
+    """Whether all exchanges were tried instead of a random sample."""
     differing_blocks: int
-    """Blocks of sentences with the same source in which the two differ in what the metric counts."""
+    """Number of blocks (sentences with the same source) for which the metric's counts of the two differ."""
 
     @property
     def gain(self) -> float:
-        """By how much the system is better (TER counts errors)."""
+        """By how much the system is better than the baseline. The sign of TER is reversed, because it counts errors."""
         return -self.difference.score if self.metric == "TER" else self.difference.score
 
 
 @dataclass(frozen=True)
 class SystemScore:
-    """Scores of a system's outputs, by metric (BLEU, chrF2, TER)."""
+    """Scores of each output of a system, by metric (BLEU, chrF2, TER)."""
 
     of_outputs: dict[str, list[float]]
 
@@ -60,51 +61,51 @@ class SystemScore:
         return mean(self.of_outputs[metric])
 
     def deviation(self, metric: str) -> float | None:
-        """Standard deviation over the seeds; None for one."""
+        """Returns the standard deviation over the seeds, or None if there is only one."""
         scores = self.of_outputs[metric]
         return stdev(scores) if len(scores) > 1 else None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A system against the baseline."""
+    """The results of all tests of a system against the baseline."""
 
     baseline: str
     system: str
     sentences: list[PairedScores]
-    """The test over sentences, of each metric: of the two outputs, or of all seeds' outputs together."""
+    """The test over sentences for each metric, on the two outputs, or on the outputs of all seeds together."""
     seeds: dict[str, SeedTest]
-    """By metric, the test over seeds; empty unless both systems have several."""
+    """The test over seeds, by metric; empty unless both systems have several seeds."""
     pairs: list[list[PairedScores]]
-    """Where there are several seeds: the test over sentences, of each metric, for each run of the one with a run of
-    the other, in the order of the seeds."""
+    """If a system has several seeds: the tests over sentences, one for each metric, of the two systems' first outputs,
+    of their second outputs, and so on, in the order of the seeds."""
     level: float
-    """A p below this is more than chance: LEVEL, shared among all systems that are held against the baseline
-    (Bonferroni)."""
+    """Significance level: a p below this is more than chance. It is LEVEL divided by the number of systems that are
+    tested against the baseline (Bonferroni)."""
 
     def is_significant(self, paired: PairedScores) -> bool:
-        """Whether the test over sentences calls a difference more than chance."""
+        """Returns whether this test over sentences finds the difference to be more than chance."""
         return paired.p < self.level
 
     def is_shown(self, metric: str) -> bool:
-        """Whether the systems are called different: by the test over sentences and, where there are several seeds of
-        both, by the one over seeds."""
+        """Returns whether the systems are called different in a metric: by the test over sentences and, if both have
+        several seeds, also by the test over seeds."""
         over_sentences, over_seeds = self.over_sentences(metric), self.seeds.get(metric)
         if not self.is_significant(over_sentences):
             return False
         return over_seeds is None or (over_seeds.p is not None and over_seeds.p < self.level)
 
     def over_sentences(self, metric: str) -> PairedScores:
-        """The test over sentences of one metric."""
+        """Returns the test over sentences for one metric."""
         return next(one for one in self.sentences if one.metric == metric)
 
     def gain(self, metric: str) -> float:
-        """By how much the system is better, on average over the seeds (TER counts errors)."""
+        """Returns by how much the system is better, on average over the seeds. The sign of TER is reversed."""
         return self.over_sentences(metric).gain
 
 
 class Counts:
-    """What each metric counts in each output of each system, which every test and interval starts from."""
+    """The counts of each metric in each output of each system, from which all tests and intervals are computed."""
 
     def __init__(self, evaluation: EvaluationSet, systems: Sequence[System]) -> None:
         self.metrics = corpus_metrics(evaluation.target_language)
@@ -118,14 +119,15 @@ class Counts:
         }
 
     def of_output(self, system: System, number: int, metric: CorpusMetric) -> np.ndarray:
-        """(B, C) of one output, block by block."""
+        """Returns the counts (B, C) of one output, block by block."""
         return sum_blocks(self._of_outputs[system.name][number][metric.name], self.blocks)
 
     def of_system(self, system: System, metric: CorpusMetric) -> np.ndarray:
-        """(R, B, C), for each of a system's outputs."""
+        """Returns the counts (R, B, C) of all R outputs of a system."""
         return np.stack([self.of_output(system, number, metric) for number in range(len(system.outputs))])
 
     def scores(self, system: System) -> SystemScore:
+        """Returns the scores of each output of a system."""
         return SystemScore(
             {
                 metric.name: [
@@ -142,16 +144,16 @@ def judge(
 ) -> Verdict:
     """Tests a system against the baseline.
 
-    With several seeds two questions are asked, and both must be answered with yes: would other seeds have shown a
-    difference (t-tests over the scores of the runs), and would other sentences (the randomisation test, which exchanges
-    all outputs of a sentence together)? Runs of one system and sentences of one test set are both samples,
-    and either alone can make equal systems look different.
+    If both systems have several seeds, a difference counts as shown only if two tests agree: t-tests over the scores of
+    the runs (would other seeds have shown a difference?) and the randomisation test, which exchanges all outputs of a
+    sentence together (would other sentences have shown it?). The runs of a system and the sentences of a test set are
+    both samples, and either alone can make equal systems look different.
 
     Args:
-        counts: of both systems.
-        bootstrap_samples: test sets drawn for the intervals.
-        trials: random exchanges of the randomisation test.
-        contrasts: how many systems are held against the baseline in all.
+        counts: Counts of both systems.
+        bootstrap_samples: Number of test sets that are drawn for the intervals.
+        trials: Number of random exchanges of the randomisation test.
+        contrasts: Number of systems that are tested against the baseline in all.
     """
     level = LEVEL / contrasts
 
@@ -179,14 +181,18 @@ def judge(
 
 
 def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
-    """Counts of both, (B, C) or (R, B, C) with an R of their own."""
+    """Tests one metric over sentences.
+
+    Args:
+        first, second: Counts of the baseline and of the system, (B, C) or (R, B, C). Their R may be different.
+    """
     first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))
     drawn = bootstrap_scores([*first, *second], metric.score, samples, generator(SEED, "bootstrap"))
     ours, theirs = drawn[: len(first)].mean(axis=0), drawn[len(first) :].mean(axis=0)
     scores = [float(metric.score(counts.sum(axis=1)).mean()) for counts in (first, second)]
     difference = scores[1] - scores[0]
     if len(first) != len(second):
-        # There is no output to exchange each one with, so their mean counts are exchanged.
+        # The outputs cannot be paired for the exchange, so the mean counts of each system are exchanged instead.
         first, second = (counts.mean(axis=0, keepdims=True) for counts in (first, second))
     found = randomisation_test(first, second, metric.score, trials, generator(SEED, "randomisation"))
     exchanged = float(metric.score(second.sum(axis=1)).mean() - metric.score(first.sum(axis=1)).mean())
@@ -196,7 +202,8 @@ def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: 
         Interval(scores[0], *middle_95(ours)),
         Interval(scores[1], *middle_95(theirs)),
         Interval(difference, *middle_95(theirs - ours)),
-        # Mean counts that point the other way than the mean scores are no evidence for them.
+        # If the scores of the mean counts differ in the other direction than the mean scores, the test of the former is
+        # no evidence for a difference of the latter.
         found.p if exchanged * difference >= 0 else 1.0,
         found.exact,
         found.differing,
@@ -204,10 +211,10 @@ def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: 
 
 
 def shown_p(p: float | None) -> str:
-    """With three digits, or as a bound with four places; "–" where there is none."""
+    """Formats a p with three decimals, or below 0.1 as an upper bound with four; None becomes "–"."""
     return "–" if p is None else f"{p:.3f}" if p >= 0.1 else f"{rounded_up(p):.4f}"
 
 
 def rounded_up(p: float) -> float:
-    """Rounded up to four places, and at least 0.0001: what is said to be a bound has to be one."""
+    """Rounds up to four decimals, and to at least 0.0001, because the result is reported as an upper bound."""
     return max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4)

@@ -4,6 +4,7 @@ change."""
 
 from mt.config.commands import CompareConfig, ExportConfig, Folders, ModelDescription, TrainConfig, TranslateConfig
 from mt.config.data import (
+    NEWEST_SPLIT,
     CorpusConfig,
     DataConfig,
     FilesConfig,
@@ -22,6 +23,7 @@ from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, 
 
 __all__ = [
     "DEVICE",
+    "NEWEST_SPLIT",
     "CompareConfig",
     "ComputeType",
     "CorpusConfig",

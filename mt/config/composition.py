@@ -26,9 +26,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
+from mt.config.commands import TrainConfig
 from mt.config.fields import Section
 from mt.config.keys import kind_key, kind_name, nearest_key, schema_keys, sections_in, takes_list, text_keys
 from mt.config.mistakes import Mistake, Vocabulary
+from mt.config.model import ModelConfig
 from mt.errors import InputError
 from mt.installation import CONF
 from mt.wording import brief, nearest, shown
@@ -116,6 +118,14 @@ def compose_jobs(
         count = "one mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
         raise InputError("\n  ".join([f"{count}, nothing was started:", *lines]))
     return jobs
+
+
+def model_presets(architecture: str) -> dict[str, ModelConfig]:
+    """Returns the models in conf/model that have the given architecture, by name."""
+    names = list(Files("train").options("model"))
+    jobs = compose_jobs("train", TrainConfig, [f"model={','.join(names)}"], multirun=True)
+    models = {name: job.config.model for name, job in zip(names, jobs, strict=True)}
+    return {name: model for name, model in models.items() if model.architecture == architecture}
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
-"""Configs of earlier versions in today's terms.
+"""Translates configs of earlier versions into the terms of today's schema.
 
-A setting that had no effect is refused today. A run that was begun with one has to stay readable, and has to go on with
-the same command without that setting; so it is read as if the setting had been left at its default.
+Today a setting that has no effect is refused; earlier versions accepted it. A run that was begun with such a setting
+has to stay readable, and the same command without the setting has to go on with it. So its config is read as if the
+setting had been left at its default.
 """
 
 from mt.config import TrainingConfig, scheduled_checkpoints
 
 
 def as_of_today(values: dict) -> dict:
-    """The values of a config.yaml that was written before provenance.json said what took effect, as today's schema
-    takes them. Sections that are none are returned as they are, for the schema to refuse."""
+    """Translates the values of a config.yaml that was written before provenance.json said what took effect into those
+    of today's schema. Sections that are not mappings are returned as they are, for the schema to refuse."""
     sections = {name: part for name, part in values.items() if isinstance(part, dict)}
     today = dict(values)
     if "training" in sections:
@@ -17,9 +18,9 @@ def as_of_today(values: dict) -> dict:
         today["training"] = _training_of_today(sections["training"], is_lstm)
     if "data" in sections:
         today["data"] = _data_of_today(sections["data"])
-        if _is_split(today["data"]):  # in the way that is called version 1 today
+        if _is_split(today["data"]):  # by the rule that is split_version=1 today
             today["data"] = {"split_version": 1} | today["data"]
-    if "decoding" in sections:  # the test set has always been translated by beam search
+    if "decoding" in sections:  # the seed is for sampling, and the test set has always been translated by beam search
         today["decoding"] = _without(sections["decoding"], "seed")
     return today
 
@@ -36,20 +37,21 @@ def _training_of_today(training: dict, is_lstm: bool) -> dict:
     settings["save_every"] = settings["save_every"] or settings["validate_every"]
     counts = [settings[name] for name in ("max_updates", "validate_every", "save_every")]
     if settings["weights"] == "average" and all(isinstance(n, int) and n > 0 for n in [*counts, settings["average"]]):
-        today["average"] = min(settings["average"], scheduled_checkpoints(*counts))  # as many as there were
+        # Such a run averaged as many checkpoints as there were.
+        today["average"] = min(settings["average"], scheduled_checkpoints(*counts))
     return today
 
 
 def _optimizer_of_today(optimizer: dict, is_lstm: bool) -> dict:
-    """``muon`` was the default, and meant what is called ``auto`` today: Muon for a Transformer, AdamW for an LSTM."""
+    """Translates ``muon``, once the default, into ``auto``: it meant Muon for a Transformer and AdamW for an LSTM."""
     if optimizer.get("kind") != "muon":
         return optimizer
     return _without(optimizer, *(["muon_iterations"] if is_lstm else [])) | {"kind": "auto"}
 
 
 def _data_of_today(data: dict) -> dict:
-    """Without the numbers of pairs to hold out where a split was there already, and without the validation and test
-    data of a mixture's further corpora: they were never read."""
+    """Leaves out settings of the data that were never read: the numbers of pairs to hold out for a split that the
+    corpus has already, and the validation and test data of all corpora of a mixture but the first."""
     listed = data.get("corpora")
     corpora = [part for part in listed if isinstance(part, dict)] if isinstance(listed, list) else []
     if isinstance(listed, list) and (not corpora or len(corpora) < len(listed)):
@@ -63,13 +65,13 @@ def _data_of_today(data: dict) -> dict:
 
 
 def _is_split(data: dict) -> bool:
-    """Whether pairs were held out, or kept apart from another corpus' held-out ones."""
+    """Returns whether pairs were held out, or training pairs were dropped because another corpus held them out."""
     one_corpus_of_all_splits = all(_names(data, split) for split in ("valid", "test"))
     return data.get("kind") in ("recipe", "mixture") or not one_corpus_of_all_splits
 
 
 def _names(corpus: dict, split: str) -> bool:
-    """As ``mt.config`` does, whether a corpus says where a split is."""
+    """Returns whether a corpus says where a split is, by the rule of ``names_split`` in ``mt.config``."""
     if corpus.get("kind") == "hub":
         usual = {"valid": "validation", "test": "test"}
         return corpus.get(f"{split}_split") not in (None, usual[split])

@@ -63,8 +63,8 @@ class TrainingConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     objective: Literal["cross_entropy", "simcut", "r_drop"] = "cross_entropy"
-    """simcut (Gao et al. 2022) and r_drop (Wu et al. 2021) add consistency training: twice the work of an update, and
-    better models where pairs are few."""
+    """simcut (Gao et al. 2022) and r_drop (Liang et al. 2021) add consistency training: twice the work of an update,
+    and better models where pairs are few."""
     consistency: PositiveFloat = 3.0
     """With simcut and r_drop: the weight of the divergence between the two predictions of a piece (α)."""
     cutoff: Probability = 0.05

@@ -1,10 +1,10 @@
-"""Batches: which pairs go together (planned for a whole epoch, on numbers alone) and their padded tensors.
+"""Plans which pairs go together in a batch, for a whole epoch and without their text, and builds the padded tensors.
 
-The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It knows
-nothing of what ran before or of how many workers share the work, so an epoch can be entered at any batch.
+The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It depends neither on
+what ran before nor on how many workers share the work, so an epoch can be entered at any batch.
 
-Subword sampling makes equal lengths unequal: a fifth of every batch would be padding. So the pairs of WINDOW planned
-batches are sampled together, and cut into as many batches anew.
+Subword sampling makes equal lengths unequal, so that a fifth of every batch would be padding. Therefore the pairs of up
+to WINDOW planned batches are sampled together and then divided again into as many batches.
 """
 
 from bisect import bisect_left
@@ -28,41 +28,42 @@ if TYPE_CHECKING:
 SIDES = ("source", "target")
 ENCODED = ("source_ids", "target_ids")
 WINDOW = 64
-"""Most planned batches whose pairs are put together anew where subwords are sampled."""
+"""Largest number of planned batches whose pairs are divided into batches again after subword sampling."""
 SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, pyarrow.list_(pyarrow.int32())) for name in ENCODED)])
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs of one step, padded on the right with PAD."""
+    """A batch of sentence pairs, padded on the right with PAD."""
 
-    ids: Tensor  # (B,) int64, which pairs these are
+    ids: Tensor  # (B,) int64, the ids of the pairs
     source: Tensor  # (B, S) int64, … EOS
     target: Tensor  # (B, T + 1) int64, BOS … EOS
-    real: Tensor  # (R,) int64, where the real tokens stand in ``target_output``, read row by row
+    real: Tensor  # (R,) int64, indices of the real tokens in the flattened ``target_output``
     source_tokens: int
-    """Real tokens in ``source``, EOS included."""
+    """Number of real tokens in ``source``, EOS included."""
     target_tokens: int
-    """R, real tokens in ``target_output``, EOS included."""
+    """R, the number of real tokens in ``target_output``, EOS included."""
 
     @classmethod
     def of(cls, ids: Tensor, source: Tensor, target: Tensor) -> "Batch":
-        """What is real is looked up here: on a GPU in the midst of a step, looking would make it wait."""
+        """Makes a batch and finds its real tokens. Finding them later, in the middle of a step on a GPU, would make the
+        GPU wait."""
         real = (target[:, 1:] != PAD).flatten().nonzero().squeeze(1)
         return cls(ids, source, target, real, source_tokens=int((source != PAD).sum()), target_tokens=len(real))
 
     @property
     def target_input(self) -> Tensor:
-        """What the decoder reads, BOS …: (B, T)."""
+        """Input of the decoder, BOS …: (B, T)."""
         return self.target[:, :-1]
 
     @property
     def target_output(self) -> Tensor:
-        """What it should say, … EOS: (B, T)."""
+        """Pieces that the decoder should predict, … EOS: (B, T)."""
         return self.target[:, 1:]
 
     def halves(self) -> list["Batch"]:
-        """Two batches of half as many pairs; a single pair cannot be cut."""
+        """Returns two batches with half of the pairs each, or this batch alone if it has a single pair."""
         middle = len(self.ids) // 2
         return [self._rows(slice(0, middle)), self._rows(slice(middle, None))] if middle else [self]
 
@@ -73,7 +74,8 @@ class Batch:
         return Batch.of(self.ids[rows], shortened(self.source[rows]), shortened(self.target[rows]))
 
     def twice(self) -> "Batch":
-        """Behind all pairs the same ones again: their real tokens are the second half of ``real``."""
+        """Returns a batch with all pairs followed by the same pairs again, whose real tokens are the second half of
+        ``real``."""
         return replace(
             self,
             ids=self.ids.repeat(2),
@@ -85,7 +87,7 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on a device; from pinned memory the copy runs beside other work."""
+        """Returns the batch on a device. A copy from pinned memory to a GPU runs in parallel with other work."""
         beside = torch.device(device).type == "cuda"
         return replace(
             self,
@@ -96,7 +98,7 @@ class Batch:
         )
 
     def pin_memory(self) -> "Batch":
-        """The same batch in memory from which a GPU copies by itself."""
+        """Returns the batch in pinned memory, from which a GPU copies by itself."""
         return replace(
             self,
             ids=self.ids.pin_memory(),
@@ -107,7 +109,7 @@ class Batch:
 
 
 def no_pairs() -> Batch:
-    """What a worker trains on when a batch has fewer pairs than there are workers: nothing counts in it."""
+    """Returns a batch without real tokens, for a worker without a share: a batch can have fewer pairs than workers."""
     return Batch(
         ids=torch.empty(0, dtype=torch.int64),
         source=torch.tensor([[EOS]]),
@@ -121,7 +123,7 @@ def no_pairs() -> Batch:
 def collate(
     ids: Sequence[int] | np.ndarray, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> Batch:
-    """Pieces of B pairs, without BOS and EOS, as one batch."""
+    """Makes a batch from the pieces of B pairs, which come without BOS and EOS."""
     return Batch.of(torch.tensor(ids, dtype=torch.int64), _padded(sources, first=()), _padded(targets, first=(BOS,)))
 
 
@@ -133,17 +135,19 @@ def plan_epoch(
     epoch: int,
     batch_tokens: int,
 ) -> list[np.ndarray]:
-    """The batches of an epoch, each an array of row numbers.
+    """Returns the batches of an epoch, each an array of row numbers.
 
-    A row of weight w comes ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every batch, rows · longest
-    is at most ``batch_tokens`` on each side; a row that is longer than that alone has a batch of its own.
+    A row of weight w occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every batch, the number of rows times
+    the longest length is at most ``batch_tokens`` on each side. A single row that is longer than that has a batch of
+    its own.
 
     Args:
-        source_lengths: (N,) pieces of each row, EOS included.
-        target_lengths: (N,) likewise.
+        source_lengths: (N,), the number of pieces of each row, EOS included.
+        target_lengths: (N,), likewise.
         weights: (N,) floats.
-        seed, epoch: key the draws for fractional weights, the order of equal rows, and that of batches.
-        batch_tokens: the budget.
+        seed, epoch: Determine the draws for fractional weights, the order of rows of equal lengths, and the order of
+            the batches.
+        batch_tokens: The budget: the most tokens of a batch on each side, padding included.
     """
     random = generator(seed, "epoch", epoch)
     times = np.floor(weights).astype(np.int64)
@@ -155,7 +159,7 @@ def plan_epoch(
 
 
 class TrainingBatches:
-    """The encoded training pairs as batches, epoch after epoch."""
+    """Batches of the encoded training pairs, epoch after epoch."""
 
     def __init__(
         self,
@@ -170,14 +174,15 @@ class TrainingBatches:
     ) -> None:
         """
         Args:
-            pairs: from ``encode_pairs``, with a weight for each.
-            tokenizers: for subword sampling.
-            sampling: how much of it (``Tokenizer.sample``); 0 is none.
-            seed: keys the plan and the sampling.
-            batch_tokens: most source tokens and most target tokens in a batch, padding included; counted
-                before sampling, which lengthens sentences a little.
-            rank, workers: which of how many shares of every batch this is.
-            gather: what every worker has, by rank; called equally often by all.
+            pairs: From ``encode_pairs``, with a weight for each pair.
+            tokenizers: For subword sampling.
+            sampling: The strength of subword sampling (see ``Tokenizer.sample``); 0 turns it off.
+            seed: Determines the plan and the sampling.
+            batch_tokens: The most source tokens and the most target tokens in a batch, padding included. They are
+                counted before sampling, which lengthens sentences a little.
+            rank, workers: Every batch is divided into ``workers`` shares; this worker gets number ``rank``.
+            gather: Takes a table of this worker and returns those of all workers, in the order of their ranks. All
+                workers call it equally often.
         """
         self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
         self._weights = column(pairs, "weight").to_numpy()
@@ -191,12 +196,14 @@ class TrainingBatches:
         self._workers = workers
         self._gather = gather
         self._ahead: dict[tuple[int, int], list[pyarrow.Table]] = {}
-        """This worker's samples of the next window, by its epoch and number."""
+        """This worker's samples of the next window, by the window's epoch and number."""
         self._planned: tuple[int, list[np.ndarray]] = (-1, [])
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch from batch ``start`` on; the earlier ones cost nothing, or where subwords are sampled
-        less than a window."""
+        """Yields the batches of an epoch from batch ``start`` on.
+
+        Skipping the earlier batches costs nothing, or with subword sampling less than the sampling of one window.
+        """
         if self._sampling:
             yield from self._sampled_epoch(number, start)
             return
@@ -213,7 +220,7 @@ class TrainingBatches:
                 continue
             own = self._ahead.pop((number, place), None) or [self._sample(number, self._own_rows(window))]
             samples = pyarrow.concat_tables(self._gather(pyarrow.concat_tables(own).combine_chunks()))
-            # While these batches are handed out, the next window's pairs are sampled, some with each of them.
+            # The next window's pairs are sampled while these batches are handed out, some of them with each batch.
             last = place + 1 == len(windows)
             epoch, following = (number + 1, 0) if last else (number, place + 1)
             upcoming = (_windows(self._plan(number + 1)) if last else windows)[following : following + 1]
@@ -232,7 +239,7 @@ class TrainingBatches:
         return rows[self._rank :: self._workers]
 
     def _own_rows(self, window: list[np.ndarray]) -> np.ndarray:
-        """The rows of a window that this worker samples."""
+        """Returns the rows of a window that this worker samples."""
         return np.array_split(np.concatenate(window), self._workers)[self._rank]
 
     def batches_in_epoch(self, number: int) -> int:
@@ -240,7 +247,7 @@ class TrainingBatches:
 
     @property
     def longer_than_a_batch(self) -> int:
-        """How many pairs are longer than a batch may be, on either side; each is a batch by itself."""
+        """Number of pairs that alone exceed the budget of a batch on either side. Each is a batch by itself."""
         longest = np.maximum(self._lengths["source"], self._lengths["target"])
         return int((longest > self._batch_tokens).sum())
 
@@ -252,7 +259,7 @@ class TrainingBatches:
         return self._planned[1]
 
     def _sample(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
-        """Those rows, cut into pieces anew."""
+        """Returns the given rows, cut into pieces by subword sampling."""
         table = self._pairs[rows]
         columns = [table["id"].to_pylist(), *(self._sample_side(side, epoch, table) for side in SIDES)]
         return pyarrow.table(columns, schema=SAMPLES)
@@ -264,16 +271,16 @@ class TrainingBatches:
         columns = (table[name].to_pylist() for name in ("id", f"{side}_ids", side))
         for pair, pieces, text in zip(*columns, strict=True):
             sampled = tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair))
-            # A model with learned positions may have none beyond the longest sentence of the corpus.
+            # A sample longer than every sentence of the corpus is not used: a model with learned positions may have no
+            # position for its end.
             sentences.append(sampled if len(sampled) < longest else pieces)
         return sentences
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:
-    """Every encoded pair once, in the same batches each time.
+    """Yields every encoded pair once, in the same batches each time.
 
-    The longest come first, so that a batch too large for the memory fails at once and not after all the
-    others.
+    The longest pairs come first, so that a batch too large for the memory fails at once and not after all the others.
     """
     source, target = (column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES)
     encoded = pairs.with_format("arrow").select_columns(["id", *ENCODED])
@@ -282,12 +289,13 @@ def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator
 
 
 def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Batches of rows of similar lengths, the shortest first, each as large as the budget allows.
+    """Divides rows into batches of similar lengths, the shortest first, each as large as the budget allows.
 
-    Rows of equal lengths keep their order.
+    Rows of equal lengths keep their order. ``source`` and ``target`` (N,) are the lengths of the rows.
     """
-    # The longer side decides how many rows fit, so rows stand by its length; among equals, from those with
-    # the longer source to those with the longer target and back in turn: then the shorter sides agree too.
+    # The longer side decides how many rows fit, so the rows are sorted by its length. Those of one such length run from
+    # a longer source to a longer target, those of the next the other way round, so that the shorter sides of neighbours
+    # agree, too.
     longest = np.maximum(source, target)
     order = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
     rows, longest = rows[order], longest[order].astype(np.int64)
@@ -303,13 +311,17 @@ def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens:
 
 
 def _windows(plan: list[np.ndarray]) -> list[list[np.ndarray]]:
-    """An epoch's batches in windows of about equal size."""
+    """Divides the batches of an epoch into windows of about equal size, at most WINDOW batches each."""
     count = -(-len(plan) // WINDOW)
     return [plan[len(plan) * number // count : len(plan) * (number + 1) // count] for number in range(count)]
 
 
 def _cut_anew(samples: pyarrow.Table, count: int, random: np.random.Generator) -> list[np.ndarray]:
-    """``count`` batches, in random order, of the numbers of samples of similar lengths, cut as even as that goes."""
+    """Divides samples into exactly ``count`` batches of similar lengths, as evenly as possible.
+
+    Returns:
+        The batches in random order, each an array of row numbers of ``samples``.
+    """
     rows = random.permutation(len(samples))
     source, target = (list_value_length(samples[name]).to_numpy()[rows] + 1 for name in ENCODED)
     longest = np.maximum(source, target)
@@ -317,7 +329,7 @@ def _cut_anew(samples: pyarrow.Table, count: int, random: np.random.Generator) -
     def cut(budget: int) -> list[np.ndarray]:
         return _cut(np.arange(len(rows)), source, target, budget)
 
-    # A larger budget never makes more batches, so bisection finds the smallest that suffices.
+    # A larger budget never makes more batches, so bisection finds the smallest one that makes at most ``count``.
     budgets = range(int(longest.max()) * len(rows))
     batches = cut(bisect_left(budgets, True, lo=1, key=lambda budget: len(cut(budget)) <= count))
     while len(batches) < count:
@@ -333,7 +345,7 @@ def _collate_table(table: pyarrow.Table) -> Batch:
 
 
 def _padded(sentences: Sequence[Sequence[int]], first: tuple[int, ...]) -> Tensor:
-    """(B, longest): each row ``first``, the sentence, EOS, and PAD up to the longest row."""
+    """Returns a tensor (B, longest), whose rows hold ``first``, the sentence, EOS, and PAD up to the longest row."""
     width = max((len(pieces) for pieces in sentences), default=0) + len(first) + 1
     padded = np.full((len(sentences), width), PAD, dtype=np.int64)
     padded[:, : len(first)] = first

@@ -1,4 +1,4 @@
-"""A whole column of a data set at once, also of a selection."""
+"""Reads a whole column of a data set at once, even if the data set is a selection of rows."""
 
 from typing import TYPE_CHECKING
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def column(pairs: "datasets.Dataset", name: str) -> pyarrow.ChunkedArray:
-    """The values of a column, in the order of the rows.
+    """Returns the values of a column, in the order of the rows.
 
-    ``datasets`` itself gathers the rows of a selection one by one: a minute for a million.
+    ``datasets`` itself gathers the rows of a selection one by one, which takes a minute for a million rows.
     """
     values = pairs.data.column(name)
     if pairs._indices is None:
         return values
     if pyarrow.types.is_string(values.type):
-        # One array of strings ends at 2 GiB.
+        # An array of type string holds at most 2 GiB.
         values = values.cast(pyarrow.large_string())
     return values.take(pairs._indices.column(0))

@@ -1,6 +1,7 @@
-"""Parallel text of every kind as ``datasets`` data sets: Arrow, memory-mapped, read once and then cached.
+"""Loads parallel text of every kind as ``datasets`` data sets, which are memory-mapped Arrow files, read once and then
+cached.
 
-The two sides of a pair never part: a pair that cannot be used is dropped as a whole, counted and reported.
+The two sides of a pair are never separated: a pair that cannot be used is dropped as a whole, counted and reported.
 """
 
 import logging
@@ -28,29 +29,29 @@ OTHER_FORM = "with other case, punctuation or white space"
 
 @dataclass(frozen=True)
 class SplitReport:
-    """What became of the pairs of one split of one corpus; read = kept + all that were dropped."""
+    """How many pairs of one split of one corpus were read, kept and dropped; read = kept + all that were dropped."""
 
     split: str
     origin: str
     read: int
     kept: int
     dropped: dict[str, int]
-    """How many for each reason."""
+    """The number of dropped pairs for each reason."""
 
     def __str__(self) -> str:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())
         return f"{self.split}: {self.origin}: {self.read:,} pairs read, {self.kept:,} kept{reasons}"
 
     def after_dropping(self, counts: dict[str, int]) -> "SplitReport":
-        """The report when that many more pairs were dropped, for each of these reasons."""
+        """Returns the report with more dropped pairs: ``counts`` holds their number for each reason."""
         return replace(self, kept=self.kept - sum(counts.values()), dropped=self.dropped | counts)
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a run learns from and is measured on.
+    """The training, validation and test pairs of a run.
 
-    The columns are ``id`` int64 (the pair's number in its split, in a mixture counted on from corpus to
+    The columns are ``id`` int64 (the pair's number in its split; in a mixture, the numbers continue from corpus to
     corpus), ``source`` and ``target`` string; in ``train`` also ``weight`` float32.
     """
 
@@ -61,14 +62,15 @@ class Corpus:
 
 
 def load_corpus(config: DataConfig) -> Corpus:
-    """Reads all that ``config`` names, or finds it in the cache of ``datasets``.
+    """Reads all data that ``config`` names, or finds them in the cache of ``datasets``.
 
-    Only training pairs are dropped: when a side is empty or no UTF-8, and those of a mixture's other corpora that share
-    a sentence with validation or test; validation and test stay whole. A missing validation or test split is held out
-    of the training pairs; those of a mixture come from its first corpus. ``config.split_version`` says when two
-    sentences are the same.
+    Only training pairs are dropped, validation and test data stay whole. A training pair is dropped if a side is empty
+    or not UTF-8, or if it is in the second or a later corpus of a mixture and shares a sentence with validation or
+    test. A missing validation or test split is held out of the training pairs. Validation and test data of a mixture
+    come from its first corpus. ``config.split_version`` says when two sentences are the same.
 
-    Raises InputError: something is missing, damaged, empty or of another form than ``config`` says.
+    Raises:
+        InputError: Something is missing, damaged, empty or of another form than ``config`` says.
     """
     _silence_libraries()
     corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
@@ -87,7 +89,7 @@ def load_corpus(config: DataConfig) -> Corpus:
             report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs), len(pairs), {}))
         counts = {f"held out for {split}": len(pairs) for split, pairs in held_out.items()}
         report[0] = report[0].after_dropping(counts)
-    # The other corpora of a mixture often hold the first one's sentences again.
+    # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
         equal = _shares_a_sentence(training[number], evaluation.values(), ("source", "target"))
         shared = equal | _shares_a_sentence(training[number], evaluation.values(), _identities(config))
@@ -107,7 +109,8 @@ def load_corpus(config: DataConfig) -> Corpus:
 
 
 def _identities(config: DataConfig) -> tuple[str, str]:
-    """The columns of the two sides that are equal where two sentences are the same in this version of the split."""
+    """Returns the two columns, for source and target, whose values are equal where two sentences are the same in this
+    version of the split."""
     return ("source", "target") if config.split_version == 1 else KEYS
 
 
@@ -121,7 +124,10 @@ def _silence_libraries() -> None:
 def _read_training(
     corpora: Sequence[SingleCorpusConfig], weight: float
 ) -> tuple[list[datasets.Dataset], list[SplitReport]]:
-    """The usable training pairs of each corpus, numbered from corpus to corpus, whose weight is a factor of all."""
+    """Reads the usable training pairs of each corpus, and reports on them.
+
+    The pairs are numbered on from corpus to corpus. Their weight is the corpus's own times ``weight``.
+    """
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
     first_id = 0
@@ -142,7 +148,7 @@ def _read_training(
 
 
 def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.Dataset]) -> None:
-    """What is often a mistake, and often not: told, and left alone."""
+    """Logs what is often a mistake in the data, but often not. Nothing is changed."""
     sides = pyarrow.table({side: column(train, side) for side in ("source", "target")})
     distinct = sides.group_by(["source", "target"]).aggregate([]).num_rows
     forms = pyarrow.table({key: column(train, key) for key in KEYS}).group_by(list(KEYS)).aggregate([]).num_rows
@@ -170,15 +176,18 @@ def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.
 def _shares_a_sentence(
     pairs: datasets.Dataset, others: Iterable[datasets.Dataset], sides: tuple[str, str]
 ) -> np.ndarray:
-    """(N,) bool: whether the source or the target also stands on that side of one of the others."""
+    """Returns (N,) bool: whether a pair's source or target also occurs on the same side of one of the others.
+
+    ``sides`` are the columns to compare: one for the sources, one for the targets.
+    """
     others = list(others)
     sources, targets = (_is_in(column(pairs, side), [column(other, side) for other in others]) for side in sides)
     return sources | targets
 
 
 def _is_in(values: pyarrow.ChunkedArray, others: Sequence[pyarrow.ChunkedArray]) -> np.ndarray:
-    """(N,) bool"""
-    # One array of strings ends at 2 GiB.
+    """Returns (N,) bool: whether a value also occurs in one of the others."""
+    # An array of type string holds at most 2 GiB.
     kind = pyarrow.large_string() if pyarrow.types.is_string(values.type) else values.type
     known = pyarrow.chunked_array([chunk.cast(kind) for other in others for chunk in other.chunks], type=kind)
     return compute.is_in(values.cast(kind), value_set=known.combine_chunks()).to_numpy()
@@ -188,13 +197,13 @@ def _concatenated(parts: list[datasets.Dataset]) -> datasets.Dataset:
     if len(parts) == 1:
         return parts[0]
     whole = datasets.concatenate_datasets(parts)
-    # The fingerprint it comes with also depends on when the parts were read.
+    # The fingerprint that ``datasets`` gives it also depends on when the parts were read.
     whole._fingerprint = digest([part._fingerprint for part in parts])
     return whole
 
 
 def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:
-    """The pairs without a fault, and how often each fault occurs."""
+    """Returns the pairs without a fault, and how often each fault occurs."""
     faults = column(pairs, "fault").to_numpy()
     counts = Counter(fault for fault in faults if fault)
     return pairs.select(np.flatnonzero(faults == "")).remove_columns("fault"), dict(counts)
@@ -203,7 +212,12 @@ def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:
 def _hold_out(
     train: datasets.Dataset, corpus: SingleCorpusConfig, splits: Sequence[str]
 ) -> tuple[datasets.Dataset, dict[str, datasets.Dataset]]:
-    """The rest, and each split: as large as ``corpus`` says, but at most a tenth of the training pairs."""
+    """Holds pairs out of the training pairs.
+
+    Returns:
+        The remaining training pairs, and the pairs of each split. A split is as large as ``corpus`` says, but at most
+        a tenth of the training pairs.
+    """
     assert not isinstance(corpus, RecipeConfig), "recipes write all their splits"
     wanted = {"valid": corpus.valid_pairs, "test": corpus.test_pairs}
     most = max(1, len(train) // 10)
@@ -223,8 +237,8 @@ def _hold_out(
     return train.select(np.flatnonzero(part == 0)), held_out
 
 
-def spread(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
-    """``count`` pairs at even distances: corpora are often sorted."""
+def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
+    """Returns ``count`` pairs at even distances, because corpora are often sorted; all pairs if there are fewer."""
     if count >= len(pairs):
         return pairs
     return pairs.select(np.linspace(0, len(pairs) - 1, count).round().astype(int))

@@ -1,4 +1,4 @@
-"""Pairs of sentences as piece numbers: computed once for a corpus and a tokenizer, then read from disk."""
+"""Encodes sentence pairs as piece numbers, once for a corpus and a tokenizer; from then on they are read from disk."""
 
 import hashlib
 
@@ -10,13 +10,14 @@ from mt.data.column import column
 from mt.data.tokenizer import TokenizerPair
 
 VERSION = 1
-"""Part of the cache's key: to be raised when the same text shall give other pieces."""
+"""Part of the cache's key. Raise it when the same text is to give other pieces than before."""
 
 
 def encode_pairs(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> datasets.Dataset:
-    """Adds ``source_ids`` and ``target_ids`` (int32, without BOS and EOS) and their lengths.
+    """Adds columns ``source_ids`` and ``target_ids`` (int32, without BOS and EOS), and their lengths ``source_length``
+    and ``target_length``.
 
-    The result lies in the cache of ``datasets``, under the fingerprint of the pairs and of the tokenizers.
+    The result is kept in the cache of ``datasets``, under a fingerprint of the pairs and of the tokenizers.
     """
     text = f"{pairs._fingerprint} {_digest(tokenizers.source.model)} {_digest(tokenizers.target.model)} {VERSION}"
     encoded = pairs.with_format("arrow").map(
@@ -30,7 +31,7 @@ def encode_pairs(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> datasets
 
 
 def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Dataset, int]:
-    """The encoded pairs with at most ``max_length`` pieces on either side, and how many others there are."""
+    """Returns the encoded pairs with at most ``max_length`` pieces on either side, and how many others were dropped."""
     longest = np.maximum(column(pairs, "source_length"), column(pairs, "target_length"))
     kept = np.flatnonzero(longest <= max_length)
     if len(kept) == len(pairs):
@@ -39,7 +40,7 @@ def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Datase
 
 
 def _encode(pairs: pyarrow.Table, tokenizers: TokenizerPair) -> pyarrow.Table:
-    # The rows of a selection come one by one, each a chunk of its own, and would be written like that.
+    # The rows of a selection arrive in chunks of one row each, and would be written like that.
     pairs = pairs.combine_chunks()
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         pieces = pyarrow.array(tokenizer.encode(pairs[side].to_pylist()), pyarrow.list_(pyarrow.int32()))

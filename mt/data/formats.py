@@ -1,8 +1,8 @@
-"""One split of one corpus, in each of the formats that parallel text comes in: two files of lines, a table or
-translation memory, a recipe, a data set of the hub.
+"""Reads one split of one corpus in any of the formats that parallel text comes in: two files of lines, a table or
+translation memory, a recipe, or a data set of the Hugging Face hub.
 
-Line breaks inside a sentence (a lone CR, or any in a table's value) become spaces; pairs that cannot be used keep their
-place and say why.
+Line breaks inside a sentence (a lone CR, or any line break in a table's value) become spaces. Pairs that cannot be used
+stay in their place; their column ``fault`` says why.
 """
 
 import codecs
@@ -35,18 +35,18 @@ from mt.wording import nearest
 logger = logging.getLogger(__name__)
 
 VERSION = 2
-"""Part of every cache key: to be raised when the same input shall give other pairs, or other columns."""
+"""Part of every cache key. Raise it when the same input is to give other pairs or other columns than before."""
 
 TEXT = datasets.Value("string")
 KEY = datasets.Value("int64")
 FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "source_key": KEY, "target_key": KEY, "fault": TEXT})
-"""The keys tell sentences apart that differ in more than case, punctuation and white space (``mt.data.split``); they
-take longer than reading from the cache, so they are kept there. ``fault`` is empty, or why a pair cannot be learnt
-from."""
+"""The columns of a split. The keys are hashes that are equal for sentences that differ only in case, punctuation and
+white space (see ``mt.data.split``). They are cached, too, because computing them takes longer than reading the cache.
+``fault`` is empty, or says why a pair cannot be used for training."""
 
 READERS = ("arrow", "cache", "csv", "json", "parquet", "text")
-"""The modules of ``datasets`` that may read a data set: tables of text, and what such a one has left in the cache.
-Others read pictures or sound, or formats in which a file can name code to be run, such as pickles."""
+"""The modules of ``datasets`` that may read a data set: those for tables of text, and the one for data that these have
+left in the cache. Others read images or audio, or formats in which a file can name code to run, such as pickles."""
 ADVICE = "data=files and data=table read files of your own"
 
 COLUMN_KEYS = "data.source_column, data.target_column"
@@ -57,9 +57,13 @@ Pairs = Iterable[tuple[str, str]]
 
 
 def read_split(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str] | None:
-    """One split, with FEATURES as its columns, and its origin; None if the corpus has no such split.
+    """Reads one split of a corpus.
 
-    Raises InputError: something is missing, damaged, empty or of another form than ``corpus`` says.
+    Returns:
+        The split, with FEATURES as its columns, and its origin, for messages; None if the corpus has no such split.
+
+    Raises:
+        InputError: Something is missing, damaged, empty or of another form than ``corpus`` says.
     """
     match corpus:
         case FilesConfig():
@@ -78,7 +82,7 @@ def read_split(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset
 
 
 def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
-    """Raises InputError naming all of them, before the first is read."""
+    """Raises InputError if files of the corpora are missing. It names all of them, before the first file is read."""
     found = []
     for corpus in corpora:
         if isinstance(corpus, FilesConfig | TableConfig):
@@ -109,7 +113,7 @@ def _line_pairs(source: Path, target: Path) -> Pairs:
 
 
 def _prepare(corpus: RecipeConfig) -> Path:
-    """The folder of a recipe's files, which the recipe writes when one is missing."""
+    """Returns the folder of a recipe's files. If one is missing, runs the recipe, which writes them."""
     path = RECIPES / f"{corpus.recipe}.py"
     specification = importlib.util.spec_from_file_location(corpus.recipe, path)
     assert specification and specification.loader
@@ -164,7 +168,10 @@ def _csv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
 
 
 def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str | int, target: str | int) -> Pairs:
-    """Two columns of numbered rows, by number, or by name after a header. A blank line is an empty pair."""
+    """Yields two columns of numbered rows. A blank line is an empty pair.
+
+    The columns are given by number, or by name if the first row is a header.
+    """
     if isinstance(source, str) and isinstance(target, str):
         _, names = next(rows, (0, []))
         advice = f"{COLUMN_KEYS}; or column numbers from 0, if the file has no header line"
@@ -193,13 +200,13 @@ def _jsonl_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{where} is no JSON: {error.msg} at character {error.colno}") from None
-        except ValueError as error:  # a number of thousands of digits
+        except ValueError as error:  # such as a number with thousands of digits
             raise InputError(f"{where} cannot be read: {error}") from None
         except RecursionError:
             raise InputError(f"{where} is nested too deeply") from None
         if not isinstance(row, dict):
             raise InputError(f"{where} is no JSON object")
-        # The layout of the hub's translation data sets.
+        # This is the layout of the hub's translation data sets.
         if isinstance(row.get("translation"), dict) and not {source, target} <= row.keys():
             row = row["translation"]
         values = [row[_known(column, list(row), where)] for column in (source, target)]
@@ -244,7 +251,7 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
         ) from error
     origin = f"{corpus.path}, {name}"
     if name not in splits:
-        # The usual names are a guess of ours, not a promise of the data set's.
+        # The usual names are only our guess: the data set need not have splits of these names.
         if (split, name) in (("valid", "validation"), ("test", "test")):
             logger.info("%s has no split %s", corpus.path, name)
             return None
@@ -255,15 +262,15 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
 
 
 def _refuse_scripts(path: str) -> None:
-    """Raises InputError if ``path`` is a data set's script or a folder with one, whatever ``datasets`` makes of it."""
+    """Raises InputError if ``path`` is a data set's script or a folder with one, however ``datasets`` treats it."""
     script = Path(path) if path.endswith(".py") else Path(path) / f"{Path(path).name}.py"
     if script.is_file():
         raise InputError(f"data.path={path}: {script} is a script, and nothing that a data set brings is run; {ADVICE}")
 
 
 def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
-    """Raises InputError, before anything is read, if another module than READERS is to read it."""
-    # datasets.packaged_modules.json.json
+    """Raises InputError, before anything is read, if the module that would read the data set is not one of READERS."""
+    # for example datasets.packaged_modules.json.json
     package, _, module = type(builder).__module__.rpartition(".")
     if package not in (f"datasets.packaged_modules.{name}" for name in READERS):
         raise InputError(
@@ -273,7 +280,7 @@ def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
 
 
 def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -> Pairs:
-    """Two columns, of the data set itself or inside its column ``translation``."""
+    """Yields two columns, either of the data set itself or inside its column ``translation``."""
     nested = "translation" in pairs.column_names and not {source, target} <= set(pairs.column_names)
     for table in pairs.iter(batch_size=1000):
         if nested:
@@ -283,13 +290,13 @@ def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -
 
 
 def _cached(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
-    """The pairs as a data set, from the cache when this ``key`` was there before."""
+    """Returns the pairs as a data set, from the cache if it has pairs for this ``key``."""
     rows = partial(_rows, origin, pairs)
     fingerprint = digest((VERSION, unicodedata.unidata_version, key))
     try:
         return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=fingerprint)
     except DatasetGenerationError as error:
-        # It wraps whatever stopped the generator: a mistake in a file, a full disk, an interruption.
+        # This error wraps whatever stopped the generator: a mistake in a file, a full disk, an interruption.
         raise error.__cause__ or error from None
 
 
@@ -311,14 +318,15 @@ def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str | i
 
 
 def _text_lines(path: Path) -> Iterator[str]:
-    """The lines without BOM and CR; bytes that are no UTF-8 become what UNDECODABLE finds."""
+    """Yields the lines without BOM and CR. Bytes that are not UTF-8 become surrogates, which UNDECODABLE finds."""
     for number, line in enumerate(read_lines(path)):
         line = line.removesuffix(b"\r")
         yield (line if number else line.removeprefix(codecs.BOM_UTF8)).decode("utf-8", "surrogateescape")
 
 
 def _texts(column: pyarrow.Array | pyarrow.ChunkedArray, where: str) -> list[str]:
-    """The values of an Arrow column as UNDECODABLE finds what is wrong in them."""
+    """Returns the values of an Arrow column as text, and null as an empty text. Bytes that are not UTF-8 become
+    surrogates, which UNDECODABLE finds."""
     try:
         values = column.cast(pyarrow.large_binary()).to_pylist()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
@@ -327,15 +335,15 @@ def _texts(column: pyarrow.Array | pyarrow.ChunkedArray, where: str) -> list[str
 
 
 def digest(content: object) -> str:
-    """A key for the cache."""
+    """Returns a hash of the content, to be used as a key for the cache."""
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
 def _state(path: Path) -> tuple[str, int, int, int, int]:
-    """What tells one content of a file from another without reading it.
+    """Returns what shows, without reading a file, that its content is another than before.
 
-    Size and time of change can be those of the file before (``cp -p``, ``rsync --times``, ``touch -r``); what the file
-    system itself notes cannot.
+    The size and the modification time can be those of an earlier file (``cp -p``, ``rsync --times``, ``touch -r``). The
+    time of the last status change and the inode cannot: the file system sets them itself.
     """
     try:
         status = path.stat()
@@ -345,7 +353,7 @@ def _state(path: Path) -> tuple[str, int, int, int, int]:
 
 
 def _known(column: str | int, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> str:
-    """The column, or InputError if there is none of this name."""
+    """Returns the name of the column. Raises InputError if it is not one of ``names``."""
     if column in names:
         return str(column)
     meant = nearest(str(column), names)

@@ -1,51 +1,52 @@
-"""What a SentencePiece model file says of its own training.
+"""Reads from a SentencePiece model file how the model was trained.
 
-The file is a protobuf message (``sentencepiece_model.proto`` of google/sentencepiece). The few fields that are wanted
-are read here by hand, because the generated reader needs a protobuf library of a fitting version.
+The file is a protobuf message (``sentencepiece_model.proto`` of google/sentencepiece). The few fields that are needed
+are read here by hand, because the generated reader needs a protobuf library of a matching version.
 """
 
 import struct
 from collections.abc import Iterator
 
 TRAINER_SPEC, NORMALIZER_SPEC = 2, 3
-"""Fields of a model."""
+"""Numbers of two fields of a model."""
 CHARACTER_COVERAGE = 10
-"""Field of the trainer's specification, a float."""
+"""Number of a field of the trainer's specification, a float."""
 NAME = 1
-"""Field of the normalizer's specification, a string."""
+"""Number of a field of the normalizer's specification, a string."""
 
 
 def normalization(model: bytes) -> str:
-    """The name of the normalisation, such as ``nmt_nfkc``."""
+    """Returns the name of a model's normalisation, such as ``nmt_nfkc``."""
     return _field(_field(model, NORMALIZER_SPEC), NAME).decode()
 
 
 def character_coverage(model: bytes) -> float:
-    """The share of the training text's characters that was to get pieces of its own."""
+    """Returns the share of the training text's characters for which the training was to make pieces."""
     (coverage,) = struct.unpack("<f", _field(_field(model, TRAINER_SPEC), CHARACTER_COVERAGE))
-    return round(coverage, 6)  # what was a decimal before it was stored in 32 bits
+    return round(coverage, 6)  # back to the decimal number that was stored in 32 bits
 
 
 def _field(message: bytes, number: int) -> bytes:
-    """The bytes of the last field of this number, which is the one that counts; none if there is no such field."""
+    """Returns the bytes of the last field of this number, the one that counts in protobuf; no bytes if there is no such
+    field."""
     return dict(_fields(message)).get(number, b"")
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The number and the bytes of every field."""
+    """Yields the number and the bytes of every field."""
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
-        match key & 7:  # how the value is written
-            case 0:  # a number of any length
+        match key & 7:  # the wire type: how the value is written
+            case 0:  # an integer of variable length
                 start = place
                 _, place = _varint(message, place)
-            case 1:
+            case 1:  # 64 bits
                 start, place = place, place + 8
-            case 2:  # so many bytes
+            case 2:  # a length and so many bytes
                 length, start = _varint(message, place)
                 place = start + length
-            case 5:
+            case 5:  # 32 bits
                 start, place = place, place + 4
             case other:
                 raise ValueError(f"a SentencePiece model has no field of wire type {other}")
@@ -53,7 +54,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """A number, seven bits in each byte and the lowest first, and where it ends."""
+    """Reads an integer, seven bits in each byte and the lowest first. Returns it and where it ends."""
     value = shift = 0
     while True:
         byte = message[place]

@@ -1,12 +1,12 @@
-"""Held-out pairs that share no sentence, on either side, with the rest or with each other.
+"""Holds pairs out of a corpus, so that the held-out parts share no sentence, on either side, with the rest or with each
+other.
 
-Pairs that share a side are one group, also over several steps (a–b, c–b, c–d), and a group is never divided.
-Which groups are held out follows from hashes of their text: not from the order of the lines, nor from any
-seed.
+Pairs that share a sentence form a group, also indirectly (a–b, c–b, c–d), and a group is never divided. Which groups
+are held out depends on hashes of their text alone, not on the order of the lines or on a seed.
 
-The split has two versions (``data.split_version``). In version 1 two sentences are the same if their text is; since
-version 2 also if they differ only in case, punctuation, symbols, white space or compatibility forms. Version 1 remains
-for the runs that were begun with it.
+The split has two versions (``data.split_version``). In version 1 two sentences are the same if their text is the same;
+in version 2 also if they differ only in case, punctuation, symbols, white space or compatibility forms. Version 1
+remains for runs that were begun with it.
 """
 
 import hashlib
@@ -24,14 +24,15 @@ from mt.errors import InputError
 Texts: TypeAlias = pyarrow.Array | pyarrow.ChunkedArray
 
 SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
-"""What NFKC makes of an accent that stands alone, such as the one in l´eau."""
+"""Matches the space and the combining accent that NFKC makes of an accent that stands alone, as in l´eau."""
 PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
+"""Matches punctuation between two digits, after ``_Letters`` has replaced it by NUL."""
 ROWS_AT_ONCE = 10_000
 
 
 class _Letters(dict[int, int | str | None]):
-    """A table for ``str.translate`` that removes white space and what cannot be seen, and writes NUL for punctuation
-    and symbols. It fills itself as characters are met."""
+    """A table for ``str.translate`` that removes white space and invisible characters, and replaces punctuation and
+    symbols by NUL. It is filled as characters are met."""
 
     def __missing__(self, code: int) -> int | str | None:
         kind = category(chr(code))
@@ -45,8 +46,9 @@ class _Letters(dict[int, int | str | None]):
 
 
 class _FoldedLetters(dict[int, str]):
-    """The same after ``_folded``, in one step, for texts whose characters can be folded one by one. Those that may join
-    the character before them, such as combining accents, become COMPOSING."""
+    """A table for ``str.translate`` that does in one step what ``_folded`` and then ``_Letters`` do, for texts whose
+    characters can be folded one by one. Characters that may combine with the one before them, such as combining
+    accents, become COMPOSING."""
 
     def __missing__(self, code: int) -> str:
         folded = _folded(chr(code))
@@ -57,19 +59,21 @@ class _FoldedLetters(dict[int, str]):
 
 
 COMPOSING = "\1"
+"""Shows that a text cannot be folded character by character."""
 _LETTERS = _Letters()
 _FOLDED_LETTERS = _FoldedLetters()
 
 
 def normal_form(text: str) -> str:
-    """The same text for sentences that differ only in case, punctuation, symbols, white space or compatibility forms.
+    """Returns the same text for all sentences that differ only in case, punctuation, symbols, white space or
+    compatibility forms.
 
-    The text after NFKC and case folding, without punctuation, symbols, white space, and control and format characters.
-    Punctuation inside a number becomes a full stop, so that 3.5 is 3,5 but not 35. A text of punctuation alone keeps
-    it. Accents, digits, and marks that belong to letters are kept: été is not ete.
+    It is the text after NFKC and case folding, without punctuation, symbols, white space, and control and format
+    characters. Punctuation inside a number becomes a full stop, so that 3.5 is the same as 3,5 but not as 35. A text of
+    nothing but punctuation keeps it. Accents, digits, and marks that belong to letters are kept: été is not ete.
 
-    What is punctuation is what Python's ``unicodedata`` says, so characters that are newer than Unicode 14 (Python
-    3.11) may count otherwise on another version of Python.
+    Python's ``unicodedata`` decides what punctuation is, so characters that are newer than Unicode 14 (Python 3.11) may
+    be treated differently by another version of Python.
     """
     form = text.translate(_FOLDED_LETTERS)
     if COMPOSING in form:
@@ -80,50 +84,54 @@ def normal_form(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """NFKC and case folding; the latter can undo the former."""
+    """Returns the text after NFKC, case folding, and NFKC again, because case folding can undo it. Accents that stand
+    alone are removed."""
     return SPACING_ACCENT.sub("", normalize("NFKC", normalize("NFKC", text).casefold()))
 
 
 def sentence_key(text: str) -> int:
-    """A 64-bit hash of the normal form: among ten million sentences, some two collide by chance once in 370,000
-    corpora, and would then be held out together."""
+    """Returns a 64-bit hash of the normal form.
+
+    In one of 370,000 corpora of ten million sentences, two different sentences have the same hash by chance. They then
+    count as the same and are held out together.
+    """
     digest = hashlib.blake2b(normal_form(text).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
 def identities(texts: Iterable[str], version: int) -> pyarrow.Array:
-    """(N,): equal where two sentences are the same in this version of the split."""
+    """Returns values (N,) that are equal where two sentences are the same in this version of the split."""
     if version == 1:
         return pyarrow.array(texts, pyarrow.large_string())
     return pyarrow.array(map(sentence_key, texts), pyarrow.int64())
 
 
 def recipe_folder(recipe: Path, version: int) -> Path:
-    """Where the files of a recipe lie: beside it, in a folder for each version of the split."""
+    """Returns the folder of a recipe's files: beside the recipe, one for each version of the split."""
     return recipe.with_suffix("") if version == 1 else recipe.with_name(f"{recipe.stem}-split{version}")
 
 
 def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int], same: tuple[Texts, Texts]) -> np.ndarray:
     """Assigns every pair to the rest or to one of the held-out parts.
 
-    Groups of more than 4 pairs and more than a twentieth of the smallest part stay in the rest: a few of them could
-    make up most of it.
+    A group that has more than 4 pairs and more than a twentieth of the smallest part stays in the rest: a few such
+    groups could make up most of that part.
 
     Args:
         sources, targets: (N,) strings.
-        sizes: how many pairs each part shall have at least.
+        sizes: The number of pairs that each part has at least.
         same: (N,) for the sources and (N,) for the targets, equal where two sentences are the same (``identities``).
 
     Returns:
         (N,) int64: 0 for the rest, 1 for the first part, 2 for the second, …
 
     Raises:
-        InputError: there are too few small groups, or nothing is left.
+        InputError: There are too few small groups, or nothing is left for the rest.
     """
     groups = _groups(*map(_numbered, same))
     members = np.bincount(groups)
-    # The sum, unlike the minimum, gives large groups and small ones the same chance: lengths stay
-    # representative.
+    # Groups are ranked by the sum of their pairs' hashes. Unlike the minimum, it gives large and small groups the same
+    # chance to be held out, so that the lengths of the sentences stay representative.
     rank = np.zeros(len(members), dtype=np.uint64)
     np.add.at(rank, groups, _hashes(sources, targets))
 
@@ -151,20 +159,21 @@ def _too_few(sizes: Sequence[int], pairs: int) -> InputError:
 
 
 def _numbered(values: Texts) -> np.ndarray:
-    """(N,) int64 from 0, the same number for equal values."""
+    """Returns a number for each value, (N,) int64 from 0, the same for equal values."""
     if pyarrow.types.is_string(values.type):
-        # One array of strings ends at 2 GiB.
+        # An array of type string holds at most 2 GiB.
         values = values.cast(pyarrow.large_string())
     encoded = pyarrow.chunked_array(values).dictionary_encode()
     return np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int64)
 
 
 def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """(N,) int64 from 0: the connected component of each pair, where a pair joins its source to its target.
+    """Returns the number of each pair's connected component, (N,) int64 from 0, where a pair connects its source to its
+    target.
 
-    Every sentence points to one of no higher number in its component. Each round makes what the two sides of
-    a pair point to point to the lower of both, then halves every path (pointer jumping); at rest, a component points
-    to one sentence.
+    Every sentence points to a sentence of its component with the same or a lower number. Let the two sides of a pair
+    point to p and q: each round makes p and q point to the lower of the two, then halves every path (pointer jumping).
+    When nothing changes any more, all sentences of a component point to the same one.
     """
     targets = targets + sources.max() + 1
     lowest = np.arange(targets.max() + 1)
@@ -180,7 +189,7 @@ def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def _hashes(sources: Texts, targets: Texts) -> np.ndarray:
-    """(N,) uint64"""
+    """Returns a hash of the text of each pair, (N,) uint64."""
     digests = (
         hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
         for source, target in zip(_strings(sources), _strings(targets), strict=True)
@@ -189,6 +198,6 @@ def _hashes(sources: Texts, targets: Texts) -> np.ndarray:
 
 
 def _strings(texts: Texts) -> Iterator[str]:
-    """Few of them at a time: as Python's strings they need several times the memory."""
+    """Yields the texts, of which only a few at a time become Python strings: these need several times the memory."""
     for start in range(0, len(texts), ROWS_AT_ONCE):
         yield from texts.slice(start, ROWS_AT_ONCE).to_pylist()

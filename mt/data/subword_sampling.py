@@ -1,7 +1,7 @@
-"""Other ways to cut a word into pieces: BPE-dropout (Provilkov et al. 2020) and unigram sampling (Kudo 2018).
+"""Cuts words into pieces at random: BPE-dropout (Provilkov et al. 2020) and unigram sampling (Kudo 2018).
 
 SentencePiece can do both, but its random numbers differ from process to process whatever seed it is given, so that a
-run that was stopped could not go on as if it had not been.
+run that was stopped could not continue as if it had never been stopped.
 """
 
 import re
@@ -13,15 +13,18 @@ WORD_START = "▁"
 
 
 def split_words(normalised: str) -> list[str]:
-    """What SentencePiece cuts independently of each other: no piece reaches over the start of a word."""
+    """Splits normalised text into the words that SentencePiece cuts independently of each other, because no piece
+    reaches across the start of a word."""
     return re.findall(f"{WORD_START}[^{WORD_START}]*|[^{WORD_START}]+", normalised)
 
 
 def bpe_dropout(word: str, scores: Mapping[str, float], probability: float, random: np.random.Generator) -> list[str]:
-    """The pieces (and characters without a piece) that BPE makes of a word when it overlooks each possible merge of a
-    step with some probability (algorithm 1); with probability 0, those of plain BPE.
+    """Returns the pieces (and characters without a piece) into which BPE-dropout cuts a word (algorithm 1).
 
-    ``scores``: of every piece; the higher, the earlier it is merged.
+    Args:
+        scores: The score of every piece. A higher score means an earlier merge.
+        probability: How likely each possible merge is left out in each step; with 0 this is plain BPE.
+        random: Decides which merges are left out.
     """
     symbols = list(word)
     while len(symbols) > 1:
@@ -43,7 +46,12 @@ def _without(merges: Sequence[tuple[float, int]], dropped: np.ndarray) -> list[t
 
 
 def choose(log_probabilities: Sequence[float], smoothing: float, uniform: float) -> int:
-    """One of several cuts, each as likely as its probability to the power of ``smoothing``; ``uniform`` from 0 to 1
-    decides."""
+    """Returns the index of one of several cuts.
+
+    Args:
+        log_probabilities: The log-probability of every cut.
+        smoothing: A cut is chosen in proportion to its probability to the power of ``smoothing``.
+        uniform: A number drawn uniformly from 0 to 1, which decides.
+    """
     powers = np.exp(smoothing * (np.array(log_probabilities) - max(log_probabilities)))
     return int(np.searchsorted(np.cumsum(powers), uniform * powers.sum(), side="right").clip(max=len(powers) - 1))

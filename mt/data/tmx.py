@@ -1,4 +1,4 @@
-"""Translation memories: TMX (1.1 to 1.4b), which translators' programs (CAT tools) exchange."""
+"""Reads translation memories in TMX (1.1 to 1.4b), the exchange format of translators' programs (CAT tools)."""
 
 import logging
 import re
@@ -15,19 +15,22 @@ logger = logging.getLogger(__name__)
 
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 HIGHLIGHT = "hi"
-"""The one inline element whose content is text; that of all others (bpt, ept, it, ph, ut) is another program's code."""
+"""The only inline element that contains text; all others (bpt, ept, it, ph, ut) contain codes of another program."""
 BREAK = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
-"""A code that stands for white space, as has one of the type lb: without it two words would become one."""
+"""Matches a code that stands for white space, as every code of type lb does. If it left no space, two words would
+become one."""
 
 
 def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """The segments, without inline codes, of every translation unit that has both languages; the others are counted.
+    """Yields the segments, without inline codes, of every translation unit that has both languages. The other units are
+    counted.
 
-    ``en`` finds ``en-US``, too, if a unit has no plain ``en``; of several variants the first counts.
+    ``en`` also finds ``en-US`` if a unit has no plain ``en``; of several variants the first one counts.
 
-    Raises InputError: the file is damaged, no XML, or has one of the languages nowhere.
+    Raises:
+        InputError: The file is damaged, is not XML, or lacks one of the languages altogether.
     """
-    seen: dict[str, None] = {}  # a set in the order of its elements
+    seen: dict[str, None] = {}  # a set that keeps the order of insertion
     found = [False, False]
     units = lacking = 0
     try:
@@ -46,7 +49,8 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
             else:
                 yield first, second
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
-        # An encoding that the parser does not know is one of the latter, markup that is nested too deeply the last.
+        # The parser raises ValueError or LookupError for an encoding that it does not know. Markup that is nested too
+        # deeply causes RecursionError.
         raise InputError(f"{path}: no XML that can be read: {error}") from None
     for language, there in zip((source, target), found, strict=True):
         if seen and not there:
@@ -61,7 +65,11 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
 
 
 def _units(path: Path) -> Iterator[ElementTree.Element]:
-    """Every ``tu``, one at a time: memories can be larger than memory. Names are without their namespace."""
+    """Yields every ``tu`` element, one at a time, because translation memories can be larger than the computer's
+    memory.
+
+    Names of elements are without their namespace.
+    """
     parser: ElementTree.XMLPullParser = ElementTree.XMLPullParser(("start", "end"))
     body: ElementTree.Element | None = None
 

@@ -1,6 +1,6 @@
-"""Text to pieces and back: SentencePiece, whose bytes are kept in memory and written as they are.
+"""Turns text into pieces and back with SentencePiece. A model's bytes are kept in memory and written as they are.
 
-Byte fallback is always on: what has no piece of its own becomes UTF-8 bytes, so no text is ever unknown.
+Byte fallback is always on: a character without a piece of its own becomes its UTF-8 bytes, so no text is ever unknown.
 """
 
 import io
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
 TOKENIZER_FILES = {"tokenizer.model", "source.model", "target.model"}
-"""In a run or model folder: the first where both sides have one vocabulary, else the other two."""
+"""Files of a run or model folder: the first if both sides share one vocabulary, otherwise the other two."""
 MOST_SENTENCES = 1_000_000
-"""Of a larger corpus a part is drawn for the training of its tokenizer: more hardly change a vocabulary."""
+"""The most sentences that a tokenizer is trained on. From a larger corpus, that many are drawn: more hardly change a
+vocabulary."""
 
 CUTS = 64
-"""Ways to cut a word among which subword sampling chooses."""
+"""Number of ways to cut a word among which subword sampling chooses."""
 MOST_WORDS = 100_000
-"""Words whose cuts are remembered at a time: some hundred megabytes."""
+"""The most words whose cuts are remembered at a time; they take some hundred megabytes."""
 
 
 class Tokenizer:
@@ -44,10 +45,10 @@ class Tokenizer:
     def __init__(self, model: bytes) -> None:
         """
         Args:
-            model: a whole SentencePiece model file.
+            model: The bytes of a SentencePiece model file.
 
         Raises:
-            ValueError: it is damaged, or its PAD, UNK, BOS and EOS are not ours.
+            ValueError: The model is damaged, or its PAD, UNK, BOS and EOS are not those of this project.
         """
         self.model = model
         try:
@@ -55,7 +56,7 @@ class Tokenizer:
         except RuntimeError:
             raise ValueError("it is damaged or no SentencePiece model") from None
         if not model:
-            # SentencePiece has no objection.
+            # SentencePiece itself accepts an empty model.
             raise ValueError("it is empty")
         if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != SPECIAL:
             raise ValueError("its special pieces are not those of this project")
@@ -75,15 +76,16 @@ class Tokenizer:
 
     @classmethod
     def train(cls, sentences: Iterable[str], languages: tuple[str, ...], config: TokenizerConfig) -> "Tokenizer":
-        """Learns the pieces of some text.
+        """Trains a tokenizer on some text.
 
         Args:
-            sentences: read once.
-            languages: their codes, which choose the share of characters that get a piece of their own.
-            config: kind, size, normalisation.
+            sentences: The text, which is read once.
+            languages: The codes of its languages. They decide the share of characters that get a piece of their own,
+                and the normalisation, unless ``config`` does.
+            config: Kind, size and normalisation.
 
         Raises:
-            InputError: the text has too little variety for the vocabulary, or too many characters.
+            InputError: The text has too little variety for the size of the vocabulary, or too many characters.
         """
         wide = any(has_many_characters(language) for language in languages)
         coverage = config.character_coverage or (0.9995 if wide else 1.0)
@@ -96,14 +98,14 @@ class Tokenizer:
                 model_writer=model,
                 model_type=config.kind,
                 vocab_size=config.vocabulary_size,
-                # Every character is a piece: the size can only be an upper bound.
+                # Every character is a piece, so the size can only be an upper bound.
                 hard_vocab_limit=config.kind != "char",
                 character_coverage=coverage,
                 byte_fallback=True,
                 normalization_rule_name=rule,
                 remove_extra_whitespaces=config.normalization != "identity",
                 shuffle_input_sentence=False,
-                # In bytes; longer sentences would be skipped without a word.
+                # This limit is in bytes. SentencePiece skips longer sentences silently.
                 max_sentence_length=2**30,
                 pad_id=PAD,
                 unk_id=UNK,
@@ -119,9 +121,10 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """
+        """Reads a tokenizer from a file.
+
         Raises:
-            InputError: the file is missing or damaged.
+            InputError: The file is missing or damaged.
         """
         try:
             return cls(path.read_bytes())
@@ -139,24 +142,27 @@ class Tokenizer:
 
     @property
     def normalization(self) -> str:
-        """The name of its normalisation, whatever the config says: another run may have trained it."""
+        """Name of the normalisation, read from the model and not from the config: another run may have trained it."""
         return normalization(self.model)
 
     @property
     def character_coverage(self) -> float:
-        """The share of its training text's characters that was to get pieces of its own."""
+        """The share of the training text's characters for which the training was to make pieces."""
         return character_coverage(self.model)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The pieces of each text, without BOS and EOS; half a surrogate pair is read as U+FFFD, as broken UTF-8 is."""
+        """Returns the pieces of each text, without BOS and EOS.
+
+        Half a surrogate pair is read as U+FFFD, like broken UTF-8.
+        """
         return self._processor.encode([UNDECODABLE.sub("\ufffd", text) for text in texts], out_type=int)
 
     def sample(self, text: str, sampling: float, key: int) -> list[int]:
-        """One of the ways to cut a text into pieces, chosen by ``key`` alone.
+        """Cuts a text into pieces in one of several ways, which depends on ``key`` alone.
 
-        BPE overlooks each merge with probability ``sampling`` (Provilkov et al. 2020); CUTS ways to cut a word are
-        drawn once for all, from which each of its occurrences takes one. Unigram takes one of a word's CUTS best, each
-        as likely as its probability to the power of 1 - ``sampling`` (Kudo 2018).
+        BPE leaves out each merge with probability ``sampling`` (Provilkov et al. 2020). CUTS ways to cut a word are
+        drawn once and for all, and each occurrence of the word takes one of them. Unigram takes one of the CUTS best
+        ways to cut a word, in proportion to its probability to the power of 1 - ``sampling`` (Kudo 2018).
         """
         words = split_words(self._processor.normalize(UNDECODABLE.sub("\ufffd", text)))
         draws = np.random.Generator(np.random.Philox(key=key)).random(len(words)).tolist()
@@ -190,34 +196,34 @@ class Tokenizer:
         return cuts[choose(log_probabilities, 1 - sampling, draw)]
 
     def _best_cuts(self, word: str) -> tuple[list[tuple[int, ...]], list[float]]:
-        """The CUTS likeliest ways to cut a word, each with its log-probability."""
+        """Returns the CUTS most probable ways to cut a word, and the log-probability of each."""
         if word == WORD_START:
             return [self._pieces_of(word)], [0.0]
-        # SentencePiece puts the start of the word back.
+        # The mark of the word's start is left out: SentencePiece adds it itself.
         cuts = [tuple(pieces) for pieces in self._processor.nbest_encode(word[1:], nbest_size=CUTS, out_type=int)]
         return cuts, [sum(map(self._processor.get_score, pieces)) for pieces in cuts]
 
     def _pieces_of(self, symbol: str) -> tuple[int, ...]:
-        """A piece; of a character without one, its bytes."""
+        """Returns the number of a piece or, for a character without a piece, the numbers of its bytes."""
         if symbol in self._scores:
             return (self._processor.piece_to_id(symbol),)
         return tuple(self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in symbol.encode())
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row; PAD, BOS and EOS are nothing, bytes that are no UTF-8 become U+FFFD.
+        """Returns the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.
 
-        The text can hold line breaks (a row can spell any byte).
+        The text can contain line breaks, because a row can spell any byte.
         """
         return self._processor.decode([list(row) for row in ids])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces by name, for people to look at."""
+        """Returns the pieces as text, for people to read."""
         return self._processor.id_to_piece(list(ids))
 
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizers of both sides: one and the same object when the vocabulary is joint."""
+    """The tokenizers of both sides, which are the same object if the vocabulary is joint."""
 
     source: Tokenizer
     target: Tokenizer
@@ -235,12 +241,12 @@ class TokenizerPair:
         config: TokenizerConfig,
         seed: int,
     ) -> "TokenizerPair":
-        """Learns from the training pairs: from both sides together, or from each by itself.
+        """Trains one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says.
 
-        ``seed`` keys which pairs are taken when there are more than MOST_SENTENCES sentences.
+        ``seed`` determines which pairs are taken if there are more than MOST_SENTENCES sentences.
 
         Raises:
-            InputError: see ``Tokenizer.train``.
+            InputError: See ``Tokenizer.train``.
         """
         most = MOST_SENTENCES // 2 if config.joint else MOST_SENTENCES
         if len(pairs) > most:
@@ -257,10 +263,10 @@ class TokenizerPair:
 
     @classmethod
     def load(cls, folder: Path) -> "TokenizerPair":
-        """From ``tokenizer.model``, or ``source.model`` and ``target.model``.
+        """Reads the tokenizers from ``tokenizer.model``, or from ``source.model`` and ``target.model``.
 
         Raises:
-            InputError: neither is there, or one is damaged.
+            InputError: A file is missing or damaged.
         """
         if (folder / "source.model").exists() or (folder / "target.model").exists():
             return cls(Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model"))
@@ -268,7 +274,8 @@ class TokenizerPair:
         return cls(joint, joint)
 
     def save(self, folder: Path) -> None:
-        """As ``load`` finds it; a tokenizer of the other form, of an attempt before, is removed."""
+        """Writes the files that ``load`` reads, and removes those that an earlier attempt with the other form of
+        vocabulary (joint or not) has left."""
         tokenizers = self.by_file()
         for name in TOKENIZER_FILES - tokenizers.keys():
             (folder / name).unlink(missing_ok=True)
@@ -276,7 +283,7 @@ class TokenizerPair:
             tokenizer.save(folder / name)
 
     def by_file(self) -> dict[str, Tokenizer]:
-        """The one or two different tokenizers under the names of their files."""
+        """Returns the one or two different tokenizers by the names of their files."""
         if self.joint:
             return {"tokenizer.model": self.source}
         return {"source.model": self.source, "target.model": self.target}
@@ -288,7 +295,8 @@ def _texts(pairs: "datasets.Dataset", column: str) -> Iterator[str]:
 
 
 def _keeping_failures(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
-    """The sentences; what stops them, an interruption or a full disk, SentencePiece makes a RuntimeError of."""
+    """Yields the sentences, and adds the exception that stops them, such as an interruption or a full disk, to
+    ``failures``, because SentencePiece turns it into a RuntimeError."""
     try:
         yield from sentences
     except GeneratorExit:
@@ -299,7 +307,7 @@ def _keeping_failures(sentences: Iterable[str], failures: list[BaseException]) -
 
 
 def _explained(error: RuntimeError, config: TokenizerConfig) -> InputError:
-    """SentencePiece's refusals in terms of our config."""
+    """Returns an InputError that explains SentencePiece's error in terms of our config."""
     message = str(error)
     if too_high := re.search(r"Vocabulary size too high .*<= (\d+)", message):
         return InputError(

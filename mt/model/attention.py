@@ -1,5 +1,5 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2) and additive attention (Bahdanau et al. 2015), masks,
-key/value cache, recording.
+"""Multi-head attention (Vaswani et al. 2017, section 3.2), single-head attention for recurrent decoders (Bahdanau et
+al. 2015, Luong et al. 2015), masks, the key/value cache, and recording of attention maps.
 
 Shapes: B sentences, T queries, S keys, H heads, D width, d = D / H width of a head.
 """
@@ -21,33 +21,43 @@ from mt.model.linear import Linear
 
 
 def padding_mask(pieces: Tensor) -> Tensor:
-    """True where a key is a real piece: (B, S) → (B, 1, 1, S)."""
+    """Returns the mask (B, 1, 1, S) of pieces (B, S): True where a key is a real piece."""
     return (pieces != PAD)[:, None, None, :]
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
-    """True where a key stands no later than the query: (1, 1, T, T)."""
+    """Returns the mask (1, 1, T, T) that is True where the key's position is not after the query's."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
 
 def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to scores so that a softmax gives nothing where the mask is False: 0 and the lowest finite number,
-    for -∞ would make NaN of a row that may see nothing."""
+    """Returns a bias to add to attention scores, so that softmax gives no weight where the mask is False.
+
+    The bias is 0 where the mask is True and the lowest finite number where it is False: with -∞, a query that may
+    attend to nothing would get a row of NaN.
+    """
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
 
 
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: nn.Module | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """softmax(QKᵀ / √d) V, written out.
+    """Computes softmax(QKᵀ / √d) V operation by operation, without a fused kernel.
 
-    query (B, H, T, d), key and value (B, H, S, d), mask broadcastable to (B, H, T, S): True where attention may go.
-    A query that may attend to nothing gets a zero vector. Returns the context (B, H, T, d), the weights and the masked
-    scores before the softmax (both B, H, T, S).
+    Args:
+        query: (B, H, T, d).
+        key, value: (B, H, S, d).
+        mask: Broadcastable to (B, H, T, S), True where a query may attend to a key. A query that may attend to nothing
+            gets a zero vector.
+        dropout: Applied to the weights.
+
+    Returns:
+        The context (B, H, T, d), the weights before dropout (B, H, T, S), and the masked scores before the softmax
+        (B, H, T, S).
     """
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)  # (B, H, T, S)
     if mask is not None:
-        # A sum over the scores is a fraction of masked_fill's cost.
+        # Adding a bias costs a fraction of what masked_fill costs.
         scores = scores.add_(mask_bias(mask, scores.dtype))
     weights = scores.softmax(dim=-1)
     if mask is not None:
@@ -66,7 +76,7 @@ class KeyValue:
     value: Tensor
 
     def append(self, later: "KeyValue") -> "KeyValue":
-        """One after the other along the positions."""
+        """Returns these keys and values followed by the ``later`` ones, concatenated along the positions."""
         return KeyValue(torch.cat([self.key, later.key], dim=2), torch.cat([self.value, later.value], dim=2))
 
     def select(self, rows: Tensor) -> "KeyValue":
@@ -75,15 +85,17 @@ class KeyValue:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """What one call of one attention saw: weights and, if asked for, the scores before the softmax (masked ones at
-    about the lowest number); both (B, H, T, S)."""
+    """The attention weights of one call of one attention module and, if asked for, the scores before the softmax.
+
+    Both are (B, H, T, S). Masked scores are close to the lowest finite number.
+    """
 
     weights: Tensor
     scores: Tensor | None
 
 
 class RecordableAttention(nn.Module):
-    """Attention into which ``record_attention`` can look."""
+    """Base class of attention modules whose weights and scores ``record_attention`` can record."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,16 +121,20 @@ class MultiHeadAttention(RecordableAttention):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, d)
 
     def keys_and_values(self, x: Tensor) -> KeyValue:
-        """(B, S, D) → what queries are compared with and what they get; computed once, used by many queries."""
+        """Projects x (B, S, D) to keys and values. They are computed once and serve any number of queries."""
         return KeyValue(self._split_heads(self.key(x)), self._split_heads(self.value(x)))
 
     def forward(self, x: Tensor, key_value: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """Queries from x (B, T, D) look at S keys, as far as mask (broadcastable to B, H, T, S) allows; (B, T, D).
+        """Lets queries from x (B, T, D) attend to S keys; returns (B, T, D).
 
-        With causal=True (and no mask), query t sees keys 0 … t.
+        Args:
+            x: (B, T, D).
+            key_value: From ``keys_and_values``.
+            mask: Broadcastable to (B, H, T, S), True where a query may attend to a key.
+            causal: Query t attends to keys 0 … t only. There must be no ``mask`` then.
         """
         query = self._split_heads(self.query(x))  # (B, H, T, d)
-        # On CPUs the fused kernel's backward pass is slow on short sequences: the formula makes a step 25 % faster.
+        # On CPUs the fused kernel's backward pass is slow on short sequences: training steps are 25 % faster without.
         explicit = self.recorder is not None or (self.training and eager_on_cpu(x))
         if explicit:
             if causal:
@@ -137,7 +153,10 @@ class MultiHeadAttention(RecordableAttention):
 
 
 class SingleHeadAttention(RecordableAttention):
-    """What a recurrent decoder asks at every step; the keys are projected once a sentence, not once a step."""
+    """Base class of attention for a recurrent decoder, which attends to the source at every step.
+
+    The keys are projected once for each sentence, not at every step.
+    """
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
         super().__init__()
@@ -148,11 +167,20 @@ class SingleHeadAttention(RecordableAttention):
 
     @abstractmethod
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        """(B, K, Q) and projected keys (B, S, A) → (B, K, S)"""
+        """Returns the scores (B, K, S), before masking, of queries (B, K, Q) and projected keys (B, S, A)."""
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """K queries (B, K, Q) to each sentence; projected keys (B, S, A), values (B, S, F), bias (B, 1, S) of
-        ``mask_bias``. Returns the context (B, K, F), the weights and the masked scores (both B, K, S)."""
+        """Lets K queries attend to each sentence.
+
+        Args:
+            query: (B, K, Q).
+            keys: Projected keys (B, S, A).
+            values: (B, S, F).
+            bias: (B, 1, S), from ``mask_bias``.
+
+        Returns:
+            The context (B, K, F), the weights (B, K, S) and the masked scores (B, K, S).
+        """
         scores = self.scores(query, keys) + bias
         weights = scores.softmax(dim=-1)
         return weights.to(values.dtype) @ values, weights, scores
@@ -187,9 +215,13 @@ class _Recorder:
 
 @contextmanager
 def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[dict[str, list[AttentionMap]]]:
-    """Inside it, every attention of the model keeps what it sees (and takes the explicit path to see it).
+    """Within this context, every attention module of the model records its weights and, if asked for, its scores.
 
-    Yields, for each attention by its module name (``decoder.layers.0.cross_attention``), one map a call.
+    For that, the modules compute attention without the fused kernel.
+
+    Yields:
+        For the name of each attention module (such as ``decoder.layers.0.cross_attention``), a list that gets one map
+        for each call.
     """
     attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
     maps: dict[str, list[AttentionMap]] = {}

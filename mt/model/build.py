@@ -1,4 +1,4 @@
-"""From a config to a model."""
+"""Builds the model that a config describes."""
 
 from mt.config import ModelConfig, TransformerConfig
 from mt.data.tokenizer import TokenizerPair
@@ -8,7 +8,7 @@ from mt.model.transformer import Transformer
 
 
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
-    """A new model over the tokenizers' vocabularies, weights drawn from torch's global generator."""
+    """Returns a new model for the tokenizers' vocabularies, with weights drawn from torch's global generator."""
     source, target = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
     if isinstance(config, TransformerConfig):
         return Transformer(config, source, target, tokenizers.joint)

@@ -1,4 +1,4 @@
-"""Dropout that costs little on a CPU, in time and in memory (Srivastava et al. 2014)."""
+"""Dropout (Srivastava et al. 2014) that takes little time and memory on a CPU."""
 
 import torch
 from torch import Tensor, nn
@@ -8,11 +8,12 @@ from mt.device import eager_on_cpu
 
 
 class Dropout(nn.Module):
-    """Sets elements to zero with a probability and scales the rest, in training only.
+    """Sets random elements to zero and scales up the rest, in training only.
 
-    PyTorch draws a CPU mask element by element in one thread, which costs an eighth of a training step. Random 64-bit
-    words cut into bytes cost a thirtieth of that; the probability is then rounded to a multiple of 1/256, and the scale
-    is the exact inverse of what is kept. On other devices this is PyTorch's own dropout.
+    On a CPU, PyTorch draws the mask element by element in one thread, which takes an eighth of a training step. This
+    class draws random 64-bit words and uses one of their bytes for each element, which takes a thirtieth of that time.
+    The probability is thereby rounded to a multiple of 1/256, and the scale is the exact inverse of the share that is
+    kept. On other devices, and under torch.compile, this is PyTorch's own dropout.
 
     Masks come from torch's global generator, which the trainer seeds anew for every update.
     """
@@ -28,7 +29,7 @@ class Dropout(nn.Module):
             return x
         if not eager_on_cpu(x):
             return functional.dropout(x, self.probability)
-        # Zeros and ones of x's own type, not bool: two such products are faster than one of mixed types.
+        # The mask has x's type and not bool: two products of equal types are faster than one of mixed types.
         keep = torch.ge(_random_bytes(x), self.dropped_of_256, out=torch.empty(x.shape, dtype=x.dtype))
         return x * keep.mul_(self.scale)
 
@@ -37,10 +38,10 @@ class Dropout(nn.Module):
 
 
 class ReluDropout(Dropout):
-    """max(0, x) of finite x, then dropout. Overwrites x where nothing is dropped.
+    """Applies ReLU, then dropout, to finite x. If there is no dropout, as in evaluation, x is overwritten.
 
-    On a CPU what is to be dropped is lowered so far that the ReLU makes zeros of it: its derivative then drops the same
-    elements, and no mask is kept for the backward pass.
+    On a CPU, the lowest finite number is added to the elements that are to be dropped, so that ReLU sets them to zero.
+    The derivative of ReLU is zero for the same elements, so no mask has to be kept for the backward pass.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -51,17 +52,17 @@ class ReluDropout(Dropout):
 
 
 class SharedDropout(Dropout):
-    """One mask for all positions of a sentence (variational dropout, Gal & Ghahramani 2016, of what goes into and comes
-    out of a layer)."""
+    """Dropout with one mask for all positions of a sentence: variational dropout (Gal & Ghahramani 2016) of a layer's
+    inputs and outputs."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) → (B, T, D)"""
+        """Maps (B, T, D) to (B, T, D)."""
         if not self.training or self.probability == 0:
             return x
         return x * super().forward(torch.ones_like(x[:, :1]))
 
 
 def _random_bytes(x: Tensor) -> Tensor:
-    """One for each element of x, of its shape."""
+    """Returns one random byte for each element of x, in the shape of x."""
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     return words.view(torch.uint8)[: x.numel()].view(x.shape)

@@ -1,4 +1,4 @@
-"""Pieces and their positions as vectors (Vaswani et al. 2017, sections 3.4 and 3.5)."""
+"""Embeddings of pieces and of their positions (Vaswani et al. 2017, sections 3.4 and 3.5)."""
 
 import math
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from mt.model.dropout import Dropout
 
 
 class TokenEmbedding(nn.Embedding):
-    """Learned vectors, scaled by √width so that they match the positions' size."""
+    """Learned vectors of pieces, multiplied by √width so that they are about as large as the position vectors."""
 
     cutoff = 0.0
-    """The share of pieces whose vectors are zero; see ``cut_embeddings``."""
+    """Probability that the vector of a piece is set to zero; see ``cut_embeddings``."""
 
     def __init__(self, vocabulary_size: int, width: int) -> None:
         super().__init__(vocabulary_size, width, padding_idx=PAD)
@@ -25,7 +25,7 @@ class TokenEmbedding(nn.Embedding):
             self.weight[PAD].zero_()
 
     def forward(self, pieces: Tensor) -> Tensor:
-        """(B, T) → (B, T, D)"""
+        """Maps pieces (B, T) to vectors (B, T, D)."""
         vectors = super().forward(pieces) * self.scale
         if self.cutoff == 0:
             return vectors
@@ -34,7 +34,8 @@ class TokenEmbedding(nn.Embedding):
 
 @contextmanager
 def cut_embeddings(model: nn.Module, share: float) -> Iterator[None]:
-    """Token cutoff (Shen et al. 2020): inside it, source and target pieces at random have a vector of zeros."""
+    """Within this context, every source and target piece gets a vector of zeros with probability ``share`` (token
+    cutoff, Shen et al. 2020)."""
     embeddings = {part for part in model.modules() if isinstance(part, TokenEmbedding)}
     for embedding in embeddings:
         embedding.cutoff = share
@@ -46,7 +47,8 @@ def cut_embeddings(model: nn.Module, share: float) -> Iterator[None]:
 
 
 def sinusoidal_positions(length: int, width: int) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(the same); (length, width)."""
+    """Returns the table PE (length, width): PE(pos, 2i) = sin(pos / 10000^(2i/width)), and PE(pos, 2i+1) is the cosine
+    of the same angle."""
     position = torch.arange(length, dtype=torch.float64).unsqueeze(1)
     frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
     encoding = torch.empty(length, width, dtype=torch.float64)
@@ -56,7 +58,7 @@ def sinusoidal_positions(length: int, width: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """The fixed waves of the paper, for any length."""
+    """Fixed sinusoidal position vectors, as in the paper, for sentences of any length."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -65,25 +67,26 @@ class SinusoidalPositions(nn.Module):
         self.table: Tensor
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Positions start … start + length - 1; (length, D)."""
+        """Returns the vectors (length, D) of positions start … start + length - 1."""
         table = self.table
         if start + length > len(table):
-            # Through a local name: other threads may be growing the table for sentences of their own.
+            # A local name keeps this table: other threads may replace self.table for sentences of their own.
             self.table = table = sinusoidal_positions(2 * (start + length), self.width).to(table.device)
         return table[start : start + length]
 
 
 class LearnedPositions(nn.Embedding):
-    """One learned vector a position, up to a fixed length."""
+    """One learned vector for each position, up to a fixed number of positions."""
 
     def __init__(self, width: int, max_positions: int) -> None:
         super().__init__(max_positions, width)
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, start: int, length: int) -> Tensor:  # type: ignore[override]
-        """Positions start … start + length - 1; (length, D).
+        """Returns the vectors (length, D) of positions start … start + length - 1.
 
-        Raises IndexError past the last learned position.
+        Raises:
+            IndexError: A position is beyond the last learned one.
         """
         if start + length > self.num_embeddings:
             raise IndexError(f"position {start + length} of {self.num_embeddings} learned ones")
@@ -91,7 +94,7 @@ class LearnedPositions(nn.Embedding):
 
 
 class Embedding(nn.Module):
-    """Token embedding + position, then dropout."""
+    """The sum of the token embedding and the position vector, followed by dropout."""
 
     def __init__(
         self, tokens: TokenEmbedding, positions: SinusoidalPositions | LearnedPositions, dropout: float
@@ -102,5 +105,5 @@ class Embedding(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, pieces: Tensor, start: int = 0) -> Tensor:
-        """(B, T) pieces at positions start … start + T - 1 → (B, T, D)"""
+        """Maps pieces (B, T) at positions start … start + T - 1 to vectors (B, T, D)."""
         return self.dropout(self.tokens(pieces) + self.positions(start, pieces.shape[1]))

@@ -1,7 +1,7 @@
-"""Linear layers, whose fp32 products take the library that multiplies faster on this processor.
+"""Linear layers that multiply fp32 matrices with the library that is faster on this processor.
 
-PyTorch multiplies fp32 matrices on CPUs with MKL, which on AMD's makes no use of AVX-512. oneDNN, which comes with
-PyTorch as well (and multiplies bf16 for it), does, and is twice as fast there.
+On CPUs, PyTorch multiplies fp32 matrices with MKL, which makes no use of AVX-512 on AMD processors. oneDNN, which also
+comes with PyTorch (and multiplies bf16 matrices for it), does use it and is twice as fast there.
 
 Shapes: N rows, I input and O output features.
 """
@@ -16,26 +16,27 @@ from torch.nn import functional
 from mt.device import eager_on_cpu, mkl_is_slow
 
 WORTH_ITS_CALL = 2**21
-"""Multiplications from which on oneDNN is faster: its calls cost more."""
+"""Number of multiplications from which on oneDNN is faster. Below it, the greater cost of a call outweighs the gain."""
 ROWS = 512
-"""Of which a share of a weight's gradient is made at a time: they are copied for it."""
+"""Rows per chunk when a weight gradient is computed; each chunk is copied."""
 
 
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
-        """x (…, I) → x Wᵀ + b (…, O)"""
+        """Returns x Wᵀ + b (…, O) for x (…, I)."""
         return linear(x, self.weight, self.bias)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x (…, I), weight (O, I), bias (O) → x Wᵀ + b (…, O)"""
+    """Returns x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O)."""
     if _is_for_onednn(x, x.numel() * len(weight)):
         return cast(Tensor, _ByOneDNN.apply(x.flatten(0, -2), weight, bias)).unflatten(0, x.shape[:-1])
     return functional.linear(x, weight, bias)
 
 
 def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
-    """By the weight (O, I) of a layer that made of x (N, I) what has this gradient (N, O)."""
+    """Returns the gradient (O, I) of a linear layer's weight, given the gradient of its output (N, O) and its input x
+    (N, I)."""
     if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
         return gradient.t() @ x
     first, *others = zip(gradient.split(ROWS), x.split(ROWS), strict=True)
@@ -46,8 +47,8 @@ def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
-    """gradientᵀ x, summed over the rows."""
-    # The first factor is copied: rather the smaller one.
+    """Returns gradientᵀ x (O, I): the sum over the rows of their outer products."""
+    # The first factor is copied, so the smaller matrix goes first.
     if gradient.numel() <= x.numel():
         return _product(gradient.t(), x.t())
     return _product(x.t(), gradient.t()).t()
@@ -56,7 +57,7 @@ def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
 class _ByOneDNN(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """x (N, I)"""
+        """Returns x Wᵀ + b (N, O) for x (N, I)."""
         ctx.save_for_backward(x, weight)
         return _product(x, weight, bias)
 
@@ -79,6 +80,6 @@ def _is_for_onednn(x: Tensor, multiplications: int) -> bool:
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not weight.t().is_contiguous():
-        weight = weight.contiguous()  # oneDNN itself would do that a number at a time
-    # A private operator of PyTorch, whose compiler calls it.
+        weight = weight.contiguous()  # oneDNN would copy it, too, but one number at a time
+    # This operator is private to PyTorch, whose compiler (torch.compile) calls it.
     return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], ""))

@@ -1,7 +1,7 @@
 """A bidirectional LSTM encoder and an LSTM decoder with attention (Bahdanau et al. 2015).
 
-Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, E width of embeddings, H of
-states, A of the space in which attention compares, D of features.
+Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions; widths: E of the embeddings,
+H of the states, A of the projection in which attention compares queries with keys, D of the features.
 """
 
 from contextlib import nullcontext
@@ -22,15 +22,21 @@ from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
 
 
 def reversed_positions(real: Tensor) -> Tensor:
-    """Indices (B, S) that turn the real positions (B, S) of each sentence round and leave the padding behind them."""
+    """Returns indices (B, S) that reverse the real positions of each sentence and leave the padding behind them.
+
+    Args:
+        real: (B, S), True where a position is not padding.
+    """
     lengths = real.sum(dim=1, keepdim=True)
     positions = torch.arange(real.shape[1], device=real.device).expand_as(real)
     return torch.where(positions < lengths, lengths - 1 - positions, positions)
 
 
 class BidirectionalLSTM(nn.Module):
-    """One layer that reads from both ends. Padding stands behind the words for both directions, so it changes
-    nothing."""
+    """One encoder layer: two LSTMs that read the sentence forwards and backwards.
+
+    The backward LSTM gets the reversed sentence with the padding still behind it, so padding affects neither of them.
+    """
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -44,7 +50,12 @@ class BidirectionalLSTM(nn.Module):
             open_forget_gate(lstm.get_parameter("bias_ih_l0"))
 
     def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
-        """x (B, S, ·), ``reversal`` (B, S) of ``reversed_positions`` → (B, S, H)"""
+        """Returns the concatenated states of both directions (B, S, H).
+
+        Args:
+            x: (B, S, ·).
+            reversal: (B, S), from ``reversed_positions``.
+        """
         in_fp32 = recurrent_layers_need_fp32(x.device)
         with torch.autocast(x.device.type, enabled=False) if in_fp32 else nullcontext():
             x = x.float() if in_fp32 else x
@@ -58,8 +69,11 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
-    """Gate by gate of the four in (4H, ·): the columns from ``recurrent_from`` on, which read the state before,
-    orthogonal, the others after Glorot & Bengio 2010."""
+    """Initialises the weight (4H, ·) of an LSTM, each of its four gates separately.
+
+    The columns from ``recurrent_from`` on, which multiply the previous state, become orthogonal; the others are drawn
+    after Glorot & Bengio 2010.
+    """
     for gate in weight.detach().chunk(4):
         if recurrent_from > 0:
             nn.init.xavier_uniform_(gate[:, :recurrent_from])
@@ -68,7 +82,8 @@ def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
 
 
 def open_forget_gate(bias: Tensor) -> None:
-    """A bias of 1 for the second of four gates, so that training begins with a long memory (Jozefowicz et al. 2015)."""
+    """Sets the bias of the forget gate, the second of four, to 1, so that training begins with a long memory
+    (Jozefowicz et al. 2015)."""
     bias.detach().chunk(4)[1].fill_(1.0)
 
 
@@ -83,7 +98,7 @@ class Encoder(nn.Module):
         self.residual = config.residual
 
     def forward(self, source: Tensor) -> Tensor:
-        """(B, S) → (B, S, H)"""
+        """Encodes source pieces (B, S) as features (B, S, H)."""
         reversal = reversed_positions(source != PAD)
         x = self.dropout(self.tokens(source))
         for depth, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
@@ -105,7 +120,8 @@ class LayerState:
 
 @dataclass(frozen=True)
 class RNNState(State):
-    """The decoder's layers, and what they attend to: projected keys (B, S, A), values (B, S, H), bias (B, 1, S)."""
+    """The states of the decoder's layers, and what the decoder attends to: projected keys (B, S, A), values (B, S, H)
+    and the bias of ``mask_bias`` (B, 1, S)."""
 
     layers: list[LayerState]
     keys: Tensor
@@ -122,7 +138,7 @@ class RNNState(State):
 
 
 class LSTMCell(nn.Module):
-    """One step of one layer (Hochreiter & Schmidhuber 1997, forget gate of Gers et al. 2000)."""
+    """One step of one LSTM layer (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000)."""
 
     def __init__(self, width: int, hidden: int, bias: bool) -> None:
         super().__init__()
@@ -134,7 +150,13 @@ class LSTMCell(nn.Module):
             open_forget_gate(self.gates.bias)
 
     def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
-        """x (N, ·); ``extra_gates`` (N, 4H) is added to the gates before they are squashed."""
+        """Returns the state after x.
+
+        Args:
+            x: (N, ·).
+            before: The state before x.
+            extra_gates: (N, 4H), added to the gates before their activation functions.
+        """
         gates = self.gates(torch.cat([x, before.hidden.to(x.dtype)], dim=-1)).float()
         gates = gates if extra_gates is None else gates + extra_gates
         input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
@@ -143,8 +165,12 @@ class LSTMCell(nn.Module):
 
 
 class Decoder(nn.Module):
-    """At step i: context cᵢ by attention with the top layer's state sᵢ₋₁ as query, sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁),
-    prediction from [sᵢ; cᵢ; yᵢ₋₁]; with residuals, the sum of the layers' states takes the place of sᵢ there."""
+    """LSTM decoder with attention to the source.
+
+    At step i, attention with the top layer's state sᵢ₋₁ as query gives the context cᵢ. The new state is
+    sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁), and the next piece is predicted from [sᵢ; cᵢ; yᵢ₋₁], or from sᵢ alone if there is no
+    readout layer. With residual connections, the prediction uses the sum of all layers' states instead of sᵢ.
+    """
 
     def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
         super().__init__()
@@ -168,7 +194,10 @@ class Decoder(nn.Module):
         open_forget_gate(self.from_embedding.bias)
 
     def start(self, memory: Memory) -> RNNState:
-        """s₀ = tanh(W_s [→h_S; ←h₁]) (appendix A.2.2, of both directions), c₀ likewise, for each layer."""
+        """Returns the state before the first piece.
+
+        For each layer, s₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions; c₀ likewise.
+        """
         features, real = memory.features, memory.real
         last = features[torch.arange(len(real), device=real.device), real.sum(dim=1) - 1]  # (B, H)
         half = features.shape[-1] // 2
@@ -180,9 +209,10 @@ class Decoder(nn.Module):
         return RNNState(layers, keys, features.to(keys.dtype), bias)
 
     def forward(self, target: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
-        """Pieces (N, T) that follow the state → features (N, T, D) and the state after them."""
+        """Reads pieces (N, T) that follow the state. Returns features (N, T, D) and the state after the pieces."""
         embedded = self.dropout(self.tokens(target))  # (N, T, E)
-        # Unbound at once: T selections would each leave a gradient (N, T, 4H) of zeros but for one step.
+        # unbind takes all steps at once: the gradient of a selection of one step would be (N, T, 4H), almost all zeros,
+        # and there would be T of them.
         from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
         masks = self._masks_between_layers(embedded)
         layers = state.layers
@@ -209,7 +239,17 @@ class Decoder(nn.Module):
     def _step(
         self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]
     ) -> tuple[Tensor, list[LayerState]]:
-        """Context (N, H) and the embedding's share of the first gates (N, 4H) through all layers → output (N, H)."""
+        """Runs one step through all layers.
+
+        Args:
+            context: (N, H).
+            before: The state of each layer.
+            from_embedding: The embedding's contribution to the gates of the first layer, (N, 4H).
+            masks: Dropout masks (N, H) between the layers, if any.
+
+        Returns:
+            The output (N, H) and the new state of each layer.
+        """
         first, *others = self.layers
         after = [first(context, before[0], from_embedding)]
         output = after[0].hidden
@@ -220,7 +260,7 @@ class Decoder(nn.Module):
         return output, after
 
     def _masks_between_layers(self, embedded: Tensor) -> list[Tensor]:
-        """Dropout masks (N, T, H) for what each layer but the top one hands up; none outside training."""
+        """Returns dropout masks (N, T, H) for the output of each layer but the top one; none outside training."""
         if not self.training:
             return []
         ones = embedded.new_ones(*embedded.shape[:2], self.layers[0].hidden)
@@ -228,7 +268,11 @@ class Decoder(nn.Module):
 
 
 class RNNAttention(Seq2Seq):
-    """Encoder and decoder over token embeddings, tied as the config says."""
+    """Encoder and decoder over token embeddings.
+
+    With ``config.tie_embeddings``, the output layer has the same weight as the target embedding and, if the vocabulary
+    is joint, as the source embedding.
+    """
 
     def __init__(
         self, config: RNNAttentionConfig, source_vocabulary: int, target_vocabulary: int, joint_vocabulary: bool

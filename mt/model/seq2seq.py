@@ -1,4 +1,4 @@
-"""The seam: what training, search and comparison know of a model.
+"""The model interface: all that training, search and comparison know of a model.
 
 Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D features, V pieces.
 """
@@ -21,56 +21,75 @@ class Memory:
 
 
 class State(ABC):
-    """A decoder in mid-sentence: K rows for each of B sentences, rows of one sentence side by side."""
+    """State of a decoder between two steps: K rows (beams) for each of B sentences, the rows of one sentence side by
+    side."""
 
     @abstractmethod
     def select(self, rows: Tensor) -> Self:
-        """The state whose sentence b has the rows ``rows[b]`` (B', K') of this one.
+        """Returns the state in which sentence b has the rows ``rows[b]`` of this state.
 
-        All K' must come from one sentence; rows may be repeated (beams that split), sentences left out (finished ones),
-        but as long as all are there they keep their order.
+        Args:
+            rows: (B', K'). The K' rows of one sentence must all come from one sentence of this state. Rows may be
+                repeated (beams that split) and sentences left out (finished ones), but if none is left out, the
+                sentences must keep their order.
         """
 
 
 def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
-    """Which of ``count`` sentences, ``beams`` rows each, the rows (B', K') belong to: (B'); None if it is all of them,
-    so that what belongs to sentences can stay as it is."""
+    """Finds the sentences that ``State.select`` keeps.
+
+    Args:
+        rows: (B', K'), as in ``State.select``.
+        beams: The number of rows of each sentence in the current state.
+        count: The number of sentences in the current state.
+
+    Returns:
+        The sentences' numbers (B'), or None if all are kept, so that what belongs to sentences can stay as it is.
+    """
     return None if len(rows) == count else rows[:, 0] // beams
 
 
 class Seq2Seq(ABC, nn.Module):
-    """An encoder-decoder over pieces. Anything that can do this can be trained, searched and compared.
+    """Base class of encoder-decoder models over pieces. Every subclass can be trained, searched and compared.
 
-    Three conventions besides: pieces are embedded by ``TokenEmbedding`` (which SimCut cuts and the optimizer gives a
-    rate of its own); attention derives from ``RecordableAttention``; a decoder's attention to the source is an
-    attribute called ``cross_attention``, by which its maps are found.
+    A subclass must also follow three conventions: it embeds pieces with ``TokenEmbedding`` (which SimCut cuts, and
+    which has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
+    attention to the source is an attribute called ``cross_attention``, by which its attention maps are found.
     """
 
     @abstractmethod
     def encode(self, source: Tensor) -> Memory:
-        """Source pieces (B, S), PAD to the right → memory."""
+        """Encodes source pieces (B, S), padded on the right with PAD."""
 
     @abstractmethod
     def decode(self, memory: Memory, target: Tensor) -> Tensor:
-        """Teacher forcing: pieces BOS y₁ … (B, T) → features (B, T, D) that predict y₁ y₂ …"""
+        """Returns features (B, T, D) that predict y₁ y₂ …, given the pieces BOS y₁ … (B, T) (teacher forcing)."""
 
     @abstractmethod
     def start(self, memory: Memory) -> State:
-        """The state before the first piece, one row a sentence (K = 1)."""
+        """Returns the state before the first piece, with one row for each sentence (K = 1)."""
 
     @abstractmethod
     def advance(self, pieces: Tensor, state: Any) -> tuple[Tensor, State]:
-        """One step: the last piece of every row (N,) → features (N, D) that predict the next, and the state after."""
+        """Decodes one step.
+
+        Args:
+            pieces: The last piece of every row, (N,).
+            state: The state before these pieces.
+
+        Returns:
+            Features (N, D) that predict the next piece of every row, and the state after ``pieces``.
+        """
 
     @property
     @abstractmethod
     def output_weight(self) -> Tensor:
-        """The output layer's matrix (V, D)."""
+        """Weight (V, D) of the output layer."""
 
     @property
     @abstractmethod
     def max_length(self) -> int | None:
-        """Most positions (EOS included) that a source or target may have; None: any number."""
+        """Largest number of positions (EOS included) that a source or target may have; None if there is no limit."""
 
     @property
     def parameter_count(self) -> int:
@@ -78,15 +97,15 @@ class Seq2Seq(ABC, nn.Module):
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:
-        """What Muon may move: matrices through which features flow from layer to layer."""
+        """Parameters that the optimizer Muon may update: matrices through which features flow from layer to layer."""
         return []
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """Parts whose weights are needed together and, inside their ``forward``, alone: what a model that is spread
-        over several GPUs is put together from. Inner ones first."""
+        """Submodules to wrap with FSDP, inner ones first. The weights of each are needed together, and only inside its
+        own ``forward``."""
         return []
 
     def project(self, features: Tensor) -> Tensor:
-        """The output layer: features (…, D) → logits (…, V)."""
+        """Applies the output layer to features (…, D); returns logits (…, V)."""
         return linear(features, self.output_weight)

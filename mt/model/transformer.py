@@ -17,7 +17,7 @@ from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
 
 
 class FeedForward(nn.Module):
-    """max(0, x W₁ + b₁) W₂ + b₂ (section 3.3), or with GELU."""
+    """The feed-forward sublayer max(0, x W₁ + b₁) W₂ + b₂ (section 3.3), or the same with GELU instead of ReLU."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -33,13 +33,15 @@ class FeedForward(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) → (B, T, D)"""
+        """Maps (B, T, D) to (B, T, D)."""
         return self.outer(self.activation(self.inner(x)))
 
 
 class Residual(nn.Module):
-    """The residual connection around a sublayer f: leave(x, f(enter(x))) is x + f(norm(x)) (pre-norm) or
-    norm(x + f(x)) (post-norm), with dropout on f."""
+    """The residual connection around a sublayer f, with dropout on the output of f.
+
+    ``leave(x, f(enter(x)))`` is x + f(norm(x)) with pre-norm and norm(x + f(x)) with post-norm.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -48,17 +50,17 @@ class Residual(nn.Module):
         self.norm_first = config.norm == "pre"
 
     def enter(self, x: Tensor) -> Tensor:
-        """What the sublayer gets of x (B, T, D)."""
+        """Returns the input (B, T, D) of the sublayer for x (B, T, D)."""
         return self.norm(x) if self.norm_first else x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        """x (B, T, D) and what the sublayer made of it, y (B, T, D) → (B, T, D)"""
+        """Returns the sum (B, T, D) of x (B, T, D) and the sublayer's output y (B, T, D), normalised if post-norm."""
         x = x + self.dropout(y)
         return x if self.norm_first else self.norm(x)
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward."""
+    """Self-attention, then the feed-forward sublayer."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -77,7 +79,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the memory, then feed-forward."""
+    """Causal self-attention, attention to the memory, then the feed-forward sublayer."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -91,10 +93,17 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, memory: KeyValue, memory_mask: Tensor, past: KeyValue | None = None
     ) -> tuple[Tensor, KeyValue]:
-        """x (N, T, D) looks at the memory (B, H, S, d) under memory_mask (B, 1, 1, S).
+        """Runs the layer on whole targets, or on the one position that follows ``past``.
 
-        Without ``past`` all T positions stand side by side under the causal mask; with it, x is the one position that
-        follows. Returns (N, T, D) and the self-attention's keys and values up to here.
+        Args:
+            x: (N, T, D). Without ``past`` these are all T positions, which attend to each other under the causal mask;
+                with ``past``, T is 1.
+            memory: The keys and values (B, H, S, d) of the memory.
+            memory_mask: (B, 1, 1, S), True where a source position is real.
+            past: The self-attention's keys and values of the earlier positions.
+
+        Returns:
+            (N, T, D), and the self-attention's keys and values up to and including x.
         """
         y = self.around_self_attention.enter(x)
         own = self.self_attention.keys_and_values(y)
@@ -103,7 +112,7 @@ class DecoderLayer(nn.Module):
         x = self.around_self_attention.leave(x, self.self_attention(y, own, causal=past is None))
 
         y = self.around_cross_attention.enter(x)
-        # The K rows of a sentence are its K queries: the memory need not be repeated for them.
+        # All rows of a sentence become queries to its one memory, which need not be repeated for each of them.
         queries = y.reshape(len(memory_mask), -1, y.shape[-1])  # (B, K·T, D)
         x = self.around_cross_attention.leave(x, self.cross_attention(queries, memory, memory_mask).view_as(y))
 
@@ -119,7 +128,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def forward(self, source: Tensor) -> Tensor:
-        """(B, S) → (B, S, D)"""
+        """Encodes source pieces (B, S) as features (B, S, D)."""
         x, mask = self.embedding(source), padding_mask(source)
         for layer in self.layers:
             x = layer(x, mask)
@@ -136,13 +145,17 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def project_memory(self, memory: Memory) -> list[KeyValue]:
-        """Each layer's keys and values of the memory, (B, H, S, d)."""
+        """Returns the keys and values (B, H, S, d) of the memory for each layer."""
         return [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
 
     def forward(
         self, target: Tensor, memory: list[KeyValue], memory_mask: Tensor, past: list[KeyValue] | None = None
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Pieces (N, T) that follow ``past`` → features (N, T, D) and each layer's keys and values up to here."""
+        """Reads pieces (N, T) that follow ``past``.
+
+        Returns:
+            Features (N, T, D), and the keys and values of each layer's self-attention up to and including the pieces.
+        """
         start = 0 if past is None else past[0].key.shape[2]
         x = self.embedding(target, start)
         own: list[KeyValue] = []
@@ -154,15 +167,15 @@ class Decoder(nn.Module):
 
 @dataclass(frozen=True)
 class TransformerState(State):
-    """Keys and values of every decoder layer: its own (N, H, t, d), nothing before the first piece, and the memory's
-    (B, H, S, d)."""
+    """Keys and values of every decoder layer: ``own`` (N, H, t, d) for its self-attention, None before the first piece,
+    and ``memory`` (B, H, S, d) for its attention to the source."""
 
     rows: int
-    """N"""
+    """The number of rows, N."""
     own: list[KeyValue] | None
     memory: list[KeyValue]
     memory_mask: Tensor
-    """(B, 1, 1, S)"""
+    """(B, 1, 1, S), True where a source position is real."""
 
     def select(self, rows: Tensor) -> Self:
         memory, memory_mask = self.memory, self.memory_mask
@@ -175,7 +188,11 @@ class TransformerState(State):
 
 
 class Transformer(Seq2Seq):
-    """Encoder and decoder stacks over token embeddings, tied as the config says."""
+    """Encoder and decoder stacks over token embeddings.
+
+    With ``config.tie_embeddings``, the output layer has the same weight as the target embedding and, if the vocabulary
+    is joint, as the source embedding.
+    """
 
     def __init__(
         self,
@@ -213,7 +230,8 @@ class Transformer(Seq2Seq):
     @property
     def blocks(self) -> list[nn.Module]:
         attentions = [layer.cross_attention for layer in self.decoder.layers]
-        # The memory is projected for all layers before the first of them runs.
+        # The memory is projected for all layers before the first of them runs, outside their ``forward``: so these
+        # projections are blocks of their own.
         memory = [part for attention in attentions for part in (attention.key, attention.value)]
         return [*self.encoder.layers, *memory, *self.decoder.layers]
 

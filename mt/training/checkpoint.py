@@ -1,4 +1,4 @@
-"""The exact state of training: safetensors for tensors, JSON for the rest, complete or not there."""
+"""Checkpoints: the exact state of training, tensors as safetensors and the rest as JSON, complete or not there."""
 
 import dataclasses
 import re
@@ -17,40 +17,42 @@ from mt.run_folder import CHECKPOINTS, WEIGHTS
 from mt.weights import read_tensors, write_tensors
 
 FORMAT = 2
-"""Raised whenever older checkpoints cannot be continued."""
+"""The version of the checkpoint format. It is raised whenever older checkpoints can no longer be continued."""
 
 
 @dataclass
 class Progress:
-    """Where training stands; with the weights, the optimizer's tensors and the config it decides all that follows."""
+    """How far training has come. Together with the weights, the optimizer's tensors and the config, this determines
+    everything that follows."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     update: NonNegativeInt = 0
     epoch: NonNegativeInt = 0
     batch: NonNegativeInt = 0
-    """Batches of the epoch that are done."""
+    """How many batches of the epoch are done."""
     source_tokens: NonNegativeInt = 0
     target_tokens: NonNegativeInt = 0
     seconds: NonNegativeFloat = 0.0
-    """Spent in updates: neither validating nor saving."""
+    """Time spent in updates, without validating and saving."""
     best_score: float | None = None
     best_loss: float = 0.0
     best_update: NonNegativeInt = 0
     validations_without_gain: NonNegativeInt = 0
     validation_due: bool = False
-    """Interrupted during a validation, which comes first on resuming."""
+    """Whether these weights are still to be validated. If the run is interrupted before or during that validation, it
+    comes first on resuming."""
     bad_updates: NonNegativeInt = 0
     consecutive_bad_updates: NonNegativeInt = 0
     interval_loss: float = 0.0
-    """Summed since the last line of metrics.jsonl, like the three below."""
+    """Summed since training was last recorded in metrics.jsonl, like the three fields below."""
     interval_target_tokens: NonNegativeInt = 0
     interval_padded_tokens: NonNegativeInt = 0
     interval_seconds: NonNegativeFloat = 0.0
     metrics_bytes: NonNegativeInt = 0
-    """Length of metrics.jsonl; whatever stands behind is cut off on resuming."""
+    """Length of metrics.jsonl. Anything after it is cut off on resuming."""
     scaler: dict[str, int | float] = dataclasses.field(default_factory=dict)
-    """GradScaler's state (fp16)."""
+    """State of GradScaler; empty unless training is in fp16."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,11 @@ def save_checkpoint(
     belonging: Mapping[str, object],
     optimizer: dict[str, Tensor],
 ) -> None:
-    """Writes checkpoints/step_N as a whole, every file with its checksum; ``belonging`` as for ``write_tensors``."""
+    """Writes the folder checkpoints/step_N as a whole, every file with its checksum.
+
+    Args:
+        belonging: What belongs to the weights, as for ``write_tensors``.
+    """
     folder = run / CHECKPOINTS / f"step_{progress.update}"
     with new_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights, belonging)
@@ -81,16 +87,16 @@ def save_checkpoint(
 
 
 def remove_checkpoints(run: Path, but: Container[int]) -> None:
-    """All but those of the given updates and the newest."""
+    """Removes all checkpoints of a run except the newest and those of the updates in ``but``."""
     *older, _ = checkpoint_folders(run).items()
     for update, folder in older:
         if update not in but:
-            # Out of sight first: a removal cut short must not look like a checkpoint.
+            # Renamed to a hidden folder first: a removal that is cut short must not leave anything like a checkpoint.
             shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}.partial")))
 
 
 def checkpoint_folders(run: Path) -> dict[int, Path]:
-    """The complete checkpoints of a run by their update, oldest first."""
+    """Returns the folders of a run's complete checkpoints by update, oldest first."""
     numbered = {
         int(found[1]): path
         for path in (run / CHECKPOINTS).glob("step_*")
@@ -100,7 +106,8 @@ def checkpoint_folders(run: Path) -> dict[int, Path]:
 
 
 def newest_checkpoint(run: Path) -> Checkpoint | None:
-    """Raises InputError if it is damaged or of another version."""
+    """Returns the newest checkpoint of a run, or None if it has none. Raises InputError if that checkpoint is damaged
+    or of another format."""
     folders = checkpoint_folders(run)
     if not folders:
         return None
@@ -118,12 +125,12 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         wrong = "; ".join(f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors())
         raise InputError(f"{path}: not the progress of a run: {wrong}") from None
     if progress.update != max(folders):
-        raise InputError(f"{path}: of update {progress.update}, not of {max(folders)}")
+        raise InputError(f"{path}: records update {progress.update}, but its folder is that of update {max(folders)}")
     return Checkpoint(folder, progress)
 
 
 def average_weights(folders: list[Path]) -> dict[str, Tensor]:
-    """The mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
+    """Returns the mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
     first, *others = folders
     total = read_tensors(first / WEIGHTS)
     for folder in others:

@@ -42,13 +42,17 @@ LOCK = ".lock"
 
 
 def train(config: TrainConfig) -> None:
-    """Runs or continues the run in ``config.folder`` up to its test scores; reports it if it is finished.
+    """Begins or continues the run in ``config.folder``, and trains up to the scores on the test set. Shows the results
+    if the run is finished already.
 
-    Raises InputError (config or data), RunError (diverged, another process at work), Interrupted (state saved).
+    Raises:
+        InputError: The config or the data cannot be used.
+        RunError: Training diverged, or another process is at work on this run.
+        Interrupted: A signal arrived. The state is saved.
     """
-    cpu_threads()  # to be remembered before torch is given another number
+    cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(config.training.device)
-    choose_precision(config.training.precision, device)  # to refuse what the device cannot do before any work
+    choose_precision(config.training.precision, device)  # refuses what the device cannot do before any work is done
     if under_torchrun():
         if config.training.workers not in (1, "auto"):
             raise InputError(
@@ -90,7 +94,7 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
 
 
 def _train(config: TrainConfig, workers: Workers) -> None:
-    """What every worker does."""
+    """Does the part of ``train`` that every worker takes part in, once the leader has made the run folder."""
     state = run_state(config)
     _refuse_another_checkpoint(state, workers)
     config = state.config
@@ -100,7 +104,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
             show_results(config.folder)
         return
     if config.training.shard and workers.size == 1:
-        raise InputError("training.shard spreads the model over several workers: training.workers=N, or torchrun")
+        raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
     if config.training.compile:
         check_compiler(workers.device)
     if doubt := doubt_about(config.training.precision, workers.device):
@@ -110,7 +114,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     data = prepare(config, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
     begins_from_scratch = state.checkpoint is None and not config.training.init_from
-    if begins_from_scratch and (advice := advice_on_size(config, data)):
+    if begins_from_scratch and (advice := advice_on_size(config.model, data.tokenizers, data.train)):
         logger.warning("%s", advice)
     trainer = Trainer(config, data, workers, state.checkpoint)
     trainer.begin()
@@ -119,7 +123,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
-    """Raises RunError unless all workers found the same one."""
+    """Raises RunError unless all workers found the same checkpoint."""
     update = state.checkpoint.progress.update if state.checkpoint else None
     leaders = workers.from_leader(lambda: update)
     if update != leaders:
@@ -131,25 +135,34 @@ def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
 
 @contextlib.contextmanager
 def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
-    """Leaves no folder behind when training was refused before it began: neither the run's nor those around it that
-    were made for it, the innermost of ``new`` first."""
+    """Leaves no folder behind if training is refused before it begins: removes the run folder if it holds nothing but
+    the log and the lock, and then the folders around it that were made for it.
+
+    Args:
+        run: The run folder.
+        new: The folders that were made for the run, the innermost first.
+    """
     try:
         yield
-    except (InputError, OSError):  # such as the name of a file that is too long
+    except (InputError, OSError):  # an OSError is, for example, a file name that is too long
         with contextlib.suppress(OSError):
             if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK}:
                 shutil.rmtree(run)
                 for folder in new[1:]:
-                    folder.rmdir()  # unless another run has been begun there
+                    folder.rmdir()  # fails, so that the folder stays, if it holds another run
         raise
 
 
 @contextlib.contextmanager
 def _only_process(run: Path) -> Iterator[None]:
-    """Refuses a run that another process works on; the lock ends with its holder, however that ends."""
+    """Locks the run for the time of this context. The lock ends with the process that holds it, however that ends.
+
+    Raises:
+        RunError: Another process is working on the run.
+    """
     path = run / LOCK
     with path.open("a") as lock:
-        # A process that was refused removes the file together with the folder.
+        # This also fails if a process that was refused has just removed the file together with the folder.
         if not try_lock(lock, path):
             raise RunError(f"{run}: another process is training this run")
         yield

@@ -1,4 +1,4 @@
-"""What a finished run hands over: its weights, its translations of the test set and their scores."""
+"""The end of a run: writes the weights that it delivers, its translations of the test set and their scores."""
 
 import dataclasses
 import logging
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 def deliver(trainer: Trainer) -> None:
-    """Settles which weights the run delivers, translates the test set with them and writes the scores."""
+    """Writes the weights that the run delivers, translates the test set with them and writes the scores."""
     with unsharded(trainer.replica):
         averaged = len(_settle_weights(trainer)) if trainer.workers.is_leader else 0
         trainer.workers.barrier()
@@ -42,7 +42,8 @@ def deliver(trainer: Trainer) -> None:
 
 
 def _settle_weights(trainer: Trainer) -> list[Path]:
-    """Writes the weights that the run delivers; returns the checkpoints whose mean they are, if they are a mean."""
+    """Writes the weights that the run delivers. Returns the checkpoints whose mean they are; an empty
+    list if they are no mean."""
     settings = trainer.config.training
     if settings.weights == "last":
         write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model), trainer.belonging)
@@ -52,14 +53,14 @@ def _settle_weights(trainer: Trainer) -> list[Path]:
         ]
         if len(folders) < settings.average:  # the run stopped early
             logger.warning(
-                "the weights are the mean of %d checkpoints, for there are no more: training.average=%d asks for more",
+                "the run stopped early: the weights are the mean of its %d checkpoints, not of training.average=%d",
                 len(folders),
                 settings.average,
             )
         write_tensors(trainer.run / WEIGHTS, average_weights(folders), trainer.belonging)
         return folders
     if settings.weights == "best":
-        # They may be an earlier version's, which did not record what belongs to them.
+        # Written again, because an earlier version may have written them without recording what belongs to them.
         write_tensors(trainer.run / WEIGHTS, read_tensors(trainer.run / WEIGHTS), trainer.belonging)
     return []
 
@@ -124,13 +125,13 @@ def _write_results(
 
 
 def _targets(trainer: Trainer) -> Iterator[str]:
-    """Of the training pairs, read from the disk a few at a time."""
+    """Yields the targets of the training pairs, which are read from the disk in batches."""
     for batch in trainer.data.train.select_columns(["target"]).iter(batch_size=10_000):
         yield from batch["target"]
 
 
 def show_results(run: Path) -> None:
-    """Says what a finished run came to. Raises InputError if its results.json is damaged."""
+    """Logs the results of a finished run. Raises InputError if its results.json is damaged."""
     results = read_json(run / RESULTS, *SHOWN)
     signatures = {name for name in SHOWN if name.endswith("_signature")}
     if wrong := [name for name in SHOWN if name not in signatures and not is_number(results[name])]:

@@ -1,4 +1,4 @@
-"""The batches of each update, made ready while the one before is computed."""
+"""Prepares the batches of each update while the update before it is computed."""
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,25 +11,26 @@ from mt.training.workers import Workers
 
 @dataclass(frozen=True)
 class UpdateBatches:
-    """This worker's share of the batches whose gradients make one update, and where the data stand after it."""
+    """This worker's share of the batches whose gradients make one update, and the position in the data after it."""
 
     batches: list[Batch]
     epoch: int
     batch: int
     source_tokens: int
-    """Of all workers, like the two below."""
+    """Summed over all workers, like the two fields below."""
     target_tokens: int
     padded_tokens: int
-    """Places for target tokens, the padding included."""
+    """Target tokens, padding included."""
 
 
 def feed(
     batches: TrainingBatches, epoch: int, batch: int, accumulate: int, workers: Workers
 ) -> Generator[UpdateBatches, None, None]:
-    """Endlessly, from batch ``batch`` of epoch ``epoch`` on; an update's batches may span two epochs.
+    """Yields the batches of one update after another, without end, beginning with batch ``batch`` of epoch ``epoch``.
+    An update takes ``accumulate`` batches, which may span two epochs.
 
-    One thread works one update ahead: it samples, pads and, for a GPU, pins; the copy to the device runs beside the
-    arithmetic.
+    A thread works one update ahead: it samples subwords, pads and, for a GPU, pins the batches in memory. The copy to
+    the device runs beside the computation.
     """
 
     def single() -> Iterator[tuple[Batch, int, int]]:

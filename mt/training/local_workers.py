@@ -1,4 +1,4 @@
-"""Workers on this machine without torchrun (``training.workers``): this process leads, and starts the others."""
+"""Starts workers on this machine without torchrun (``training.workers``). This process is the leader."""
 
 import logging
 import multiprocessing
@@ -23,21 +23,24 @@ from mt.errors import InputError, RunError
 from mt.training.process_group import PATIENCE, Seat
 
 FEWEST_TOKENS = 1024
-"""Of a batch, for each CPU worker. An estimate: the smaller the share, the more of its time goes into exchanging
-gradients."""
+"""The fewest tokens of a batch for each CPU worker. An estimate: the smaller a worker's share, the more of its time
+goes into exchanging gradients."""
 WORKERS_A_CORE = 4
-"""The most that may share a core. More of them than cores only cost time, and each holds 0.3 GB or more of memory."""
+"""The most workers that may share a CPU core. More workers than cores only cost time, and each holds 0.3 GB or more of
+memory."""
 HOST = "127.0.0.1"
 TOLD_BY_ALL = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)
-"""Exit codes of a worker that ends as the others do."""
+"""Exit codes of a worker that ends as all others do: done, the input or config is wrong, SIGINT, SIGTERM. Any other is
+taken for its death."""
 GRACE = 20.0
-"""Seconds in which the leader itself may notice that a worker has died, and say more about it."""
+"""Seconds that the leader is given to notice the death of a worker by itself, since it can then say more about it."""
 
 logger = logging.getLogger(__name__)
 
 
 def number_of_workers(settings: TrainingConfig, device: torch.device) -> int:
-    """What ``training.workers`` comes to on this machine. Raises InputError for more than it has devices."""
+    """Returns how many workers ``training.workers`` means on this machine. Raises InputError if they are more than it
+    has devices, or than its CPU cores can take."""
     if device.type != "cpu":
         there = torch.cuda.device_count() if device.type == "cuda" and device.index is None else 1
         if settings.workers != "auto" and settings.workers > there:
@@ -60,16 +63,23 @@ def number_of_workers(settings: TrainingConfig, device: torch.device) -> int:
 
 @contextmanager
 def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
-    """Starts workers 1 to ``size`` - 1, which do ``work`` (it must be picklable); yields the seat of worker 0.
+    """Starts workers 1 to ``size`` - 1 and yields the seat of worker 0, the leader.
 
-    They hear signals together, and end with this process however that ends: none writes files, so nothing is lost.
-    Raises RunError if one of them ends before it begins.
+    A signal stops all of them together. They end with this process, however it ends. Nothing is lost by that, because
+    they write no files.
+
+    Args:
+        size: The number of workers, the leader included.
+        work: What each of the other workers does in its seat. It must be picklable.
+
+    Raises:
+        RunError: A worker ended before it began its work.
     """
     store = _store_of_this_machine()
     for _, interface in socket.if_nameindex():
-        if interface in ("lo", "lo0"):  # gloo would listen where the machine's name leads to
+        if interface in ("lo", "lo0"):  # otherwise gloo listens where the host name leads
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-    # Not forked: torch's threads would be missing.
+    # Not forked: a forked process would lack torch's threads.
     processes = multiprocessing.get_context("spawn")
     others = [
         processes.Process(target=_sit_and_work, args=(work, rank, size, store.port), name=f"worker {rank}", daemon=True)
@@ -77,7 +87,7 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
     ]
     done = threading.Event()
     try:
-        # Ctrl-C reaches all of them: the others unblock it when they can end quietly.
+        # Ctrl-C reaches all workers. The others start with it blocked, and unblock it once they can end quietly.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             for other in others:
@@ -101,7 +111,7 @@ def local_workers(size: int, work: Callable[[Seat], None]) -> Iterator[Seat]:
 
 
 def _store_of_this_machine() -> TCPStore:
-    """By itself a store can be reached from other machines, too."""
+    """Returns a store that only this machine can reach. By default, a store can be reached from other machines, too."""
     server = socket.create_server((HOST, 0))
     port = server.getsockname()[1]
     return TCPStore(
@@ -110,7 +120,8 @@ def _store_of_this_machine() -> TCPStore:
 
 
 def _watch(others: list[BaseProcess], done: threading.Event) -> None:
-    """Ends this process when another has died and this one, waiting for it in torch, cannot notice."""
+    """Ends this process if another worker has died and this one cannot notice, because it waits for that worker in
+    torch."""
     running = {other.sentinel: other for other in others}
     while running:
         ready = multiprocessing.connection.wait(list(running))
@@ -129,7 +140,8 @@ def _arrival(rank: int) -> str:
 
 def _sit_and_work(work: Callable[[Seat], None], rank: int, size: int, port: int) -> None:
     os.environ["LOCAL_RANK"] = str(rank)
-    tqdm.set_lock(threading.RLock())  # its own is shared by processes, and would be missed when this one is killed
+    # tqdm's own lock is shared between processes: when this one is killed, Python would warn that the lock leaked.
+    tqdm.set_lock(threading.RLock())
     threading.Thread(target=_end_with_leader, daemon=True).start()
 
     def sit_and_work() -> None:

@@ -1,4 +1,4 @@
-"""Whether a model can be trained in the memory of this machine at all."""
+"""Refuses models that cannot be trained in the memory of this machine at all."""
 
 import torch
 
@@ -10,14 +10,16 @@ from mt.model.build import build_model
 from mt.training.workers import Workers
 
 KEPT_WHOLE = 4
-"""Bytes a parameter: the weight, in fp32, of which every worker must be able to hold all."""
+"""Bytes per parameter for the weight, in fp32. Every worker must be able to hold all weights, even with
+training.shard."""
 SPREAD = 8
-"""Bytes a parameter: its gradient and one moving average of the optimizer (AdamW has two)."""
+"""Bytes per parameter that training.shard spreads over the workers: the gradient and one moving average of the
+optimizer (AdamW has two)."""
 
 
 def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, workers: Workers) -> None:
     """Raises InputError if the weights, their gradients and the optimizer's state alone need more memory than the
-    device has: the system would kill the process while it fills that memory, without a message."""
+    device has. Otherwise the system would kill the process while it fills that memory, without a message."""
     with torch.device("meta"):
         parameters = build_model(config.model, tokenizers).parameter_count
     needed = parameters * (KEPT_WHOLE + SPREAD / (workers.size if config.training.shard else 1))

@@ -1,4 +1,4 @@
-"""Watching a run: progress bar, log, metrics.jsonl and TensorBoard, all with the same numbers."""
+"""Reports on a run in a progress bar, the log, metrics.jsonl and TensorBoard, all with the same numbers."""
 
 import json
 import logging
@@ -20,10 +20,17 @@ logger = logging.getLogger(__name__)
 
 
 class Monitor:
-    """Use as a context manager; numbers go to ``record``, what a person reads to ``show_…``."""
+    """Records the numbers of a run (``record``) and shows people how it goes (``show_…``). Use as a context manager."""
 
     def __init__(self, run: Path, update: int, max_updates: int, metrics_bytes: int) -> None:
-        """``update`` are done and ``metrics_bytes`` of metrics.jsonl belong to them: what stands behind is cut off."""
+        """Opens the files of a run, and cuts off of metrics.jsonl what was written after the last update that counts.
+
+        Args:
+            run: The run folder.
+            update: How many updates are done.
+            max_updates: How many there will be.
+            metrics_bytes: The length of metrics.jsonl after these updates.
+        """
         self._metrics = (run / METRICS).open("ab")
         self._metrics.truncate(min(metrics_bytes, self._metrics.tell()))
         self._metrics.seek(0, os.SEEK_END)
@@ -46,12 +53,12 @@ class Monitor:
         self._metrics.close()
 
     def advance(self) -> None:
-        """One update more."""
+        """Moves the progress bar on by one update."""
         self._bar.update()
 
     def record(self, split: str, step: int, values: dict[str, float | int]) -> None:
-        """One line of metrics.jsonl, and one TensorBoard point for each value; what is not finite is null in the one
-        and no point in the other."""
+        """Writes one line of metrics.jsonl, and one TensorBoard point for each value. A value that is not finite is
+        null in metrics.jsonl and has no point in TensorBoard."""
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
         self._metrics.write(json.dumps({"step": step, "split": split} | finite).encode() + b"\n")
         for name, value in finite.items():
@@ -59,7 +66,7 @@ class Monitor:
                 self._board.add_scalar(f"{split}/{name}", value, step)
 
     def show_training(self, step: int, loss: float, tokens_per_second: float) -> None:
-        """The bar's figures; without a terminal, a log line with the time still needed."""
+        """Shows the figures beside the progress bar; without a terminal, logs them with the time still needed."""
         if not self._bar.disable:
             self._bar.set_postfix_str(f"loss {loss:.3f}, {tokens_per_second:,.0f} tokens/s")
             return
@@ -75,7 +82,7 @@ class Monitor:
         )
 
     def show_samples(self, step: int, samples: list[tuple[str, str, str]]) -> None:
-        """(source, reference, hypothesis) triples, in the log and as TensorBoard text."""
+        """Shows (source, reference, hypothesis) triples in the log and as TensorBoard text."""
         for source, reference, hypothesis in samples:
             logger.info("    source      %s\n    reference   %s\n    hypothesis  %s\n", source, reference, hypothesis)
         cells = ([visible(text).replace("|", "\\|").replace("\n", " ") for text in sample] for sample in samples)
@@ -83,7 +90,7 @@ class Monitor:
         self._board.add_text("samples", f"| source | reference | hypothesis |\n|---|---|---|\n{rows}", step)
 
     def show_attention(self, step: int, attention: Attention) -> None:
-        """The heat map of each decoder layer's attention to the source, mean of the heads."""
+        """Adds a heat map of each decoder layer's attention to the source, the mean over its heads, to TensorBoard."""
         for layer, weights in enumerate(attention.cross()):
             figure = heat_map(
                 weights.mean(dim=0),
@@ -94,12 +101,12 @@ class Monitor:
             self._board.add_figure(f"cross-attention/layer_{layer}", figure, step)
 
     def show_hyperparameters(self, values: dict[str, object], scores: dict[str, float]) -> None:
-        """TensorBoard's table of runs."""
+        """Adds the run to TensorBoard's table of runs, with its settings and its final scores."""
         plain = {name: value if isinstance(value, str | int | float) else str(value) for name, value in values.items()}
         self._board.add_hparams(plain, {f"final/{name}": value for name, value in scores.items()}, run_name=".")
 
     def flush(self) -> int:
-        """Everything recorded is on the disk; returns the length of metrics.jsonl."""
+        """Writes everything recorded so far to the disk. Returns the length of metrics.jsonl."""
         self._metrics.flush()
         os.fsync(self._metrics.fileno())
         self._board.flush()
@@ -107,7 +114,7 @@ class Monitor:
 
 
 class NoMonitor(Monitor):
-    """For the workers that leave speaking and writing to the leader."""
+    """A monitor that does nothing, for the workers that leave reporting and writing to the leader."""
 
     def __init__(self) -> None:
         pass

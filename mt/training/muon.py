@@ -1,4 +1,4 @@
-"""Muon (Jordan et al. 2024): what moves a matrix is its gradients' running mean, made orthogonal."""
+"""The optimizer Muon (Jordan et al. 2024): it updates a matrix by its gradients' running mean, made orthogonal."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,25 +13,28 @@ from mt.training.replication import full_tensor, sharded_like
 from mt.training.workers import Workers
 
 HIDDEN_MATRICES = "hidden matrices"
-"""The name of the group of parameters."""
+"""The name of the parameter group of the hidden matrices, whichever optimizer updates them."""
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the polynomial a·x + b·x³ + c·x⁵, which, applied again and again, drives singular values to about one, small ones
-the fastest."""
+"""Coefficients of the polynomial a·x + b·x³ + c·x⁵. Applied again and again, it drives singular values to about one,
+small ones the fastest."""
 ADAMW_RMS = 0.2
-"""The root mean square of AdamW's steps (Liu et al. 2025), so that one learning rate fits both."""
+"""The root mean square of AdamW's steps (Liu et al. 2025). Muon's steps are scaled to it, so that one learning rate
+fits both."""
 MAX_STACKED = 2**24
-"""Most elements that are orthogonalised together: enough to outweigh the launch of a kernel, and little memory."""
+"""The most elements that are orthogonalised together: enough for the computation to outweigh the launch of a kernel,
+and few enough to take little memory."""
 
 
 def orthogonalised(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
-    """Matrices with the same singular vectors and singular values of about one, by Newton-Schulz iterations.
+    """Returns matrices with the same singular vectors and with singular values of about one, by Newton-Schulz
+    iterations.
 
     Args:
-        matrices: (N, R, C), of any magnitude, in fp32 or bf16: they are scaled before they are converted, for fp16
+        matrices: (N, R, C), of any magnitude, in fp32 or bf16. They are scaled before they are converted, because fp16
             has no room for very small or large numbers.
-        iterations: the more, the nearer to one.
-        dtype: the number format of the iterations and of what is returned.
+        iterations: The more, the nearer the singular values are to one.
+        dtype: The number format of the iterations and of the result.
     """
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
@@ -44,11 +47,13 @@ def orthogonalised(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Ten
 
 
 class Muon(torch.optim.Optimizer):
-    """torch.optim.Muon with Nesterov's momentum, for a stack of matrices of one shape at a time: one by one they would
-    be thousands of small kernels, which take a GPU longer to launch than to compute.
+    """torch.optim.Muon with Nesterov's momentum, computed for a stack of matrices of one shape at a time.
 
-    Orthogonalising costs the same however small a worker's part of the batch is (with five iterations a third of a
-    CPU's step on 1,536 tokens). So the workers divide the matrices: each updates some and broadcasts them.
+    One at a time, the matrices would need thousands of small kernels, which a GPU takes longer to launch than to
+    compute.
+
+    Orthogonalising costs the same however small a worker's part of the batch is (with five iterations, a third of a
+    CPU's step on 1,536 tokens). So the workers divide the matrices among them: each updates some and broadcasts them.
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
@@ -57,20 +62,22 @@ class Muon(torch.optim.Optimizer):
         self.weight_decay = config.weight_decay
         self.iterations = config.muon_iterations
         self.workers = workers
-        # The coarsest format that the device multiplies natively, whatever the precision of the training: fp16's narrow
-        # range holds matrices whose norm is one. A processor without bf16 takes fifty times as long in it as in fp32,
-        # which is longer than the rest of the update takes.
+        # The coarsest format that the device multiplies natively, whatever the precision of the training. The narrow
+        # range of fp16 suffices for matrices whose norm is one. A processor without instructions for bf16 takes fifty
+        # times as long in bf16 as in fp32, which is longer than the rest of the update takes.
         self.dtype = choose_precision("auto", workers.device)
-        # A matrix that is spread over the workers (FSDP2) has to be put together by all of them.
+        # A matrix that is spread over the workers (FSDP2) has to be put together by all of them, so they cannot divide
+        # the matrices: each worker updates its part of every one.
         spread = any(isinstance(matrix, DTensor) for matrix in matrices)
         self.shares = [] if spread else evenly(matrices, workers.size)
         self.own = matrices if spread else self.shares[workers.rank]
         self._mover = {id(matrix): rank for rank, share in enumerate(self.shares) for matrix in share}
-        """Which worker updates a matrix that is not spread."""
+        """The rank of the worker that updates a matrix, by the matrix's id; empty if the matrices are spread."""
 
     @torch.no_grad()
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
-        """Where the gradients are not ``finite`` (a bool on their device), weights and momentum stay as they are."""
+        """Updates the weights. Unless the gradients are ``finite`` (a bool on their device), weights and momentum stay
+        as they are."""
         rate = self.param_groups[0]["lr"]
         kept = 1 - finite * (rate * self.weight_decay)
         for matrices in _stacks(self.own):
@@ -82,11 +89,12 @@ class Muon(torch.optim.Optimizer):
         self.workers.broadcast_shares(self.shares)
 
     def _smoothed(self, matrix: nn.Parameter, finite: Tensor) -> Tensor:
-        """The whole of Nesterov's mean, which looks one gradient ahead, in bf16 if that is what it is orthogonalised
-        in: fp16 could not hold it."""
+        """Updates the momentum of a matrix and returns the whole of Nesterov's mean, which looks one gradient ahead.
+        The mean is converted to bf16 if it is orthogonalised in bf16, but not to fp16, which could not hold it."""
         assert matrix.grad is not None
         momentum = self._momentum(matrix)
-        gradient = torch.where(finite, matrix.grad, momentum)  # drawn towards itself, the momentum stays the same bits
+        # Unless the gradient is finite, the momentum is averaged with itself, which leaves it the same to the last bit.
+        gradient = torch.where(finite, matrix.grad, momentum)
         momentum.lerp_(gradient, 1 - MOMENTUM)
         smoothed = full_tensor(gradient.lerp_(momentum, MOMENTUM))
         return smoothed.bfloat16() if self.dtype == torch.bfloat16 else smoothed
@@ -98,19 +106,19 @@ class Muon(torch.optim.Optimizer):
         return state["momentum_buffer"]
 
     def took_effect(self) -> dict[str, str | float]:
-        """What of Muon's own settings it works with."""
+        """Returns the values of Muon's own settings that it works with."""
         return {
             "Newton-Schulz iterations": self.iterations,
             "orthogonalised in": name_of(self.dtype),
         }
 
     def moves(self, matrix: nn.Parameter) -> bool:
-        """Whether this worker updates a matrix, or a part of it, and so needs its momentum."""
+        """Returns whether this worker updates a matrix, or a part of it, and so needs its momentum."""
         return self._mover.get(id(matrix), self.workers.rank) == self.workers.rank
 
     @torch.no_grad()
     def whole_state(self, matrix: nn.Parameter) -> dict[str, Tensor]:
-        """The state of a matrix, from the worker that updates it; all workers have to ask for it."""
+        """Returns the whole state of a matrix, from the worker that updates it. All workers have to call this."""
         momentum = self._momentum(matrix) if self.moves(matrix) else torch.empty_like(matrix)
         if id(matrix) in self._mover:
             self.workers.broadcast(momentum, self._mover[id(matrix)])
@@ -118,7 +126,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Those of one shape together, as many as MAX_STACKED allows."""
+    """Yields lists of matrices of the same shape, each as long as MAX_STACKED allows."""
     by_shape: dict[torch.Size, list[nn.Parameter]] = {}
     for matrix in matrices:
         by_shape.setdefault(matrix.shape, []).append(matrix)
@@ -129,13 +137,14 @@ def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
 
 
 def evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parameter]]:
-    """Shares that cost about the same to orthogonalise, the same on every worker."""
+    """Divides the matrices into shares that cost about the same to orthogonalise. The result is the same on every
+    worker."""
     costs = [0] * shares
     parts: list[list[nn.Parameter]] = [[] for _ in range(shares)]
 
     def cost(matrix: nn.Parameter) -> int:
         m, n = sorted(matrix.shape)
-        return m * m * (2 * n + m)  # products of m × n, n × m and m × m matrices, an iteration
+        return m * m * (2 * n + m)  # products of m × n, n × m and m × m matrices in each iteration
 
     for matrix in sorted(matrices, key=cost, reverse=True):
         cheapest = costs.index(min(costs))

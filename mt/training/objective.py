@@ -1,9 +1,10 @@
-"""What training minimises.
+"""The losses that training minimises.
 
 With p the model's distribution over V pieces and y the real next piece, the label-smoothed cross-entropy (Szegedy et
 al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)), summed over the real target pieces.
-Consistency training predicts every piece twice and draws the two distributions together by α times their divergence:
-SimCut (Gao et al. 2022) after some embeddings were cut, R-Drop (Liang et al. 2021) under another dropout.
+Consistency training predicts every piece twice, and adds α times the divergence of the two distributions to the loss.
+SimCut (Gao et al. 2022) makes the second prediction with some embeddings set to zero, R-Drop (Liang et al. 2021) with
+another dropout mask.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,28 +20,30 @@ from mt.model.linear import linear, weight_gradient
 from mt.model.seq2seq import Seq2Seq
 
 Formula = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Callable[[], Sequence[Tensor]]]]
-"""log p (R, V) of each prediction and the gold pieces (R, 1) → the summed loss, and what gives its derivative by each
-prediction's logits (R, V). The latter may overwrite log p."""
+"""A loss as a function of log p (R, V) of each prediction and of the gold pieces (R, 1). Returns its sum over the rows,
+and a function that returns its derivatives with respect to each prediction's logits (R, V) and may overwrite log p."""
 
 
 CPU_ROWS = 512
-"""Rows whose logits are held at a time."""
+"""Rows whose logits are held at a time on a CPU."""
 GPU_ROWS = {1: 8192, 2: 2048}
-"""The same, by the number of predictions: with two, the formula makes about eight times the logits of them."""
+"""The same on a GPU, by the number of predictions: with two, the intermediate results of the formula are about eight
+times as large as the logits."""
 CACHED_LOGITS = 2**17
-"""Logits to which a core applies the formula at a time: so much, and what it makes of it, stays in its cache."""
+"""Logits to which each CPU core applies the formula at a time: few enough for them, and what is computed from them, to
+stay in its cache."""
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """Projects features, and computes the loss and its gradients, a chunk of rows at a time.
+    """Projects features to logits, and computes the loss and its gradients, a chunk of rows at a time.
 
-    The logits of a whole batch (4096 × 8000 floats) are never held: on a CPU faulting in so much memory costs more than
-    the arithmetic, on a GPU it would be the largest tensor of the step.
+    The logits of a whole batch (4096 × 8000 floats) are never held: on a CPU, faulting in so much memory costs more
+    than the arithmetic; on a GPU, they would be the largest tensor of the step.
     """
 
     @staticmethod
     def forward(ctx: Any, formula: Formula, weight: Tensor, gold: Tensor, *features: Tensor) -> Tensor:
-        """weight (V, D), gold (R,), features (R, D) of each prediction → sum of the losses"""
+        """Returns the sum of the losses, given weight (V, D), gold (R,) and features (R, D) of each prediction."""
         device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         rows, vocabulary = len(gold), len(weight)
@@ -71,8 +74,17 @@ def _loss_of_chunk(
     formula: Formula, weight: Tensor, gold: Tensor, features: Sequence[Tensor], gradients: Sequence[Tensor],
     weight_sum: Tensor, cached: int,
 ) -> Tensor:  # fmt: skip
-    """The loss of a few rows; fills in the ``gradients`` by their features, if there are any, and adds the one by the
-    weight to ``weight_sum``. Its logits are gone before the next chunk has any."""
+    """Returns the loss of a chunk of rows, whose logits are freed before those of the next chunk are computed.
+
+    Args:
+        formula: The loss.
+        weight: The output matrix (V, D).
+        gold: The pieces to predict (R,).
+        features: (R, D) of each prediction.
+        gradients: Filled in with the gradients of the features; empty if no gradients are needed.
+        weight_sum: The gradient of the weight is added to it.
+        cached: The rows to which the formula is applied at a time.
+    """
     total = torch.zeros((), device=weight.device)
     logits = [linear(x, weight) for x in features]
     for start in range(0, len(gold), cached):
@@ -80,7 +92,7 @@ def _loss_of_chunk(
         log_p = [z[few].log_softmax(dim=-1, dtype=torch.float32) for z in logits]
         loss, derivatives = formula(log_p, gold[few, None])
         total += loss
-        if gradients:  # the derivatives take the logits' place
+        if gradients:  # the derivatives overwrite the logits
             for z, derivative in zip(logits, derivatives(), strict=True):
                 z[few] = derivative
     if gradients:
@@ -91,17 +103,17 @@ def _loss_of_chunk(
 
 
 def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """log p (R, V), gold (R, 1) → the sum of the losses"""
+    """Returns the sum of the losses, given log p (R, V) and gold (R, 1)."""
     return -((1 - smoothing) * log_p.gather(1, gold).sum() + smoothing * log_p.mean(dim=-1).sum())
 
 
 def _by_logits(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """p (R, V), overwritten → ∂cross-entropy/∂logits = p - (1 - ε) · onehot(y) - ε/V"""
+    """Returns ∂cross-entropy/∂logits = p - (1 - ε) · onehot(y) - ε/V. Overwrites p (R, V); gold is (R, 1)."""
     return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))
 
 
 def smoothed_cross_entropy(features: Tensor, weight: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """The summed loss of predicting pieces ``gold`` (R,) from features (R, D) through the output matrix (V, D)."""
+    """Returns the summed loss of predicting pieces ``gold`` (R,) from features (R, D) by the output matrix (V, D)."""
 
     def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         (a,) = log_p
@@ -111,8 +123,17 @@ def smoothed_cross_entropy(features: Tensor, weight: Tensor, gold: Tensor, smoot
 
 
 def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float) -> Tensor:
-    """Cross-entropy of the plain prediction + α · KL(plain ‖ cut) (Gao et al. 2022, equation 4; gradients flow through
-    both): features (R, D), weight (V, D), gold (R,) → the sum."""
+    """Returns the cross-entropy of the plain prediction + α · KL(plain ‖ cut), summed over the rows (Gao et al. 2022,
+    equation 4). Gradients flow through both predictions.
+
+    Args:
+        plain: Features (R, D) of the prediction without cut embeddings.
+        cut: Features (R, D) of the prediction with cut embeddings.
+        weight: The output matrix (V, D).
+        gold: The pieces to predict (R,).
+        smoothing: ε.
+        alpha: α.
+    """
 
     def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         a, b = log_p
@@ -120,7 +141,7 @@ def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: 
         divergence = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
 
         def derivatives() -> list[Tensor]:
-            # ∂KL/∂logits: p · (log p - log q - KL) on the one side, q - p on the other
+            # ∂KL/∂logits: p · (log p - log q - KL) for the plain prediction, q - p for the cut one
             by_plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
             return [_by_logits(by_plain, gold, smoothing), q.sub_(p).mul_(alpha)]
 
@@ -130,8 +151,17 @@ def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: 
 
 
 def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float) -> Tensor:
-    """The mean cross-entropy of both predictions + α/4 · (KL(one ‖ other) + KL(other ‖ one)): half of equation 4 of
-    Liang et al. 2021, so that a piece counts once. Features (R, D), weight (V, D), gold (R,) → the sum."""
+    """Returns the mean cross-entropy of both predictions + α/4 · (KL(one ‖ other) + KL(other ‖ one)), summed over the
+    rows. That is half of equation 4 of Liang et al. 2021, so that a piece counts once.
+
+    Args:
+        one: Features (R, D) of the first prediction.
+        other: Features (R, D) of the second prediction.
+        weight: The output matrix (V, D).
+        gold: The pieces to predict (R,).
+        smoothing: ε.
+        alpha: α.
+    """
 
     def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         a, b = log_p
@@ -153,7 +183,8 @@ def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: 
 
 
 class Objective(nn.Module):
-    """A model with the loss to train it by: one ``forward`` a batch, for data-parallel wrappers hook nothing else."""
+    """A model together with the loss that it is trained with. It computes the loss of a batch in one ``forward``,
+    because data-parallel wrappers hook nothing else."""
 
     def __init__(self, model: Seq2Seq, settings: TrainingConfig) -> None:
         super().__init__()
@@ -162,7 +193,7 @@ class Objective(nn.Module):
         self._training_features = torch.compile(self._features, dynamic=True) if settings.compile else self._features
 
     def forward(self, batch: Batch) -> Tensor:
-        """The loss summed over the batch's real target pieces (``batch.target_tokens`` many).
+        """Returns the loss, summed over the batch's real target pieces (``batch.target_tokens`` of them).
 
         In evaluation mode it is the cross-entropy alone, without smoothing.
         """
@@ -170,7 +201,7 @@ class Objective(nn.Module):
         gold = batch.target_output.flatten().index_select(0, batch.real)  # (R,)
         weight = self.model.output_weight
         if self.training and settings.objective == "r_drop":
-            # In one pass, which is quicker than two: every row has a dropout mask of its own.
+            # Both predictions in one pass, which is faster than two: every row has a dropout mask of its own.
             one, other = self._training_features(batch.twice()).chunk(2)
             return r_drop(one, other, weight, gold, settings.label_smoothing, settings.consistency)
         if not self.training:
@@ -183,6 +214,6 @@ class Objective(nn.Module):
         return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency)
 
     def _features(self, batch: Batch) -> Tensor:
-        """(R, D), from which the real target pieces are predicted"""
+        """Returns the features (R, D) from which the real target pieces are predicted."""
         features = self.model.decode(self.model.encode(batch.source), batch.target_input)  # (B, T, D)
         return features.flatten(0, 1).index_select(0, batch.real)

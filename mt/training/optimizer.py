@@ -1,4 +1,4 @@
-"""How gradients move weights: AdamW (Loshchilov & Hutter 2019), Muon, learning-rate schedules."""
+"""The optimizers, AdamW (Loshchilov & Hutter 2019) and Muon, and the learning-rate schedules."""
 
 import math
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from mt.training.workers import Workers
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
-    """The share of its peak that the learning rate has at ``update`` (the first is 1): a pure function, so that a
-    resumed run needs no state of it."""
+    """Returns the share of its peak that the learning rate has at ``update`` (the first is 1). This is a pure function,
+    so that a resumed run needs no state of the schedule."""
     if update <= config.warmup:
         return update / config.warmup
     if config.kind == "inverse_sqrt":  # Vaswani et al. 2017, section 5.3
@@ -26,10 +26,11 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> fl
 
 
 class Optimizer:
-    """One or two optimizers, moved together by one schedule.
+    """One or two optimizers that share one learning-rate schedule.
 
-    Muon takes the model's hidden matrices, unless it has none or ``kind`` is adamw; AdamW takes everything else.
-    Embeddings and output layer learn faster than the rest by a factor. Weight decay touches matrices alone.
+    Muon updates the model's hidden matrices, unless it has none or ``kind`` is adamw; AdamW updates everything else.
+    Embeddings and output layer learn at ``embedding_factor`` times the learning rate. Weight decay applies to matrices
+    only.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Optimizer:
         self.parts: list[torch.optim.Optimizer] = [self.adamw, self.muon] if self.muon else [self.adamw]
 
     def took_effect(self) -> dict[str, dict[str, str | int | float | bool | None]]:
-        """What moves which parameters, by the names of their groups."""
+        """Returns, by each parameter group's name, which optimizer updates the group and with which settings."""
         return {
             group["name"]: {
                 "optimizer": type(part).__name__,
@@ -90,7 +91,7 @@ class Optimizer:
         }
 
     def set_learning_rate(self, update: int) -> float:
-        """Sets the rates for ``update`` (from 1); returns the hidden layers'."""
+        """Sets the learning rates for ``update`` (the first is 1). Returns that of the hidden layers."""
         rate = self.peak * schedule_factor(self.schedule, update, self.max_updates)
         for part in self.parts:
             for group in part.param_groups:
@@ -98,9 +99,10 @@ class Optimizer:
         return rate
 
     def step(self, finite: Tensor) -> None:
-        """Moves the weights if the gradients are ``finite``, a bool on their device that the CPU need not wait for."""
+        """Updates the weights if the gradients are ``finite``, a bool on their device that the CPU need not wait
+        for."""
         if self.fused:
-            self.adamw.found_inf = (~finite).float()  # type: ignore[attr-defined] # as GradScaler tells it
+            self.adamw.found_inf = (~finite).float()  # type: ignore[attr-defined] # as GradScaler sets it
         elif not finite:
             return
         self.adamw.step()
@@ -112,7 +114,7 @@ class Optimizer:
             part.zero_grad(set_to_none=True)
 
     def _parameters(self) -> Sequence[tuple[str, torch.optim.Optimizer, nn.Parameter]]:
-        """Every parameter with a name that stays the same from run to run."""
+        """Returns every parameter with its optimizer and a name that stays the same from run to run."""
         return [
             (f"{number}.{index}", part, parameter)
             for number, part in enumerate(self.parts)
@@ -120,8 +122,8 @@ class Optimizer:
         ]
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """All that the next step depends on besides weights and schedule, on the leader's CPU. All workers have to ask
-        for it, since each may hold a part; the others get nothing."""
+        """Returns, on the leader, everything that the next step depends on besides weights and schedule. The tensors
+        are on the CPU. All workers have to call this, since each may hold a part; the others get an empty dict."""
         found: dict[str, Tensor] = {}
         for name, part, parameter in self._parameters():
             state = part.whole_state(parameter) if isinstance(part, Muon) else part.state[parameter]
@@ -132,7 +134,7 @@ class Optimizer:
         return found
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Raises InputError if they are not those of this optimizer."""
+        """Restores the state that ``state_tensors`` returned. Raises InputError if it is not that of this optimizer."""
         for name, part, parameter in self._parameters():
             own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
             kept = {"momentum_buffer"} if part is self.muon else {"step", "exp_avg", "exp_avg_sq"}

@@ -1,4 +1,4 @@
-"""From a corpus to pieces: all that stands between the config and the first batch."""
+"""Prepares the data: reads the corpus, trains or loads the tokenizer, and cuts the corpus into pieces."""
 
 import logging
 from dataclasses import dataclass
@@ -19,13 +19,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A corpus in pieces."""
+    """A corpus, its tokenizers, and the pieces that they cut it into."""
 
     corpus: Corpus
     tokenizers: TokenizerPair
     train: datasets.Dataset
     valid: datasets.Dataset
-    """Encoded, without the pairs that are too long for the loss."""
+    """Like ``train``, encoded and without the pairs that have more than data.max_length pieces. Validation translates
+    those all the same, but computes no loss on them."""
 
 
 def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> PreparedData:
@@ -34,7 +35,7 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     Args:
         config: What to read, and how to cut it.
         tokenizer_from: The folder that the tokenizer comes from; None to train one on the training pairs.
-        workers: All of them come here together. The first works, the others find what it left in the cache.
+        workers: All of them have to call this. The leader does the work, and the others find what it left in the cache.
 
     Raises:
         InputError: The corpus cannot be used as ``config`` says.
@@ -43,7 +44,7 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
         corpus = load_corpus(config.data)
     for report in corpus.report:
         logger.info("%s", report)
-    # Before the tokenizer, which may fail for no other reason.
+    # Warns before the tokenizer is trained, because that may fail for this very reason.
     for doubt in advice_on_scripts(config.data, corpus.train):
         logger.warning("%s", doubt)
     tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
@@ -71,7 +72,7 @@ def _encode(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> P
             config.data.max_length,
         )
     if too_long_to_validate:
-        logger.info("valid: pairs too long for the loss, translated all the same: %d", too_long_to_validate)
+        logger.info("valid: %d pairs are too long for the loss; they are still translated", too_long_to_validate)
     if len(train) == 0:
         raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
     if len(valid) == 0:

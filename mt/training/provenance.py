@@ -1,7 +1,7 @@
-"""What a run was made from and with: code, libraries, machine, data, and what its settings came to.
+"""Records what a run was made from and with: code, libraries, machine, data, and the values its settings resolved to.
 
-provenance.json tells how the run began. A run that goes on elsewhere, or with newer libraries, adds what is different
-from then on to the list ``resumed``; nothing that was true before is overwritten.
+provenance.json describes how the run began. A run that goes on elsewhere, or with newer libraries, adds what is
+different from then on to the list ``resumed``. Nothing that was true before is overwritten.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from mt.config import TrainConfig
-from mt.data.corpus import spread
+from mt.data.corpus import evenly_spaced
 from mt.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
 from mt.errors import InputError
 from mt.installation import IS_INSTALLED
@@ -30,13 +30,13 @@ from mt.wording import shown
 Value = str | int | float | bool | None
 
 MAY_CHANGE = ("code_revision", "libraries", "python", "machine", TOOK_EFFECT)
-"""What may be different when a run goes on."""
+"""The entries of provenance.json that may be different when a run goes on."""
 NOT_RECORDED = "not recorded"
-"""What stands for a value from before it was recorded."""
+"""Stands for the earlier value of an entry that was not recorded at the time."""
 
 
 class _Facts(BaseModel):
-    """The part of provenance.json that MAY_CHANGE names, of which older runs have less."""
+    """The entries of provenance.json that MAY_CHANGE names. Older runs lack some of them."""
 
     model_config = ConfigDict(strict=True)
 
@@ -48,7 +48,7 @@ class _Facts(BaseModel):
 
 
 class _Resumed(_Facts):
-    """What was different from an update on."""
+    """What was different when the run was resumed after ``update``."""
 
     update: NonNegativeInt
 
@@ -58,7 +58,7 @@ class _Recorded(_Facts):
 
 
 def provenance(data: PreparedData, workers: Workers, took_effect: dict[str, dict]) -> dict:
-    """The content of provenance.json for a run that begins, but for the checksum of the weights."""
+    """Returns the content of provenance.json for a run that begins, except for the checksum of the weights."""
     packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
     return {
         "code_revision": _code_revision(),
@@ -94,10 +94,10 @@ def took_effect(
     optimizer: Optimizer,
     longer_than_a_batch: int,
 ) -> dict[str, dict[str, Value]]:
-    """What the settings came to: how ``auto`` and null were resolved, what each group of parameters is moved by, and
-    how many pairs there were where a setting asks for a number of them.
+    """Returns the values that the settings resolved to: what ``auto`` and null stand for, which optimizer updates each
+    group of parameters, and how many pairs there were where a setting asks for a number of them.
 
-    The values are those of a comparison's list of what differs between two runs, under headings.
+    The values are grouped under headings. A comparison lists those that differ between two runs.
     """
     settings, device = config.training, workers.device
     sides = {"source": data.tokenizers.source, "target": data.tokenizers.target}
@@ -122,14 +122,14 @@ def took_effect(
         },
         "pairs": {
             **{f"held out for {split}": dropped.get(f"held out for {split}", 0) for split in ("valid", "test")},
-            "translated at each validation": len(spread(data.corpus.valid, settings.valid_bleu_pairs)),
+            "translated at each validation": len(evenly_spaced(data.corpus.valid, settings.valid_bleu_pairs)),
             "longer than a batch": longer_than_a_batch,
         },
     }
 
 
 def read_provenance(run: Path, *needed: str) -> dict:
-    """provenance.json of a run. Raises InputError if it is damaged, or lacks one of the ``needed`` keys."""
+    """Reads provenance.json of a run. Raises InputError if it is damaged, or lacks one of the ``needed`` keys."""
     content = read_json(run / PROVENANCE, "data", *needed)
     try:
         _Recorded.model_validate(content)
@@ -142,39 +142,40 @@ def read_provenance(run: Path, *needed: str) -> dict:
 
 
 def up_to(recorded: dict, update: int) -> dict:
-    """The content of provenance.json without sessions that came after an update, of which nothing is left: they were
-    killed before they saved a checkpoint."""
+    """Returns the content of provenance.json without the sessions that resumed the run at ``update`` or later. Nothing
+    is left of them, because they were killed before they saved a checkpoint."""
     return recorded | {"resumed": [one for one in recorded.get("resumed", []) if one["update"] < update]}
 
 
 def gone_on(recorded: dict, now: dict, update: int) -> dict:
-    """The content of provenance.json for a run that goes on.
+    """Returns the content of provenance.json for a run that goes on.
 
     Args:
-        recorded: the content ``up_to`` that update.
-        now: what would be written for a run that begins now.
-        update: the last one that is done; this session begins with the next.
+        recorded: The content ``up_to`` that update.
+        now: What would be written for a run that begins now.
+        update: The last update that is done. This session begins with the next.
     """
     changed = _changes(latest(recorded), {name: now[name] for name in MAY_CHANGE})
     resumed = [*recorded["resumed"], *([{"update": update, **changed}] if changed else [])]
-    # The weights are about to change. A run from before there was such a section gets it, though what was is unknown.
+    # The checksum is left out, because the weights are about to change. A run that began before there was a section on
+    # what took effect gets an empty one, because what took effect then is unknown.
     content = {TOOK_EFFECT: {}} | {name: value for name, value in recorded.items() if name != "weights_sha256"}
     return content | {"resumed": resumed}
 
 
 def latest(recorded: dict) -> dict:
-    """What provenance.json says of a run's last session so far."""
+    """Returns the entries that MAY_CHANGE names as they were in the run's latest session."""
     return _with_changes(recorded, lambda before, after, update: after)
 
 
 def precision_of(facts: dict) -> Value:
-    """The number format of training; None if it is not recorded."""
+    """Returns the number format of training; None if it is not recorded."""
     return facts.get(TOOK_EFFECT, {}).get("arithmetic", {}).get("precision")
 
 
 def as_it_went(recorded: dict) -> dict:
-    """provenance.json with every value that changed when the run went on told as such: ``bf16, from update 1,201 on
-    fp32``. So two runs that were not the same in all their sessions differ, too."""
+    """Returns the content of provenance.json, where each value that changed when the run went on says so: ``bf16, from
+    update 1,201 on fp32``. So two runs differ even if only some of their sessions did."""
 
     def told(before: Value, after: Value, update: int) -> str:
         return f"{shown(before)}, from update {update + 1:,} on {shown(after)}"
@@ -183,8 +184,13 @@ def as_it_went(recorded: dict) -> dict:
 
 
 def _with_changes(recorded: dict, combined: Callable[[Value, Value, int], Value]) -> dict:
-    """The facts that may change, each of their changes combined with the value before it; the third argument is the
-    update after which the change came."""
+    """Returns the facts that may change, after each of their changes has been combined with the value before it.
+
+    Args:
+        recorded: The content of provenance.json.
+        combined: Returns the combined value, given the value before a change, the value after it, and the update after
+            which the change came.
+    """
     facts = {name: recorded[name] for name in MAY_CHANGE if name in recorded}
     for change in recorded.get("resumed", []):
         changed = {name: change[name] for name in MAY_CHANGE if name in change}
@@ -203,7 +209,7 @@ def _applied(before: dict, changes: dict, combined: Callable[[Value, Value, int]
 
 
 def _changes(before: dict, now: dict) -> dict:
-    """What is different now, or new; in sections, the sections' own differences."""
+    """Returns the values that are different now, or new. Sections are compared value by value."""
     found = {}
     for name, value in now.items():
         if isinstance(value, dict):
@@ -215,7 +221,8 @@ def _changes(before: dict, now: dict) -> dict:
 
 
 def _code_revision() -> str | None:
-    """The commit; of an installed wheel its version, for the repository around it, if there is one, is another's."""
+    """Returns the commit of the code, or None if git cannot tell. For an installed wheel, returns its version: the
+    repository around it, if there is one, is another project's."""
     if IS_INSTALLED:
         return f"mt-trainer {version('mt-trainer')}"
     try:
@@ -231,7 +238,7 @@ def _code_revision() -> str | None:
 
 
 def fingerprint(pairs: datasets.Dataset) -> str:
-    """Of their sentences, in their order."""
+    """Returns the SHA-256 of the sentences of all pairs, in their order."""
     digest = hashlib.sha256()
     for batch in pairs.select_columns(["source", "target"]).iter(batch_size=10_000):
         digest.update("\n".join(batch["source"] + batch["target"]).encode())

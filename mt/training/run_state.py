@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt.config import TrainConfig
+from mt.config.composition import model_presets
 from mt.errors import InputError
 from mt.json_file import read_json
 from mt.run_folder import (
@@ -18,7 +19,6 @@ from mt.run_folder import (
     refuse_links_out,
     written_settings,
 )
-from mt.training.advice import presets
 from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
 from mt.weights import refuse_another_tokenizer
 from mt.wording import shown
@@ -118,7 +118,7 @@ def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
     if theirs.architecture != config.model.architecture:
         raise InputError(
             f"training.init_from={origin} is a {theirs.architecture}, this run a {config.model.architecture}: "
-            f"take one of model={', '.join(presets(theirs.architecture))}"
+            f"take one of model={', '.join(model_presets(theirs.architecture))}"
         )
     differing = {
         name: before

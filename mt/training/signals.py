@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM become a wish that training grants at the next safe point."""
+"""Turns SIGINT and SIGTERM into a request to stop, which training fulfils at the next safe point."""
 
 import signal
 from types import FrameType, TracebackType
@@ -7,7 +7,7 @@ from mt.errors import Interrupted
 
 
 class StopRequest:
-    """Inside ``with StopRequest() as stop`` the first signal only sets ``stop.signal_number``; others do nothing."""
+    """Context manager within which the first signal only sets ``signal_number``, and later ones do nothing."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -26,9 +26,9 @@ class StopRequest:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and issubclass(kind, Interrupted):
-            return  # on the way out: a second signal has nothing to add
+            return  # the process is ending already, so that further signals stay without effect
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         if kind is None and self.signal_number is not None:
-            # It came too late to be granted here.
+            # It came too late to be fulfilled here, so the handler from before gets it.
             signal.raise_signal(self.signal_number)

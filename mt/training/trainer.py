@@ -1,4 +1,4 @@
-"""The loop: updates, validations, checkpoints, each where a resumed run would have it too."""
+"""The training loop: updates, validations and checkpoints, which come at the same updates in a run that is resumed."""
 
 import contextlib
 import logging
@@ -37,24 +37,24 @@ logger = logging.getLogger(__name__)
 
 
 def _is_greater(one: float, other: float) -> bool:
-    """Whether one number is greater than another, and NaN less than any number: all comparisons with NaN are false, so
-    a loss of NaN that came first would stay the best for ever."""
+    """Returns whether one number is greater than another, where NaN is less than any number. All comparisons with NaN
+    are false, so a loss of NaN that came first would otherwise stay the best for ever."""
     return one > other or (math.isnan(other) and not math.isnan(one))
 
 
 @dataclass(frozen=True)
 class Launched:
-    """An update at which a GPU may still be working."""
+    """An update that a GPU may still be computing."""
 
     number: int
     outcome: Callable[[], list[bool]]
-    """Whether its gradient is finite, and whether it is to be counted as bad; waits until both are known."""
+    """Returns whether its gradient is finite, and whether it counts as a bad update. Waits until both are known."""
     target_tokens: int
     padded_tokens: int
 
 
 class Trainer:
-    """One model, its optimizer, its data and where they stand, as one of the workers sees them."""
+    """Trains one model. Holds the model, its optimizer, its data and its progress, as one of the workers sees them."""
 
     def __init__(
         self, config: TrainConfig, data: PreparedData, workers: Workers, checkpoint: Checkpoint | None
@@ -69,7 +69,7 @@ class Trainer:
 
         torch.manual_seed(key(config.seed, "weights"))
         self.belonging = what_belongs_to(config.model, data.tokenizers)
-        """Is written beside the weights, wherever they are written."""
+        """What belongs to the weights. It is written into their file, wherever they are written."""
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
         if brought := checkpoint.folder if checkpoint else settings.init_from:
             load_weights(self.model, config.model, Path(brought) / WEIGHTS)
@@ -83,9 +83,10 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         self.progress = Progress()
         self.interval_loss = torch.zeros((), device=device)
-        """This worker's part, on the device: reading it each update would make the GPU wait."""
+        """This worker's part of ``progress.interval_loss``. It stays on the device, because reading it at each update
+        would make the GPU wait."""
         self.launched: Launched | None = None
-        """The last update, not yet counted."""
+        """The last update, until it is counted."""
         self.batches = TrainingBatches(
             data.train,
             data.tokenizers,
@@ -110,7 +111,8 @@ class Trainer:
             self._restore(checkpoint)
 
     def begin(self) -> None:
-        """Writes what a run folder says of the run; before ``fit``. A run that failed on its data leaves none of it."""
+        """Writes the files that describe the run into its folder. To be called just before ``fit``, so that a run that
+        failed on its data leaves none of them."""
         config, workers = self.config, self.workers
         workers.barrier()
         if workers.is_leader:
@@ -120,7 +122,8 @@ class Trainer:
             write_json(self.run / PROVENANCE, self.origin)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate
-        batches = max(1, self.batches.batches_in_epoch(self.progress.epoch))  # none where the weights are small
+        # An epoch may have no batches where the weights of the corpora are small.
+        batches = max(1, self.batches.batches_in_epoch(self.progress.epoch))
         logger.info(
             "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
             config.model.architecture,
@@ -147,11 +150,12 @@ class Trainer:
         changed = [split for split, found in self.origin["data"].items() if recorded["data"].get(split) != found]
         if changed:
             raise InputError(
-                f"{self.run}: the {' and '.join(changed)} pairs are not those that this run began with and that its "
-                f"{PROVENANCE} tells of; give the run a new name (name=…)"
+                f"{self.run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}); "
+                "give a new run another name (name=…)"
             )
         if self.config.training.weights == "best" and checkpoint.progress.best_score is not None:
-            read_tensors(self.run / WEIGHTS)  # no better ones may come: damage is to be told now and not at the end
+            # There may never be better ones, so that damage to these has to be found now and not at the end.
+            read_tensors(self.run / WEIGHTS)
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.progress = checkpoint.progress
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
@@ -171,7 +175,7 @@ class Trainer:
         logger.info("going on from update %d", self.progress.update)
 
     def fit(self) -> None:
-        """Updates and validates until max_updates or until patience runs out."""
+        """Updates and validates until ``max_updates`` is reached or patience runs out."""
         settings, progress = self.config.training, self.progress
         with self.stop, tf32_in_recurrent_layers(self.precision), self.monitor() as monitor:
             if progress.validation_due:
@@ -185,7 +189,7 @@ class Trainer:
                     last = progress.update == settings.max_updates
                     to_log = progress.update % settings.log_every == 0 or last
                     if to_log or self._is_scheduled(progress.update):
-                        self._count()  # what a GPU still has to do for this update is part of its time
+                        self._count()  # waits for the GPU, whose work for this update is part of its time
                     seconds = time.perf_counter() - started
                     progress.seconds += seconds
                     progress.interval_seconds += seconds
@@ -196,7 +200,8 @@ class Trainer:
                         return_freed_memory()
                     self._interrupt_if_asked(monitor)
                     if progress.validation_due or self._is_scheduled(progress.update):
-                        # Before a validation, too: a process killed in it has these weights to validate anew.
+                        # Before a validation, too: if the process is killed in it, a resumed run has these weights to
+                        # validate.
                         self._save(monitor)
                     if progress.validation_due:
                         self._validate(monitor)
@@ -205,16 +210,16 @@ class Trainer:
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
 
     def monitor(self) -> Monitor:
-        """What records and shows: the leader's, or none."""
+        """Returns the monitor that records and shows progress; on all workers but the leader, one that does nothing."""
         if not self.workers.is_leader:
             return NoMonitor()
         progress = self.progress
         return Monitor(self.run, progress.update, self.config.training.max_updates, progress.metrics_bytes)
 
     def _log(self, monitor: Monitor, norm: torch.Tensor, rate: float) -> None:
-        """The means since the last time, and a new interval."""
+        """Records and shows the means since the last time, and begins a new interval."""
         progress = self.progress
-        if progress.interval_target_tokens == 0:  # all updates since were bad
+        if progress.interval_target_tokens == 0:  # no update since has had a finite gradient
             return
         loss = self.workers.sum(self.interval_loss).item() / progress.interval_target_tokens
         speed = progress.interval_target_tokens / progress.interval_seconds
@@ -240,8 +245,8 @@ class Trainer:
         progress.interval_seconds = 0.0
 
     def _update(self, ready: UpdateBatches) -> tuple[torch.Tensor, float]:
-        """One optimizer step on the mean loss of a real target token; returns the gradient's norm before clipping and
-        the learning rate."""
+        """Makes one optimizer step on the mean loss per real target token. Returns the gradient's norm before clipping,
+        and the learning rate."""
         settings, progress = self.config.training, self.progress
         self.model.train()
         batches = ready.batches
@@ -254,10 +259,10 @@ class Trainer:
             self.scaler.unscale_(part)
         norm = full_tensor(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf))
         finite = norm.isfinite()
-        # fp16 overflows now and then until the scale fits: GradScaler's business.
+        # In fp16, gradients overflow now and then until the scale fits. GradScaler handles that; it is not bad.
         bad = ~finite & (self.scaler.scale(torch.ones_like(norm)) <= 1)
         rate = self.optimizer.set_learning_rate(progress.update + 1)
-        self.optimizer.step(finite)  # not the scaler's, which would wait for the GPU
+        self.optimizer.step(finite)  # not by the scaler's step, which would wait for the GPU
         self.scaler.update()
         self.optimizer.zero_grad()
         self.interval_loss += total.where(finite, 0)
@@ -265,17 +270,19 @@ class Trainer:
         progress.epoch, progress.batch = ready.epoch, ready.batch
         progress.source_tokens += ready.source_tokens
         progress.target_tokens += ready.target_tokens
-        self._count()  # the one wait in an update, for the update before: the GPU has this one to go on with
+        # The only wait in an update. It is for the update before, and meanwhile the GPU goes on with this one.
+        self._count()
         outcome = later(torch.stack([finite, bad]))
         self.launched = Launched(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 
     def _add_gradients(self, batches: list[Batch], target_tokens: int) -> torch.Tensor | None:
-        """Adds up the gradients of the mean loss of all workers' target tokens; returns the sum of this one's losses.
+        """Adds up the gradients of the mean loss per target token of all workers.
 
-        None if the memory does not suffice, but might for smaller batches.
+        Returns:
+            The sum of this worker's losses; None if the memory does not suffice, but might for smaller batches.
         """
-        # Dropout depends on the update (and the worker) alone: a resumed run drops what the undisturbed one would have.
+        # Dropout depends only on the update (and the worker), so that it is the same in a run that is resumed.
         own = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", self.progress.update, *own))
         total = torch.zeros((), device=self.device)
@@ -284,11 +291,12 @@ class Trainer:
                 with gradient_sync(self.replica, enabled=number == len(batches)):
                     with autocast(self.device, self.precision):
                         loss = self.replica(batch)
-                    # Replicas average their gradients over the workers.
+                    # Times the number of workers, because replicas average their gradients over the workers.
                     self.scaler.scale(loss * (self.workers.size / target_tokens)).backward()
                 total += loss.detach()
         except (RuntimeError, MemoryError) as error:
-            # With several workers, the others would wait for ever for this batch's gradients.
+            # With several workers, a batch cannot be done again in halves: the others would wait for ever for its
+            # gradients.
             if not is_out_of_memory(error) or self.workers.size > 1 or max(len(batch.ids) for batch in batches) == 1:
                 raise
             if not self.told_of_memory:
@@ -302,8 +310,11 @@ class Trainer:
         return total
 
     def _count(self) -> None:
-        """Counts the last update as a good or a bad one: a gradient that is not finite never reaches the weights; too
-        many in a row end the run."""
+        """Counts the last update as a good or a bad one. A gradient that is not finite never reaches the weights.
+
+        Raises:
+            RunError: Too many updates in a row were bad.
+        """
         if not (launched := self.launched):
             return
         self.launched = None
@@ -318,7 +329,7 @@ class Trainer:
         progress.bad_updates += 1
         progress.consecutive_bad_updates += 1
         if progress.consecutive_bad_updates == 1:
-            logger.warning("update %d: the gradient is not finite; weights left as they were", launched.number)
+            logger.warning("update %d: the gradient is not finite; this update is skipped", launched.number)
         if progress.consecutive_bad_updates >= self.config.training.max_bad_steps:
             raise RunError(
                 f"diverged: {progress.consecutive_bad_updates} updates in a row without a finite gradient; the last "
@@ -330,7 +341,7 @@ class Trainer:
         return bool(patience) and self.progress.validations_without_gain >= patience
 
     def _validate(self, monitor: Monitor) -> None:
-        """Measures the weights as they are and keeps them if they are the best so far; saves a checkpoint."""
+        """Measures the current weights, keeps them if they are the best so far, and saves a checkpoint."""
         with unsharded(self.replica):
             loss = self.validator.loss(lambda: self._interrupt_between_batches(monitor))
             self._interrupt_if_asked(monitor)
@@ -343,11 +354,12 @@ class Trainer:
         self._save(monitor)
 
     def _is_best(self, found: Validation) -> bool:
-        """Whether no earlier validation was as good; what patience counts follows from it."""
+        """Returns whether no earlier validation was as good. Updates the best scores, and the count of validations
+        without gain that patience refers to."""
         progress = self.progress
         score = found.bleu if self.config.training.metric == "bleu" else -found.loss
         gained = progress.best_score is None or _is_greater(score, progress.best_score)
-        # Early on, BLEU is often 0 time after time: then the loss tells which weights are better.
+        # Early on, BLEU is often 0 time after time. Then the loss decides which weights are better.
         best = gained or (score == progress.best_score and _is_greater(-found.loss, -progress.best_loss))
         if best:
             progress.best_score, progress.best_loss, progress.best_update = score, found.loss, progress.update
@@ -367,28 +379,29 @@ class Trainer:
             remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
 
     def _is_scheduled(self, update: int) -> bool:
-        """Whether an undisturbed run saves here: a checkpoint made by an interruption must not change what is kept or
-        averaged."""
+        """Returns whether an undisturbed run saves a checkpoint at this update. A checkpoint that an interruption made
+        must not change which ones are kept or averaged."""
         settings = self.config.training
         every = (settings.validate_every, settings.save_every or settings.validate_every)
         return update == settings.max_updates or any(update % interval == 0 for interval in every)
 
     def scheduled_checkpoints(self) -> list[int]:
-        """The updates whose checkpoints are there, oldest first, without those of interruptions."""
+        """Returns the updates whose checkpoints are there, oldest first, without those that interruptions made."""
         return [update for update in checkpoint_folders(self.run) if self._is_scheduled(update)]
 
     def _interrupt_if_asked(self, monitor: Monitor) -> None:
-        """After a signal to any worker: saves and raises Interrupted. All come here together."""
+        """Saves and raises Interrupted if any worker has received a signal. All workers have to call this."""
         signal_number = self.workers.max_number(self.stop.signal_number)
         if signal_number is None:
             return
         self._save(monitor)
         raise Interrupted(
             signal_number,
-            f"stopped at update {self.progress.update}, state saved in {self.run}; the same command goes on",
+            f"stopped at update {self.progress.update}, state saved in {self.run}; the same command continues",
         )
 
     def _interrupt_between_batches(self, monitor: Monitor) -> None:
-        """Where several workers have different numbers of batches, they agree after the last."""
+        """Does the same between two batches of a validation, if there is only one worker. Several workers may have
+        different numbers of batches, so they only agree after the last one whether to stop."""
         if self.workers.size == 1:
             self._interrupt_if_asked(monitor)

@@ -9,7 +9,7 @@ import torch
 
 from mt.config import DecodingConfig, TrainConfig
 from mt.data.batching import evaluation_batches
-from mt.data.corpus import spread
+from mt.data.corpus import evenly_spaced
 from mt.device import autocast
 from mt.scoring import corpus_bleu, corpus_chrf
 from mt.training.checkpoint import Progress
@@ -80,7 +80,7 @@ class Validator:
             loss: What ``loss`` returned for the same weights.
             after_batch: Is called after each batch and may raise, to stop.
         """
-        pairs = spread(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
+        pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = translate_together(self.translator, sources, self.workers, after_batch)
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)

@@ -1,4 +1,4 @@
-"""``python translate.py``: from a file or standard input to a file or standard output, in bounded memory."""
+"""``python translate.py``: translates a file or standard input to a file or standard output, in bounded memory."""
 
 import json
 import logging
@@ -24,9 +24,11 @@ logger = logging.getLogger(__name__)
 
 
 def translate(config: TranslateConfig) -> None:
-    """One line of output for each line of input, in order.
+    """Writes one line of output for each line of input, in order.
 
-    Raises InputError for a run folder, input or reference that cannot be used.
+    Raises:
+        InputError: The run folder, the input, the reference or the output cannot be used.
+        RunError: Another process is writing the same output, or the model's scores are not finite.
     """
     keep_few_kernels()
     if config.threads:
@@ -42,11 +44,11 @@ def translate(config: TranslateConfig) -> None:
         if _place(config.output).is_dir():
             raise InputError(f"output={config.output} is a folder")
         if config.input is None and _is_stream(str(_partial(config.output)), sys.stdin):
-            raise InputError(f"output={config.output} would be written over the input, {_partial(config.output)}")
+            raise InputError(f"output={config.output} would overwrite the input, {_partial(config.output)}")
         written_to = (_place(config.output), _partial(config.output))
         for name, path in (("input", config.input), ("reference", config.reference)):
             if path is not None and resolved(path) in written_to:
-                raise InputError(f"output={config.output} would be written over the {name}, {path}")
+                raise InputError(f"output={config.output} would overwrite the {name}, {path}")
     _refuse_other_counts(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision)
     if doubt := doubt_about(config.precision, translator.device):
@@ -73,7 +75,10 @@ def translate(config: TranslateConfig) -> None:
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:
-    """Before any work, where both are files and can be read twice."""
+    """Raises InputError if the input and the reference have different numbers of lines.
+
+    This is checked before any work, but only if both are regular files, which can be read twice.
+    """
     paths = [Path(path) for path in (config.input, config.reference) if path is not None]
     if len(paths) == 2 and all(path.is_file() and not path.is_relative_to("/dev") for path in paths):
         lines, references = (sum(1 for _ in read_lines(path)) for path in paths)
@@ -88,7 +93,7 @@ def _translated(
     references: Iterator[str] | None,
     config: TranslateConfig,
 ) -> Iterator[str]:
-    """The output lines for one window of input lines."""
+    """Yields the output lines for one window of input lines."""
     if references is not None:
         expected = list(islice(references, len(window)))
         if len(expected) < len(window):
@@ -118,7 +123,11 @@ def _as_json(source: str, hypotheses: list[ScoredText]) -> str:
 
 
 def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
-    """Invalid UTF-8 becomes U+FFFD; a CR before the line's end and a byte-order mark are not part of the text."""
+    """Decodes lines of UTF-8.
+
+    What is not UTF-8 becomes U+FFFD, with a warning that names ``origin``. A CR at the end of a line and a byte-order
+    mark at the start of the first are dropped.
+    """
     broken = 0
     for number, line in enumerate(lines):
         content = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -127,25 +136,25 @@ def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
             broken += 1
             if broken == 1:
                 logger.warning(
-                    "line %d of %s is not UTF-8: what cannot be read becomes \N{REPLACEMENT CHARACTER}",
+                    "line %d of %s is not UTF-8: invalid bytes are replaced by \N{REPLACEMENT CHARACTER}",
                     number + 1,
                     origin,
                 )
         yield text.removeprefix("\ufeff") if number == 0 else text
     if broken > 1:
-        logger.warning("%s: not UTF-8 were %d lines", origin, broken)
+        logger.warning("%s: %d lines were not UTF-8", origin, broken)
 
 
 def _is_stream(path: str, stream: TextIO | None) -> bool:
-    """Whether it is the very file, device or pipe that a standard stream is redirected to: ``/dev/stdout``, say."""
+    """Returns whether a path, such as ``/dev/stdout``, is the very file, device or pipe that ``stream`` stands for."""
     try:
         return stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
-    except (OSError, ValueError):  # there is none, or the stream is none of the system's
+    except (OSError, ValueError):  # no such file, or a stream without a file descriptor
         return False
 
 
 def _place(output: str) -> Path:
-    """What a link leads to is replaced, not the link."""
+    """Returns the file to replace. Where the output is a link, that is its target and not the link itself."""
     return resolved(output)
 
 
@@ -155,7 +164,11 @@ def _partial(output: str) -> Path:
 
 @contextmanager
 def _output(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that has its name only once it is complete; a device or pipe is written to."""
+    """Opens the output: standard output, a device or pipe, or a file.
+
+    A file is written under the name of ``_partial`` and gets its own name only when it is complete. If translation
+    fails, the partial file is kept, unless it is empty.
+    """
     if path is None or _is_stream(path, sys.stdout):
         yield sys.stdout.buffer
         return
@@ -165,7 +178,7 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
         return
     partial = _partial(path)
     try:
-        output = partial.open("ab")  # whose it is must be known before it is emptied
+        output = partial.open("ab")  # not "wb": another process may own it, so it is emptied only once it is locked
     except FileNotFoundError as error:
         raise InputError(f"output={path}: the folder does not exist") from error
     with output:
@@ -179,7 +192,7 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
         except BaseException:
             output.flush()
             if os.path.getsize(partial):
-                logger.warning("%s holds the lines finished so far", partial)
+                logger.warning("not finished: the lines translated so far are in %s", partial)
             else:
                 partial.unlink()
             raise

@@ -1,4 +1,4 @@
-"""What Translator asks of whatever finds the translations, and PyTorch's way of finding them."""
+"""The interface between Translator and the search for translations, and its implementation in PyTorch."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,21 +10,24 @@ from mt.translation.search import Hypothesis, search
 
 
 class Engine(Protocol):
-    """One search, several machineries: each finds the hypotheses that ``mt.translation.search`` defines."""
+    """Searches for translations. Every implementation finds the hypotheses that ``mt.translation.search`` defines."""
 
     rows_each: int
-    """How many rows each source of a batch takes: what of the budget of a batch, ``decoding.batch_tokens``, it uses."""
+    """How many rows each source takes up in a batch, as counted against its budget, ``decoding.batch_tokens``."""
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
-        """The translations of a batch of B sources (pieces without BOS and EOS), best first: n_best of each, or as many
-        as there are. Called from several threads at once; the model must be in evaluation mode.
+        """Returns the translations of each source, best first: n_best of them, or as many as there are.
 
-        ``sampling_keys`` (B): the same key draws the same numbers in any batch.
+        This is called from several threads at once. The model must be in evaluation mode.
+
+        Args:
+            sources: A batch of B sources, as pieces without BOS and EOS.
+            sampling_keys: One key for each source, (B). The same key draws the same random numbers in any batch.
         """
 
 
 class TorchEngine:
-    """The model itself, where it is and as it is at the time."""
+    """Searches with the model itself, on the device and with the weights that it has at the time of the call."""
 
     def __init__(self, model: Seq2Seq, config: DecodingConfig) -> None:
         self.model = model

@@ -1,6 +1,6 @@
-"""One search for every model: greedy, beam, sampling, and the score of a given translation.
+"""Greedy search, beam search, sampling, and the scoring of a given translation, for every model.
 
-All of them share the definition of a score: log P(hypothesis, end included) / (number of pieces, end included)^α.
+All of them define a score in the same way: log P(hypothesis, end included) / (number of pieces, end included)^α.
 Shapes: B sentences, K beams, N = B·K rows, V pieces.
 """
 
@@ -19,12 +19,12 @@ from mt.randomness import generator
 
 NEVER_WRITTEN = [PAD, UNK, BOS]
 BLOCK = 64
-"""Elements of which the largest is found at once."""
+"""Elements per block in ``largest``, which starts with the largest element of each block."""
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Pieces without BOS and EOS; log_probability and length count the EOS."""
+    """A translation, as pieces without BOS and EOS. Its log-probability and its length include the EOS."""
 
     pieces: list[int]
     log_probability: float
@@ -38,8 +38,10 @@ class Hypothesis:
 
 
 def longest_hypotheses(model: Seq2Seq, source: Tensor, config: DecodingConfig) -> Tensor:
-    """The most pieces (EOS not counted) each hypothesis may have, (B,): a function of its own source alone, so that
-    the batch around a sentence never changes its translation."""
+    """Returns the most pieces, EOS not counted, that a hypothesis of each source (B, S) may have: (B,).
+
+    A limit depends on its own source alone, so that the batch around a sentence never changes its translation.
+    """
     pieces = (source != PAD).sum(dim=1) - 1  # without EOS
     limits = (pieces * config.max_length_ratio).long() + config.max_length_extra
     return limits if model.max_length is None else limits.clamp(max=model.max_length - 1)
@@ -49,11 +51,16 @@ def longest_hypotheses(model: Seq2Seq, source: Tensor, config: DecodingConfig) -
 def search(
     model: Seq2Seq, source: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
 ) -> list[list[Hypothesis]]:
-    """Translations of source (B, S), best first: n_best of them for each sentence (or as many as there are).
+    """Translates source (B, S). The model must be in evaluation mode.
 
-    The model must be in evaluation mode. Raises RunError if its scores are not finite.
+    Args:
+        sampling_keys: One key for each sentence, (B). The same key draws the same random numbers in any batch.
 
-    ``sampling_keys`` (B): the same key draws the same numbers in any batch.
+    Returns:
+        For each sentence, its n_best translations, best first, or as many as there are.
+
+    Raises:
+        RunError: The model's scores are not finite.
     """
     limits = longest_hypotheses(model, source, config)
     if config.method == "sample":
@@ -71,7 +78,13 @@ def search(
 
 @torch.inference_mode()
 def forced_log_probabilities(model: Seq2Seq, source: Tensor, target_input: Tensor, target_output: Tensor) -> Tensor:
-    """log P(target | source) of given translations, the end included: (B, S), twice (B, T) → (B,)."""
+    """Returns log P(target | source), the end included, of given translations: (B,).
+
+    Args:
+        source: (B, S).
+        target_input: (B, T), what the decoder reads: BOS and the pieces.
+        target_output: (B, T), what it is to predict: the pieces and EOS.
+    """
     features = model.decode(model.encode(source), target_input)  # (B, T, D)
     logits = model.project(features).float()  # (B, T, V)
     chosen = logits.gather(-1, target_output.unsqueeze(-1)).squeeze(-1)
@@ -80,9 +93,11 @@ def forced_log_probabilities(model: Seq2Seq, source: Tensor, target_input: Tenso
 
 
 def _next_log_p(model: Seq2Seq, features: Tensor, at_limit: Tensor | None) -> Tensor:
-    """Features (N, D) → log-probabilities (N, V) of the next pieces, those never written at -∞.
+    """Returns the log-probabilities (N, V) of the next pieces, given features (N, D). Pieces never written get -∞.
 
-    A row at its length limit (N,) can only end: its hypothesis is then as complete as any other. None: no row is.
+    Args:
+        at_limit: Which rows have reached their length limit, (N,); None if none has. Such a row can only end, so that
+            its hypothesis is as complete as any other.
     """
     log_p = model.project(features).log_softmax(dim=-1, dtype=torch.float32)
     for piece in NEVER_WRITTEN:
@@ -95,10 +110,11 @@ def _next_log_p(model: Seq2Seq, features: Tensor, at_limit: Tensor | None) -> Te
 
 
 def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The ``count`` largest elements of each row of x (N, V), in order, and their places: both (N, count).
+    """Returns the ``count`` largest elements of each row of x (N, V), in order, and their indices: both (N, count).
 
-    They lie in the blocks with the largest maxima. On a CPU those maxima come a vector at a time, where topk looks at
-    one element after the other: of 8,000 elements it takes the better part of a decoding step.
+    The largest elements lie in the ``count`` blocks with the largest maxima or behind the last whole block, so topk is
+    applied to these elements alone. On a CPU, the maxima are computed with vector instructions, while topk looks at one
+    element after the other; on 8,000 elements it would take most of the time of a decoding step.
     """
     rows, elements = x.shape
     blocks = elements // BLOCK
@@ -114,7 +130,7 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
-    """The likeliest piece at every step, until it is EOS."""
+    """Greedy search: takes the most probable piece at every step, until it is EOS."""
     state = model.start(model.encode(source))
     sentences = torch.arange(len(source), device=source.device)  # (N,) which sentence a row belongs to
     last = torch.full_like(sentences, BOS)
@@ -145,13 +161,16 @@ def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothe
 
 
 def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig) -> list[list[Hypothesis]]:
-    """Beam search (Sutskever et al. 2014): a hypothesis is finished when its EOS is among the best ``beam_size``
-    continuations of a step, a sentence when ``beam_size`` of its hypotheses are."""
+    """Beam search (Sutskever et al. 2014).
+
+    A hypothesis is finished when its EOS is among the best ``beam_size`` continuations of a step. A sentence is
+    finished when ``beam_size`` of its hypotheses are.
+    """
     beam_size = config.beam_size
     finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     state = model.start(model.encode(source))
-    sentences = list(range(len(source)))  # the B that are still searched
-    totals = torch.zeros(len(source), 1, device=source.device)  # (B, K) log P of each beam; at first there is one
+    sentences = list(range(len(source)))  # the B sentences that are still searched
+    totals = torch.zeros(len(source), 1, device=source.device)  # (B, K) log P of each beam; there is one at first
     pieces = source.new_full((len(source), 1, 1), BOS)  # (B, K, t)
     shortest_limit = int(limits.min())
     step = 0
@@ -160,13 +179,13 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
         beams = totals.shape[1]
         at_limit = (limits == step).repeat_interleave(beams) if step >= shortest_limit else None
         log_p = _next_log_p(model, features, at_limit)
-        # The best 2K of all continuations hold K that go on, even if K of them end.
+        # At most K continuations end, one per beam, so the best 2K include K that go on.
         width = min(2 * beam_size, log_p.shape[1])
         best, choice = largest(log_p, width)  # (N, 2K)
         extended = (totals.view(-1, 1) + best).view(len(sentences), -1)  # (B, K·2K)
         extended, index = extended.topk(min(2 * beam_size, extended.shape[1]), dim=-1)  # (B, 2K)
         choice = choice.view(len(sentences), -1).gather(1, index)
-        origin = index // width  # which beam it continues
+        origin = index // width  # (B, 2K) the beam that each continues
 
         ends = choice == EOS
         complete = ends[:, :beam_size] & extended[:, :beam_size].isfinite()
@@ -194,8 +213,11 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
 def _draw(
     model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
 ) -> list[list[Hypothesis]]:
-    """Ancestral sampling, ``n_best`` draws a sentence, from the distribution that temperature, top-k (Fan et al. 2018)
-    and top-p (Holtzman et al. 2020) leave; the log-probability is the model's own."""
+    """Ancestral sampling: draws ``n_best`` translations of each sentence.
+
+    Pieces are drawn from the model's distribution as changed by temperature, top-k (Fan et al. 2018) and top-p
+    (Holtzman et al. 2020). The log-probability of a hypothesis is the model's own, without these changes.
+    """
     draws = config.n_best
     longest = int(limits.max()) + 1
     uniform = torch.tensor(
@@ -214,11 +236,12 @@ def _draw(
     alive = torch.ones_like(last, dtype=torch.bool)  # (N,)
     shortest_limit = int(limits.min())
     for step in range(longest):
-        number = (sentences[:, None] * draws + torch.arange(draws, device=source.device)).flatten()  # (N,) of the draw
+        # (N,) which of the B·K draws each row is
+        number = (sentences[:, None] * draws + torch.arange(draws, device=source.device)).flatten()
         features, state = model.advance(last, state)
         at_limit = limits[number // draws] == step if step >= shortest_limit else None
         log_p = _next_log_p(model, features, at_limit)
-        # Less the largest: a low temperature must not make them all infinite.
+        # The largest is subtracted so that a low temperature cannot make all of them infinite.
         logits = (log_p - log_p.amax(dim=-1, keepdim=True)) / config.temperature
         last = _inverse_cumulative(logits, uniform[number, step], config.top_k, config.top_p)
         totals[number] += log_p.gather(1, last[:, None]).squeeze(1) * alive
@@ -238,15 +261,19 @@ def _draw(
 
 
 def _inverse_cumulative(logits: Tensor, uniform: Tensor, top_k: int, top_p: float) -> Tensor:
-    """The piece at which the cumulative probability passes ``uniform`` (N,), likeliest first; (N, V) → (N,)."""
+    """Returns the pieces (N,) drawn from logits (N, V) by inverse transform sampling, with top-k and top-p.
+
+    In each row, that is the piece at which the cumulative probability, most probable piece first, passes ``uniform``
+    (N,), between 0 and 1. ``top_k=0`` keeps all pieces.
+    """
     ordered, pieces = logits.sort(dim=-1, descending=True, stable=True)
     if top_k:
         ordered[:, top_k:] = -torch.inf
     probabilities = ordered.softmax(dim=-1)
-    before = probabilities.cumsum(dim=-1) - probabilities  # probability of all that are likelier
+    before = probabilities.cumsum(dim=-1) - probabilities  # (N, V) probability of all pieces that are more probable
     probabilities = probabilities * (before < top_p)
     cumulative = probabilities.cumsum(dim=-1)
     place = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)
-    # Rounding can carry the draw past the last piece that is possible at all.
-    last_possible = ((probabilities > 0).sum(dim=-1, keepdim=True) - 1).clamp(min=0)  # none, where scores are NaN
+    # Rounding can carry the draw past the last piece that has a probability above 0.
+    last_possible = ((probabilities > 0).sum(dim=-1, keepdim=True) - 1).clamp(min=0)  # none has, if scores are NaN
     return pieces.gather(1, place.minimum(last_possible)).squeeze(1)

@@ -1,4 +1,4 @@
-"""Lines in, lines out: N translations for N lines, in their order, whatever the lines hold."""
+"""Translates lines of text: N lines, whatever they hold, give N translations in the same order."""
 
 import logging
 import math
@@ -34,16 +34,19 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 WINDOW_LINES = 4096
-"""Lines that are sorted by length together when a stream is translated; bounds the memory."""
+"""How many lines of a stream are read, sorted by length and translated together. The limit bounds the memory."""
 WINDOW_CHARACTERS = 2_000_000
 
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
-"""Everything that some program takes for the end of a line (str.splitlines' list)."""
+"""All characters that some program takes for the end of a line: the list of ``str.splitlines``."""
 
 
 @dataclass(frozen=True)
 class ScoredText:
-    """A translation and log P(translation | source) / lengthᵅ; None if there was nothing to score, or too much."""
+    """A translation and its score, log P(translation | source) / lengthᵅ.
+
+    The score is None if there was nothing to score, or more than the model can take.
+    """
 
     text: str
     score: float | None
@@ -51,23 +54,25 @@ class ScoredText:
 
 @dataclass(frozen=True)
 class Attention:
-    """What every attention saw while one translation was read back; pieces include the EOS."""
+    """The attention maps of one source and one translation, which the decoder read. The pieces include the EOS."""
 
     source_pieces: list[str]
     target_pieces: list[str]
     maps: dict[str, AttentionMap]
-    """By module name, e.g. ``decoder.layers.0.cross_attention``; weights (1, H, T, S)."""
+    """The map of each attention by its module name, e.g. ``decoder.layers.0.cross_attention``; weights (1, H, T, S)."""
 
     def cross(self) -> list[Tensor]:
-        """The weights (H, T, S) of the decoder's attention to the source, layer by layer."""
+        """Returns the weights (H, T, S) of the decoder's attention to the source, layer by layer."""
         return [seen.weights[0] for name, seen in self.maps.items() if name.endswith("cross_attention")]
 
 
 class Translator:
-    """A trained model at work.
+    """Translates and scores text with a trained model.
 
-    translator = Translator.load("runs/demo")
-    translator.translate(["A dog runs through the snow."])
+    Example::
+
+        translator = Translator.load("runs/demo")
+        translator.translate(["A dog runs through the snow."])
     """
 
     def __init__(
@@ -79,7 +84,7 @@ class Translator:
         precision: torch.dtype = torch.float32,
         engine: Engine | None = None,
     ) -> None:
-        """Without an ``engine`` the model itself searches."""
+        """If no ``engine`` is given, the model itself searches."""
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
         self.tokenizers = tokenizers
@@ -96,9 +101,14 @@ class Translator:
         device: str = "auto",
         precision: str = "fp32",
     ) -> "Translator":
-        """From a run or model folder, searching as ``config`` says; by default as the model's own model.yaml does.
+        """Loads the model of a run or model folder.
 
-        Raises InputError that names what is missing or damaged in the folder, or what this machine cannot do.
+        Args:
+            config: How to search. What is not given, or left open by a DecodingChoice, is as in the model's model.yaml.
+
+        Raises:
+            InputError: Something in the folder is missing or damaged, or this machine cannot do what is asked for. The
+                message names it.
         """
         chosen = choose_device(device)
         if config is not None and config.engine == "ctranslate2":
@@ -121,7 +131,7 @@ class Translator:
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[], None] | None = None,
     ) -> list[str]:
-        """The best translation of each line; see ``hypotheses``."""
+        """Returns the best translation of each line; see ``hypotheses``."""
         return [best[0].text for best in self.hypotheses(lines, numbers, after_batch)]
 
     def hypotheses(
@@ -130,10 +140,11 @@ class Translator:
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[], None] | None = None,
     ) -> list[list[ScoredText]]:
-        """Up to n_best scored translations of each line, best first. A blank line has the empty translation alone.
+        """Returns up to n_best scored translations of each line, best first. A blank line has one, which is empty.
 
-        ``numbers``, by default from 0 on, are those of the lines; they key the sampling. ``after_batch`` is called
-        after each batch and may raise, to stop.
+        Args:
+            numbers: The numbers of the lines, by default from 0 on. The random numbers of sampling depend on them.
+            after_batch: Called after each batch. It may raise an exception to stop the translation.
         """
         _refuse_what_is_no_list_of_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
@@ -160,9 +171,9 @@ class Translator:
         return self._texts([list(islice(following, len(pieces_of_line))) for pieces_of_line in parts])
 
     def score(self, lines: Sequence[str], references: Sequence[str]) -> list[ScoredText]:
-        """Each reference with its score as a translation of its line (forced decoding).
+        """Returns each reference with its score as a translation of its line (forced decoding).
 
-        A line or reference that is blank or longer than ``max_source_length`` has the score None.
+        The score is None if the line or the reference is blank or has more than ``max_source_length`` pieces.
         """
         _refuse_what_is_no_list_of_lines(lines)
         _refuse_what_is_no_list_of_lines(references)
@@ -186,11 +197,15 @@ class Translator:
                     scores[place] = Hypothesis(targets[place], total).score(self.config.length_penalty)
         unscored = len(fits) - len(places)
         if unscored:
-            logger.warning("blank or longer than %d pieces, so their score is null: %d of the lines", longest, unscored)
+            logger.warning(
+                "%d lines have no score (null): the line or its reference is blank or longer than %d pieces",
+                unscored,
+                longest,
+            )
         return [ScoredText(text, score) for text, score in zip(references, scores, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> Attention:
-        """The attention maps over a line and a translation of it (by default the model's own)."""
+        """Returns the attention maps of a line and a translation of it, by default the model's own."""
         if translation is None:
             translation = self.translate([line])[0]
         source = self.tokenizers.source.encode([line])[0][: self._longest_part()]
@@ -207,7 +222,7 @@ class Translator:
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """No dropout; training goes on afterwards as before."""
+        """Puts the model into evaluation mode, without dropout, and afterwards back into the mode that it was in."""
         was_training = self.model.training
         self.model.eval()
         try:
@@ -217,17 +232,17 @@ class Translator:
 
     @contextmanager
     def _arithmetic(self) -> Iterator[None]:
-        """No gradients, the wanted precision: for the thread that enters it."""
+        """Turns gradients off and the chosen precision on, for the thread that enters this context alone."""
         with torch.inference_mode(), autocast(self.device, self.precision):
             yield
 
     def _each_on_a_core(
         self, work: Callable[[list[int]], Result], batches: Iterable[list[int]]
     ) -> Iterator[tuple[list[int], Result]]:
-        """Every batch with what ``work`` makes of it, in order.
+        """Yields every batch with what ``work`` returns for it, in order.
 
-        On a CPU one thread a core takes whole batches: the small products of a decoding step gain little from being
-        shared out.
+        On a CPU, one thread per core takes whole batches, because the small matrix products of a decoding step gain
+        little from being shared among cores.
         """
 
         def result(batch: list[int]) -> Result:
@@ -245,21 +260,21 @@ class Translator:
                 yield batch, future.result()
         finally:
             pool.shutdown(cancel_futures=True)
-            # torch remembers the last number set by any thread for the threads to come.
+            # torch gives new threads the number that any thread set last, which here is 1.
             torch.set_num_threads(cores)
 
     def _cores(self) -> int:
-        """How many batches are searched at a time."""
+        """Returns how many batches are translated or scored at the same time."""
         return torch.get_num_threads() if self.device.type == "cpu" else 1
 
     def _longest_part(self) -> int:
-        """Most pieces, EOS not counted, that go through the model at once."""
+        """Returns the most pieces, EOS not counted, that are given to the model as one source or target."""
         longest = self.config.max_source_length
         return longest if self.model.max_length is None else min(longest, self.model.max_length - 1)
 
     def _parts(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[list[int]]]:
-        """The pieces of each line, cut where there are too many; none of a blank line."""
-        # At once: SentencePiece starts its threads anew at every call.
+        """Returns the pieces of each line, cut into parts if there are too many. A blank line has no parts."""
+        # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = self.tokenizers.source.encode([line if line.strip() else "" for line in lines])
         return [self._cut(pieces, number) for pieces, number in zip(encoded, numbers, strict=True)]
 
@@ -271,7 +286,7 @@ class Translator:
         parts, start = [], 0
         while len(pieces) - start > longest:
             end = start + longest
-            # Rather between words than inside one, if a word begins in the second half of the part.
+            # Cut between words rather than inside one, if a word begins in the second half of the part.
             starts_word = (place for place in range(end, start + longest // 2, -1) if names[place].startswith("▁"))
             end = next(starts_word, end)
             parts.append(pieces[start:end])
@@ -288,7 +303,10 @@ class Translator:
         return parts
 
     def _texts(self, lines: Sequence[list[list[Hypothesis]]]) -> list[list[ScoredText]]:
-        """From the hypotheses of each line's parts: the i-th best of a line is the i-th best of each of its parts."""
+        """Returns the translations of each line, given the hypotheses of its parts.
+
+        The i-th best translation of a line is put together from the i-th best of each part.
+        """
         ranked = [_by_rank(parts) for parts in lines]
         pieces = [hypothesis.pieces for ranks in ranked for chosen in ranks for hypothesis in chosen]
         texts = iter(self.tokenizers.target.decode(pieces))
@@ -304,12 +322,14 @@ class Translator:
         return ScoredText(text, total / length**self.config.length_penalty)
 
     def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:
-        """Indices of similar length together, longest first; a batch's rows (beams included) times its longest source
-        stay within ``decoding.batch_tokens``.
+        """Groups indices of similar length into batches, longest first.
 
-        Several cores get as many batches each as that budget allows at least, and these are cut as even as that number
-        permits: so no core waits long for another's last. But a batch keeps an eighth of the budget, for a decoding
-        step has a fixed cost.
+        A batch's rows (``rows_each`` for each index) times its longest length stay within ``decoding.batch_tokens``.
+
+        The number of batches is the smallest that this budget permits, rounded up to a multiple of the number of cores.
+        The batches are then made as even as that number permits, so that no core waits long for another's last batch.
+        But the budget of a batch never goes below an eighth of ``decoding.batch_tokens``, because a decoding step has a
+        fixed cost.
         """
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
 
@@ -333,24 +353,27 @@ class Translator:
 def _completed(
     config: DecodingConfig | DecodingChoice | None, own: DecodingConfig, folder: str | Path
 ) -> DecodingConfig:
-    """What is asked for, and the model's own decoding for all that is not."""
+    """Returns what the user asked for, completed by the model's own decoding."""
     if not isinstance(config, DecodingChoice):
         return config or own
     try:
         return config.over(own)
     except ValidationError as error:
         reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
-        raise InputError(f"{'; '.join(reasons)} (what is not given is the model's own, of {folder})") from None
+        raise InputError(f"{'; '.join(reasons)} (what is not set here is the model's own, from {folder})") from None
 
 
 def _by_rank(parts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
-    """The best of each part, the second best of each …; of a part that has too few, its last again."""
+    """Returns the best hypothesis of each part, then the second best of each, and so on.
+
+    A part that has too few repeats its last.
+    """
     ranks = max(map(len, parts), default=0)
     return [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(ranks)]
 
 
 def _refuse_what_is_no_list_of_lines(lines: Sequence[str]) -> None:
-    # A string is a sequence of strings, too: each character would become a translation.
+    # A string is a sequence of strings, too; each of its characters would be translated by itself.
     if isinstance(lines, str):
         raise TypeError("a list of lines is needed, not one string")
     for place, line in enumerate(lines):
@@ -359,7 +382,7 @@ def _refuse_what_is_no_list_of_lines(lines: Sequence[str]) -> None:
 
 
 def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:
-    """A stream in bounded pieces; ``one_by_one`` for a person who waits for each answer."""
+    """Cuts a stream of lines into windows of bounded size, or into single lines if a person waits for each answer."""
     window: list[str] = []
     characters = 0
     for line in lines:

@@ -145,7 +145,7 @@ def test_a_file_beside_a_run_leaves_out_what_needs_a_run(runs, tmp_path):
     for key in ("over_sentences", "chrf_differences", "baseline_wins"):
         assert found["verdicts"][0][key] == as_runs["verdicts"][0][key]
     assert found["systems"][1]["cost"] is None and found["systems"][0]["cost"]["parameters"] > 0
-    told = "Of theirs.txt nothing is known but the lines: cost, training and attention are left out."
+    told = "theirs.txt is known only by its translations, so cost, training and attention are left out."
     assert told in page and told in (tmp_path / "o/comparison.md").read_text()
     assert "How theirs.txt was made is not known." in page and "the same." not in page.split("<h2>Conditions</h2>")[1]
 

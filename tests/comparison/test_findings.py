@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from mt.comparison.attention import _spreads, study
-from mt.comparison.cost import Cost, same_validation, spread
+from mt.comparison.cost import Cost, same_validation
 from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
 from mt.comparison.report import _cost_rows
 from mt.comparison.systems import open_systems
@@ -62,7 +62,7 @@ def test_validations_on_fewer_pairs_do_not_compare(systems):
 
 
 def test_sentences_are_taken_from_the_whole_set():
-    assert spread(range(100), 4) == [0, 25, 50, 75] and spread([1, 2], 5) == [1, 2]
+    assert evenly_spaced(range(100), 4) == [0, 25, 50, 75] and evenly_spaced([1, 2], 5) == [1, 2]
 
 
 def test_the_table_of_costs_says_what_is_what():

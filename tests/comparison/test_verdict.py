@@ -40,18 +40,20 @@ def test_a_clear_winner_is_named_and_what_it_speaks_of():
     verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES))
     assert said.words.startswith("B translates better than A: ")
     assert "more than the choice of sentences explains (p ≤ 0.0005)" in said.words
-    assert "chrF2 and TER agree. This speaks of this run of A and this run of B" in said.words
+    assert "chrF2 and TER agree. This is about this run of A and this run of B" in said.words
     assert "60 sentences. Another seed can move BLEU by half a point or more." in said.words
     assert said.may[0].endswith("this run of B would score a higher BLEU than this run of A.")
     difference = verdict.sentences[0].difference
     assert f"between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)" in said.may[1]
-    assert said.may_not[0].startswith("That the settings or models behind them differ: of A and B there is one seed")
+    due = "That the difference is due to the settings or the models: "
+    assert said.may_not[0].startswith(f"{due}there is one seed of A and B")
     assert _words(_system("A", REFERENCES), _system("B", SPOILT)).startswith("A translates better than B")
 
 
 def test_a_small_difference_has_no_winner():
     words = _words(_system("A", _spoilt_in(range(8))), _system("B", _spoilt_in(range(8, 14))))
-    assert words.startswith("No winner: B is ahead of A by") and "is not shown (choice of sentences: p = 0." in words
+    assert words.startswith("No winner: B is ahead of A by")
+    assert "this may be chance (choice of sentences: p = 0." in words
 
 
 def test_no_winner_does_not_mean_equally_good():
@@ -72,7 +74,7 @@ def test_a_few_sentences_are_never_enough(differing):
     words = _words(_system("A", _spoilt_in(range(differing))), _system("B", REFERENCES))
     assert words.startswith("No winner")
     sentences = f"{differing} different sentences" if differing > 1 else "one sentence"
-    assert f"BLEU counts only {sentences} differently, and below 6 no difference" in words
+    assert f"for BLEU the outputs differ in only {sentences}; with fewer than 6 no difference" in words
 
 
 def test_six_sentences_can_be_enough():
@@ -136,11 +138,8 @@ def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
         and "and of seeds (p ≤ 0.0" in said.words
         and "Another seed" not in said.words
     )
-    assert (
-        "In 3 pairs of one of the seeds of each, B is better by more than the choice of sentences explains in 3"
-        in said.words
-    )
-    assert "on average over its seeds, those that were not tried included." in said.may[0]
+    assert "Of 3 pairs of one of the seeds of each, B is better in 3, and worse in 0, by more than" in said.words
+    assert "on average over all seeds, including those that were not tried." in said.may[0]
     assert "95 % confidence interval" in said.may[1]
     assert len(said.may_not) == 1
 
@@ -151,7 +150,7 @@ def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
     assert verdict.sentences[0].p < LEVEL < verdict.seeds["BLEU"].p
     assert not verdict.is_shown("BLEU") and said.words.startswith("No winner: B is ahead of A by")
     least = math.ceil(verdict.seeds["BLEU"].least_difference * 100) / 100
-    assert f"no difference below {least:.2f} BLEU could be significant" in said.words
+    assert f"only a difference of {least:.2f} BLEU or more could be significant" in said.words
     assert "choice of seeds: p = " in said.words
 
 
@@ -164,7 +163,8 @@ def test_one_seed_against_several_speaks_of_these_runs():
     verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, A_LITTLE))
     assert verdict.seeds == {} and len(verdict.pairs) == 1
     assert said.words.startswith("B translates better than A") and "this run of A and these runs of B" in said.words
-    assert said.may_not[0].startswith("That the settings or models behind them differ: of A there is one seed")
+    due = "That the difference is due to the settings or the models: "
+    assert said.may_not[0].startswith(f"{due}there is one seed of A,")
 
 
 def test_all_outputs_of_a_sentence_are_exchanged_together():
@@ -173,7 +173,7 @@ def test_all_outputs_of_a_sentence_are_exchanged_together():
     twice, said = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
     assert [one.p for one in twice.sentences] == [one.p for one in alone.sentences]
     assert not twice.is_shown("BLEU")  # nothing is known of how seeds scatter that are equal
-    assert "the seeds have equal scores, so that nothing can be said about others" in said.words
+    assert "all seeds of each have the same score, so nothing can be said about others" in said.words
 
 
 @pytest.mark.parametrize("sources", [["one"] * 60, None], ids=["one source", "five sentences"])
@@ -197,15 +197,15 @@ def test_several_files_are_outputs_and_not_seeds():
     _, said = _judged(_system("a", *files[0], files=True), _system("b", *files[1], files=True))
     assert "BLEU on average over the outputs" in said.words and "and of outputs (p ≤ 0.0" in said.words
     assert "seed" not in said.words + said.may[0] + said.may[1]
-    assert said.may_not[0].startswith("That this holds for other trainings, unless")
+    assert said.may_not[0].startswith("That this holds if the systems are trained again, unless")
 
 
 def test_files_are_called_files():
     _, said = _judged(_system("a.txt", SPOILT, files=True), _system("b.txt", REFERENCES, files=True))
-    assert said.words.endswith("This speaks of these files and of this test set of 60 sentences.")
-    assert said.may_not[0].startswith("That the programs behind the files differ")
+    assert said.words.endswith("This is about these files, on this test set of 60 sentences.")
+    assert said.may_not[0].startswith("That the difference is due to the programs behind the files")
     beside = _words(_system("A", SPOILT), _system("b.txt", REFERENCES, files=True))
-    assert "This speaks of this run of A and the file b.txt, on this test set" in beside
+    assert "This is about this run of A and the file b.txt, on this test set" in beside
 
 
 # What the other metrics say
@@ -226,8 +226,8 @@ def _verdict(bleu, chrf, ter):
         ((2, 0.001), (1, 0.001), "chrF2 and TER agree."),
         ((2, 0.001), (1, 0.3), "chrF2 agrees; TER points the same way."),
         ((-2, 0.3), (-1, 0.3), "chrF2 and TER do not agree."),
-        ((-2, 0.001), (-1, 0.001), "chrF2 and TER say the opposite, more than chance."),
-        ((-2, 0.001), (0, 1), "chrF2 says the opposite, more than chance; TER does not agree."),
+        ((-2, 0.001), (-1, 0.001), "chrF2 and TER show the opposite, by more than chance."),
+        ((-2, 0.001), (0, 1), "chrF2 shows the opposite, by more than chance; TER does not agree."),
     ],
 )
 def test_what_the_other_metrics_say(chrf, ter, words):

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from pydantic import TypeAdapter, ValidationError
 
-from mt.config import FILE_FORMATS, DataConfig
+from mt.config import DataConfig
+from mt.config.data import FILE_FORMATS
 from mt.data.corpus import Corpus, SplitReport, load_corpus
 from mt.errors import InputError
 
@@ -452,7 +453,7 @@ def test_nothing_that_a_data_set_brings_is_run(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run"
     (tmp_path / "train.pkl").write_bytes(pickle.dumps(TouchesAFile(run)))
-    monkeypatch.setattr("mt.config.FILE_FORMATS", frozenset())
+    monkeypatch.setattr("mt.config.data.FILE_FORMATS", frozenset())
     with pytest.raises(InputError, match=r"data\.path=pandas: its files are for the module pandas"):
         load(kind="hub", path="pandas")
 

@@ -153,7 +153,7 @@ class Train(Command):
         with (
             mock.patch("mt.training.trainer.Trainer._validate"),
             mock.patch("mt.training.command.deliver"),
-            mock.patch("mt.training.command.advice_on_size", lambda config, data: None),
+            mock.patch("mt.training.command.advice_on_size", lambda *_: None),
             mock.patch("mt.training.memory.memory_bytes", lambda device: MEMORY),
         ):
             train(config.model_copy(update={"training": config.training.model_copy(update=short)}))

@@ -46,14 +46,14 @@ def data(tmp_path_factory):
 )
 def test_the_better_preset_of_the_same_architecture_is_named(data, model, better):
     (job,) = compose_jobs("train", TrainConfig, [f"model={model}"], multirun=False)
-    advice = advice_on_size(job.config, data)
+    advice = advice_on_size(job.config.model, data.tokenizers, data.train)
     assert advice is None if better is None else f"model={better} " in advice
 
 
 def test_the_largest_of_those_that_fit_is_named(data, monkeypatch):
     monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", 200)  # 3.8 M
     (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
-    assert "model=transformer_small " in advice_on_size(job.config, data)
+    assert "model=transformer_small " in advice_on_size(job.config.model, data.tokenizers, data.train)
 
 
 def test_a_preset_made_for_speed_is_no_better_one(data, monkeypatch):
@@ -66,7 +66,7 @@ def test_a_preset_made_for_speed_is_no_better_one(data, monkeypatch):
     pieces = sum(data.train["target_length"]) + len(data.train)
     monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", sizes["transformer_small_deep"] / pieces)
     (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
-    assert "model=transformer_tiny " in advice_on_size(job.config, data)
+    assert "model=transformer_tiny " in advice_on_size(job.config.model, data.tokenizers, data.train)
 
 
 def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(tmp_path, caplog):
@@ -130,7 +130,7 @@ def test_another_script_is_told_before_the_tokenizer_fails_because_of_it(tmp_pat
 
 def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_all_takes(tmp_path, caplog):
     assert advice_on_length(960, 1, 1920) is None
-    assert "0.0025 of a pass" in advice_on_length(960, 1, 384_000)
+    assert "0.0025 of an epoch" in advice_on_length(960, 1, 384_000)
     assert "max_updates=2940" in advice_on_length(960, 1, 2940)
 
     toy.write_corpus(tmp_path, "reverse")

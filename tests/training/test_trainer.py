@@ -29,7 +29,7 @@ from mt.training.command import _only_process, train
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.preparation import prepare
-from mt.training.trainer import Validation
+from mt.training.validation import Validation
 from mt.training.workers import Workers
 from mt.translation.translator import Translator
 from mt.word_counts import read_word_counts
@@ -235,6 +235,23 @@ def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, c
     assert read_config(config.folder).training.max_updates == 30
 
 
+def test_an_unfinished_run_of_the_same_settings_under_another_name_is_told_of(folder, monkeypatch, caplog):
+    """So whoever repeats a command whose default name has changed since does not begin anew without knowing."""
+    old = toy.config(folder, "old-name")
+    _stop_after(monkeypatch, [12])
+    with pytest.raises(Interrupted):
+        train(old)
+    told = f"{old.folder} is an unfinished run with the same settings: name=old-name goes on with it"
+    with caplog.at_level(logging.INFO):
+        train(toy.config(folder, "another", training={"batch_tokens": 128}))
+        assert told not in caplog.text
+        train(toy.config(folder, "new-name"))
+        assert caplog.text.count(told) == 1
+        train(old)
+        train(toy.config(folder, "newer-name"))
+    assert caplog.text.count(told) == 1
+
+
 def test_a_changed_config_is_refused_with_the_keys_that_differ(folder):
     train(toy.config(folder))
     with pytest.raises(InputError, match=r"training\.batch_tokens: 256 in the run, now 128"):
@@ -247,7 +264,7 @@ def test_a_changed_corpus_is_refused(folder):
     train(toy.config(folder, training={"max_updates": 10}))
     lines = (folder / "train.xx").read_text().splitlines()
     (folder / "train.xx").write_text("\n".join(["za za za", *lines[1:]]) + "\n")
-    with pytest.raises(InputError, match="the train pairs are not those that this run began with"):
+    with pytest.raises(InputError, match="the train pairs have changed since the run began"):
         train(toy.config(folder))
 
 
@@ -597,7 +614,7 @@ def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
 
 
 def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
-    monkeypatch.setattr(trainer_module, "corpus_bleu", lambda *arguments: 0.0)
+    monkeypatch.setattr("mt.training.validation.corpus_bleu", lambda *arguments: 0.0)
     config = toy.config(folder)
     train(config)
     assert _results(config)["best_update"] == 20
@@ -677,7 +694,7 @@ def test_a_disk_without_locks_is_warned_of(folder, monkeypatch, caplog):
     monkeypatch.setattr("fcntl.flock", lockless)
     config = toy.config(folder)
     train(config)
-    assert _results(config)["updates"] == 20 and "this disk knows no locks" in caplog.text
+    assert _results(config)["updates"] == 20 and "this file system has no locks" in caplog.text
 
 
 def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folder, monkeypatch):

@@ -1,4 +1,4 @@
-"""Exports a run for CTranslate2: ``python -m mt.translation.ctranslate2 --help`` tells what can be set."""
+"""Exports a run for CTranslate2: ``python -m mt.translation.ctranslate2 --help`` lists the settings."""
 
 from mt.entry_points import export_for_ctranslate2
 

@@ -1,4 +1,4 @@
-"""``python -m mt.translation.ctranslate2``: from a run to a folder that CTranslate2 loads by itself."""
+"""``python -m mt.translation.ctranslate2``: exports a run to a folder that CTranslate2 can load on its own."""
 
 import logging
 from pathlib import Path
@@ -14,11 +14,13 @@ logger = logging.getLogger(__name__)
 
 
 def export(config: ExportConfig) -> None:
-    """Writes the model and, beside it, the tokenizer that cuts text into its pieces.
+    """Writes a folder with the model and its tokenizer.
 
-    Raises InputError for a run that cannot be read or that CTranslate2 cannot run, and for an output that is taken.
+    Raises:
+        InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, or the output exists
+            and is not an empty folder.
     """
-    library()  # to say that it is missing before any work
+    library()  # raises now, before any work, if it is missing
     output = resolved(config.output)
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"output={config.output}: exists and is not empty; give the export a folder of its own")

@@ -1,18 +1,21 @@
-"""Search by CTranslate2: the hypotheses that ``mt.translation.search`` defines, found by a C++ library.
+"""Search by CTranslate2, a C++ library, for the hypotheses that ``mt.translation.search`` defines.
 
-Where both do the same: scores are log P(hypothesis, end included) / lengthᵅ, ``return_end_token`` making the end count;
-a hypothesis that ends among the best ``beam_size`` of a step is finished, and a sentence when ``patience=1`` times
-that many have.
+CTranslate2 and our own search agree in this: a score is log P(hypothesis, end included) / lengthᵅ, where
+``return_end_token`` makes the end count; a hypothesis is finished when it ends among the best ``beam_size`` of a step;
+and a sentence is finished when ``beam_size`` (times ``patience``, which is 1) of its hypotheses are.
 
-Where they differ, the model itself searches the sentence, and says so where its scores are not finite:
+They differ in the cases below. A sentence for which one of them is found is searched again by the model itself, which
+raises RunError if its scores are not finite.
 
-- At the longest length CTranslate2 breaks off, ours ends the hypothesis. Its limit holds for a batch, ours for a
-  sentence; so a sentence with a hypothesis of more than its limit, end included, was searched differently. (Without a
-  beam it was not: what it has up to the limit is ended there, and the model needs only to score it.)
-- Ours never writes PAD, UNK or BOS. CTranslate2 can be told so, but then takes them out of the softmax's sum, where
-  ours leaves them, and all scores change. Instead they count as ends, too: a sentence that has one among its
-  hypotheses was searched differently. (One that came up and was then beaten by ``beam_size`` real hypotheses goes
-  unseen, and matters only if at the same step a real end was just not among the best ``beam_size``.)
+- Length limit. At the limit, CTranslate2 breaks off, while our search ends the hypothesis. CTranslate2 has one limit
+  for a batch, our search one for each sentence. So a sentence counts as searched differently if a hypothesis, end
+  included, is longer than the sentence's limit. (Not in greedy search: there the hypothesis is ended at the limit, and
+  the model only has to score it.)
+- PAD, UNK and BOS. Our search never writes them. CTranslate2 can be told not to, but then leaves them out of the
+  softmax's sum as well, while our search does not, and all scores change. So CTranslate2 is told instead that they are
+  ends, too, and a sentence with one of them among its hypotheses counts as searched differently. (A hypothesis that
+  ended with one of them and was then beaten by ``beam_size`` real ones is not noticed. It matters only if a real end at
+  the same step just missed the best ``beam_size``.)
 - Sources longer than the table of positions.
 - Scores that are not finite.
 """
@@ -38,11 +41,12 @@ from mt.translation.search import NEVER_WRITTEN, Hypothesis, forced_log_probabil
 logger = logging.getLogger(__name__)
 
 NO_PENALTY = 1e-9
-"""At 0 CTranslate2 stops as soon as the best hypothesis has ended; lengths to this power are 1 in fp32, too."""
+"""Given to CTranslate2 in place of a length penalty of 0, at which it would stop as soon as the best hypothesis has
+ended. A length to this power is 1 in fp32, as it is to the power 0."""
 
 
 def check_machine(config: DecodingConfig | DecodingChoice, device: torch.device) -> None:
-    """Raises InputError if CTranslate2 cannot compute in this type on this machine."""
+    """Raises InputError if CTranslate2 runs on this device but does not support ``decoding.compute_type`` there."""
     if config.compute_type is not None and not _machine_obstacles(device):
         supported = library().get_supported_compute_types(device.type, device.index or 0)
         if config.compute_type not in supported:
@@ -53,15 +57,17 @@ def check_machine(config: DecodingConfig | DecodingChoice, device: torch.device)
 
 
 def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CTranslate2Engine | None":
-    """CTranslate2 with an export of the model, kept in the run folder; or, after a warning with every reason why that
-    cannot be, None."""
+    """Returns an engine with an export of the model, which is kept in the run folder.
+
+    If CTranslate2 cannot be used, returns None after a warning with every reason.
+    """
     device = trained.model.output_weight.device
     reasons = [*obstacles(trained), *_machine_obstacles(device)]
     vocabulary = trained.tokenizers.target.vocabulary_size
     if 2 * config.beam_size > vocabulary:
         reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
     if reasons:
-        logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", "; ".join(reasons))
+        logger.warning("PyTorch is used instead of CTranslate2: %s", "; ".join(reasons))
         return None
     exported = export_into(run, trained)
     try:
@@ -71,8 +77,8 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
     except RuntimeError as error:
         if device.type != "cuda":
             raise
-        # The CUDA libraries that it looks for are not torch's.
-        logger.warning("CTranslate2 cannot do this, so PyTorch translates: %s", error)
+        # CTranslate2 does not use torch's CUDA libraries but looks for others, which may be missing.
+        logger.warning("PyTorch is used instead of CTranslate2: %s", error)
         return None
     return engine
 
@@ -86,7 +92,10 @@ def _machine_obstacles(device: torch.device) -> list[str]:
 
 
 class CTranslate2Engine:
-    """On a CPU as many sentences' batches at a time as torch has threads, each on one core."""
+    """Searches with CTranslate2. On a CPU it searches as many batches at a time as torch has threads, each on one core.
+
+    ``search`` has the model itself search the sentences that CTranslate2 would search differently.
+    """
 
     def __init__(
         self,
@@ -95,7 +104,11 @@ class CTranslate2Engine:
         trained: TrainedModel,
         config: DecodingConfig,
     ) -> None:
-        """``files`` as of ``export_into``."""
+        """
+        Args:
+            files: The export's contents by file name, as ``export_into`` returns them.
+            name: What CTranslate2 calls the model.
+        """
         assert isinstance(trained.description.model, TransformerConfig)
         device = trained.model.output_weight.device
         self.model = trained.model
@@ -103,8 +116,9 @@ class CTranslate2Engine:
         self.by_model = TorchEngine(trained.model, config)
         on_cpu = device.type == "cpu"
         compute_type = config.compute_type or "float32"
-        # It parts a core's batch itself: so many sentences at a time are the fastest, in a beam of up to 5; a wider one
-        # must not take more memory. On a GPU the whole batch (0) is.
+        # On a CPU, CTranslate2 cuts a core's batch itself, into parts of this many sentences. The numbers are the
+        # fastest for beams of up to 5; wider ones get fewer sentences, so as not to take more memory. On a GPU, the
+        # whole batch at a time (0) is the fastest.
         sentences = 128 if compute_type == "float32" else 32
         self._at_once = max(1, sentences * 5 // max(5, config.beam_size)) if on_cpu else 0
         self.rows_each = 1 if on_cpu else config.beam_size
@@ -125,16 +139,18 @@ class CTranslate2Engine:
             intra_threads=1,
             files=files,
         )
-        # Both share one OpenMP library, in which CTranslate2 has just set its own number for this thread.
+        # CTranslate2 and torch share one OpenMP library, in which CTranslate2 has just set its own number of threads
+        # for this thread.
         torch.set_num_threads(threads)
 
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
         """See Engine. Raises RunError if the model's scores are not finite."""
         found = self.find(sources)
         left = [place for place, hypotheses in enumerate(found) if not hypotheses]
-        # The model needs more rows for a source, and no more of them than the batch may take.
+        # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
         at_once = max(1, len(sources) * self.rows_each // self.by_model.rows_each)
-        # Here, not after all batches: then one core would search the few that were left, and the others wait.
+        # They are searched right here, not after all batches, when one core would search the few that were left while
+        # the others wait.
         for start in range(0, len(left), at_once):
             places = left[start : start + at_once]
             searched = self.by_model.search([sources[n] for n in places], [sampling_keys[n] for n in places])
@@ -143,7 +159,10 @@ class CTranslate2Engine:
         return found
 
     def find(self, sources: Sequence[list[int]]) -> list[list[Hypothesis]]:
-        """As ``search``; none for a sentence that the module's docstring leaves to the model."""
+        """Searches with CTranslate2 alone, and finds nothing for a sentence that it would search differently.
+
+        See the module's docstring for these sentences. Arguments and results are as those of ``search``.
+        """
         batch = collate(range(len(sources)), sources, [[]] * len(sources)).source
         limits = longest_hypotheses(self.model, batch, self.config).tolist()
         found: list[list[Hypothesis]] = [[] for _ in sources]
@@ -161,7 +180,10 @@ class CTranslate2Engine:
     def _ended_at_limit(
         self, results: Mapping[int, Any], sources: Sequence[list[int]], limits: Sequence[int]
     ) -> dict[int, Hypothesis]:
-        """Greedy hypotheses of more than their limit, by the places of their sources."""
+        """Returns the greedy hypotheses that are longer than their limit, ended at it and scored by the model.
+
+        The keys are the indices of their sources.
+        """
         written = {
             place: self._numbers(result.hypotheses[0][: limits[place]])
             for place, result in results.items()
@@ -196,7 +218,10 @@ class CTranslate2Engine:
         )
 
     def _hypotheses(self, result: Any, limit: int) -> list[Hypothesis]:
-        """The n_best of a sentence, best first; none if it was searched in another way than ours."""
+        """Returns the n_best hypotheses of a sentence, best first, or none if it was searched differently.
+
+        See the module's docstring.
+        """
         hypotheses, scores = result.hypotheses, result.scores
         if max(map(len, hypotheses)) > limit or not all(map(math.isfinite, scores)):
             return []

@@ -1,7 +1,8 @@
-"""A trained Transformer as a model of CTranslate2: https://opennmt.net/CTranslate2.
+"""Exports a trained Transformer as a model of CTranslate2: https://opennmt.net/CTranslate2.
 
-The weights are the same numbers in another order: queries, keys and values stand in one matrix, positions in a table,
-for CTranslate2's own waves are others (it counts from 1 and does not interleave sines and cosines).
+The weights are the same numbers in another order: those of query, key and value are in one matrix. Sinusoidal positions
+are exported as a table, because CTranslate2 would compute other ones: it counts from 1 and does not interleave sines
+and cosines.
 """
 
 import errno
@@ -25,28 +26,32 @@ from mt.translation.ctranslate2.library import library
 logger = logging.getLogger(__name__)
 
 EXPORT = "ctranslate2"
-"""In a run folder: the export of its weights."""
+"""The folder, inside a run folder, that holds the export of its weights."""
 POSITIONS = 2048
-"""Sinusoidal positions in the table, EOS included."""
+"""How many sinusoidal positions the table has, that of EOS included."""
 
 
 def positions_of(config: TransformerConfig) -> int:
-    """Most pieces, EOS included, that the exported model can take or write."""
+    """Returns the most pieces, EOS included, that the exported model can take or write."""
     return config.max_positions if config.positions == "learned" else POSITIONS
 
 
 def obstacles(trained: TrainedModel) -> list[str]:
-    """Every reason why CTranslate2 cannot run a model."""
+    """Returns every reason why CTranslate2 cannot run a model; the list is empty if it can."""
     if isinstance(trained.model, Transformer):
         return []
     return [f"model.architecture={trained.description.model.architecture}: it runs Transformers only"]
 
 
 def write_model(trained: TrainedModel, folder: Path, quantization: str | None = None) -> None:
-    """Writes model.bin, config.json and the vocabularies, which name the pieces, into a folder that exists.
+    """Writes model.bin, config.json and the vocabularies, which list the pieces, into a folder that exists.
 
-    ``quantization`` is how the weights are stored, in CTranslate2's words; None keeps them as they are.
-    Raises InputError if CTranslate2 is not installed.
+    Args:
+        quantization: The number format in which the weights are stored, by CTranslate2's name for it; None keeps them
+            as they are.
+
+    Raises:
+        InputError: CTranslate2 is not installed.
     """
     spec = _specification(trained)
     spec.validate()
@@ -55,15 +60,16 @@ def write_model(trained: TrainedModel, folder: Path, quantization: str | None = 
 
 
 def export_into(run: Path, trained: TrainedModel) -> dict[str, bytes]:
-    """The export by file names, which then lies in the run folder, too.
+    """Exports the model, keeps the export in the run folder, and returns its contents by file name.
 
-    What lay there before is compared and never loaded: run folders come from anywhere, and CTranslate2 believes what
-    a model.bin says of itself, sizes included, as only code may be believed. Making the export anew takes about as
-    long as checking the old one against a checksum would. So an export that is stale, damaged or forged is replaced,
-    and of two processes that export at once each has its own. A run folder that cannot be written to keeps what it
-    has, with a warning.
+    An export that is already there is compared with the new one but never loaded. Run folders come from anywhere, and
+    CTranslate2 trusts what a model.bin says of itself, sizes included, in a way in which only code may be trusted.
+    Making the export anew takes about as long as checking the old one against a checksum would. So an export that is
+    stale, damaged or forged is replaced, and two processes that export at the same time each use their own. If the run
+    folder cannot be written to, it keeps what it has, and a warning is logged.
 
-    Raises InputError if CTranslate2 is not installed.
+    Raises:
+        InputError: CTranslate2 is not installed.
     """
     with tempfile.TemporaryDirectory() as place:
         write_model(trained, Path(place))
@@ -77,16 +83,16 @@ def export_into(run: Path, trained: TrainedModel) -> dict[str, bytes]:
             logger.info("%s: exported for CTranslate2", folder)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            return files  # another process has just put its own there
+            return files  # another process has just put its own export there
         logger.warning("%s: the export cannot be kept there: %s", folder, error.strerror)
     return files
 
 
 def _holds(folder: Path, files: dict[str, bytes]) -> bool:
-    """Whether a folder has exactly these files."""
+    """Returns whether a folder has exactly these files."""
     if not folder.is_dir() or {path.name for path in folder.iterdir()} != files.keys():
         return False
-    # A size that is wrong need not be read.
+    # A file whose size is wrong need not be read.
     return all(
         (folder / name).is_file()
         and (folder / name).stat().st_size == len(content)
@@ -96,7 +102,7 @@ def _holds(folder: Path, files: dict[str, bytes]) -> bool:
 
 
 def _specification(trained: TrainedModel) -> Any:
-    """A TransformerSpec of CTranslate2 with the model's weights."""
+    """Returns a TransformerSpec of CTranslate2 with the model's weights."""
     model, config = trained.model, trained.description.model
     assert isinstance(model, Transformer) and isinstance(config, TransformerConfig)
     specs = library().specs
@@ -159,17 +165,17 @@ def _set_feed_forward(spec: Any, feed_forward: FeedForward, around: Residual) ->
 
 def _set_embedding(side: Any, tokens: Any, embedding: Embedding, config: TransformerConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
-    side.scale_embeddings = True  # by √width
+    side.scale_embeddings = True  # multiplied by √width
     if isinstance(embedding.positions, LearnedPositions):
         table = _array(embedding.positions.weight)
-        # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing looks at the rows added here.
+        # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing reads the rows added here.
         side.position_encodings.encodings = np.pad(table, ((0, -len(table) % 8), (0, 0)))
     else:
         side.position_encodings.encodings = sinusoidal_positions(POSITIONS, config.width).numpy()
 
 
 def _set_linear(spec: Any, *layers: nn.Linear) -> None:
-    """One below the other, where CTranslate2 computes several in one product."""
+    """Sets the weight and bias of ``layers``, one below the other where CTranslate2 computes several in one product."""
     spec.weight = np.concatenate([_array(layer.weight) for layer in layers])
     spec.bias = np.concatenate([_array(layer.bias) for layer in layers])
 

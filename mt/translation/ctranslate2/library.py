@@ -1,4 +1,4 @@
-"""The one place where the package ctranslate2, which is optional, is imported."""
+"""Imports the package ctranslate2, which is optional. It is imported nowhere else."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from mt.errors import InputError
 
 
 def library() -> Any:
-    """The package. Raises InputError that says how to install it."""
+    """Returns the package. Raises InputError, which says how to install it, if it is missing."""
     try:
         import ctranslate2
     except ImportError as error:
