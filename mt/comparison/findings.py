@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mt.comparison.attention import Study, study
 from mt.comparison.conclusions import Conclusions, conclude
-from mt.comparison.cost import Cost, common_bleu, measure_costs, same_validation
+from mt.comparison.cost import Cost, common_bleu, evenly_spaced, measure_costs, same_validation
 from mt.comparison.differences import (
     Example,
     Group,

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from mt.comparison.attention import _spreads, study
-from mt.comparison.cost import Cost, same_validation
+from mt.comparison.cost import Cost, evenly_spaced, same_validation
 from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
 from mt.comparison.report import _cost_rows
 from mt.comparison.systems import open_systems
