@@ -45,7 +45,7 @@ def export_for_ctranslate2() -> None:
     """Exports a model for CTranslate2."""
 
     def run(config: ExportConfig) -> None:
-        from mt.translation.ctranslate2.command import export
+        from mt.exchange.ctranslate2 import export
 
         export(config)
 

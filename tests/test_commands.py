@@ -186,7 +186,9 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
         for engine in ("torch", "ctranslate2")
     )
     assert other.returncode == 0, other.stderr
-    assert b"exported for CTranslate2" in other.stderr and (folder / "runs/toy/ctranslate2/model.bin").is_file()
+    assert (
+        b"exported the model for CTranslate2" in other.stderr and (folder / "runs/toy/ctranslate2/model.bin").is_file()
+    )
     assert other.stdout.count(b"\n") == lines.count(b"\n") + 1
     for line, expected in zip(
         map(json.loads, other.stdout.splitlines()), map(json.loads, own.stdout.splitlines()), strict=True
@@ -194,11 +196,17 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
         assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
         for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
             assert one["score"] == pytest.approx(two["score"], abs=1e-4)
-    command = [sys.executable, "-m", "mt.translation.ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
-    for status, message in ((0, b"a model for CTranslate2"), (2, b"output=export: exists")):
+    command = [sys.executable, "-m", "mt.exchange.ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
+    for status, message in ((0, b"exported the model for CTranslate2"), (2, b"output=export: exists")):
         done = subprocess.run(command, cwd=folder, capture_output=True, timeout=300)
         assert done.returncode == status, done.stderr
         assert message in done.stderr and b"Traceback" not in done.stderr
+
+
+def test_a_command_that_has_moved_names_its_new_place(tmp_path):
+    old = [sys.executable, "-m", "mt.translation.ctranslate2", "run=runs/toy", "output=export"]
+    done = subprocess.run(old, cwd=tmp_path, capture_output=True, timeout=60)
+    assert done.returncode == 2 and b"python -m mt.exchange.ctranslate2" in done.stderr
 
 
 def test_decoding_sweeps_write_an_output_each(trained):

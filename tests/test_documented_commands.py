@@ -15,10 +15,10 @@ from mt.comparison.command import compare
 from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.config.composition import compose_jobs
 from mt.errors import InputError
+from mt.exchange.ctranslate2 import export
 from mt.run_folder import read_config, write_config
 from mt.training.command import train
 from mt.translation.command import translate
-from mt.translation.ctranslate2.command import export
 from tests import toy
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "train.py": ("train", TrainConfig),
     "translate.py": ("translate", TranslateConfig),
     "-m mt.comparison": ("compare", CompareConfig),
-    "-m mt.translation.ctranslate2": ("export", ExportConfig),
+    "-m mt.exchange.ctranslate2": ("export", ExportConfig),
 }
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WRITTEN = {page: page.read_text(encoding="utf-8") for page in PAGES}

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from mt.config import ExportConfig, TranslateConfig
 from mt.errors import InputError
+from mt.exchange.ctranslate2 import export
 from mt.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
 from mt.translation.command import translate
-from mt.translation.ctranslate2.command import export
 
 
 def compressed(content: bytes, suffix: str) -> bytes:

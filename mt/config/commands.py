@@ -168,7 +168,7 @@ class TranslateConfig(Section):
 
 
 class ExportConfig(Section):
-    """``python -m mt.translation.ctranslate2``"""
+    """``python -m mt.exchange.ctranslate2``"""
 
     run: Text
     """A run or model folder."""

@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "train": ("python train.py", TrainConfig),
     "translate": ("python translate.py", TranslateConfig),
     "compare": ("python -m mt.comparison", CompareConfig),
-    "export": ("python -m mt.translation.ctranslate2", ExportConfig),
+    "export": ("python -m mt.exchange.ctranslate2", ExportConfig),
 }
 """The config file of each command in ``conf/``, what one types, and its settings."""
 WIDTH = 120

@@ -25,7 +25,7 @@ from mt.language import writes_spaces
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
-from mt.translation.ctranslate2.engine import check_machine, open_engine
+from mt.translation.ctranslate2_engine import check_machine, open_engine
 from mt.translation.engine import Engine, TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities
 

@@ -12,7 +12,7 @@ import torch
 from sentencepiece import SentencePieceProcessor
 
 from mt.config import DecodingConfig
-from mt.translation.ctranslate2.export import EXPORT
+from mt.exchange.ctranslate2 import EXPORT
 from mt.translation.translator import Translator
 from tests.benchmarks import task
 

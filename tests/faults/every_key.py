@@ -28,11 +28,11 @@ from mt.comparison.systems import open_systems
 from mt.config import CompareConfig, DecodingChoice, DecodingConfig, ExportConfig, Section, TrainConfig, TranslateConfig
 from mt.config.composition import _quoted, compose_jobs
 from mt.device import choose_device
+from mt.exchange.ctranslate2 import export
 from mt.run_folder import read_config, write_config
 from mt.training.command import train
 from mt.training.local_workers import number_of_workers
 from mt.translation.command import translate
-from mt.translation.ctranslate2.command import export
 from tests import toy
 from tests.faults.outcome import Outcome
 

@@ -16,7 +16,7 @@ from mt.json_file import read_sealed_json, write_sealed_json
 from mt.run_folder import FORMAT, open_model, read_config, read_description, written_settings
 from mt.training.command import train
 from mt.translation.command import translate
-from mt.translation.ctranslate2.engine import CTranslate2Engine
+from mt.translation.ctranslate2_engine import CTranslate2Engine
 from mt.translation.translator import Translator
 
 HERE = Path(__file__).parent

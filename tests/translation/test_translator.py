@@ -16,7 +16,7 @@ from mt.data.tokenizer import Tokenizer, TokenizerPair
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
 from mt.translation.command import _as_json, _text
-from mt.translation.ctranslate2.engine import open_engine
+from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 from tests import toy

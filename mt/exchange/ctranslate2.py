@@ -1,4 +1,5 @@
-"""Exports a trained Transformer as a model of CTranslate2: https://opennmt.net/CTranslate2.
+"""Exports a trained Transformer as a model of CTranslate2 (https://opennmt.net/CTranslate2):
+``python -m mt.exchange.ctranslate2 run=RUN output=FOLDER``.
 
 The weights are the same numbers in another order: those of query, key and value are in one matrix. Sinusoidal positions
 are exported as a table, because CTranslate2 would compute other ones: it counts from 1 and does not interleave sines
@@ -14,14 +15,14 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor, nn
 
-from mt.config import TransformerConfig
+from mt.config import ExportConfig, TransformerConfig
 from mt.data.tokenizer import BOS, EOS, UNK
-from mt.files import new_folder
+from mt.errors import InputError
+from mt.files import new_folder, resolved
 from mt.model.attention import MultiHeadAttention
 from mt.model.embedding import Embedding, LearnedPositions, sinusoidal_positions
 from mt.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
-from mt.run_folder import TrainedModel
-from mt.translation.ctranslate2.library import library
+from mt.run_folder import TrainedModel, open_model
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,42 @@ EXPORT = "ctranslate2"
 """The folder, inside a run folder, that holds the export of its weights."""
 POSITIONS = 2048
 """How many sinusoidal positions the table has, that of EOS included."""
+
+
+def library() -> Any:
+    """Returns the package ctranslate2, which is optional, and which nothing else imports.
+
+    Raises:
+        InputError: It is not installed; the message says how to install it.
+    """
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise InputError(
+            f"CTranslate2 is not installed ({error}): pip install -e '.[fast]' beside pyproject.toml, "
+            "or pip install ctranslate2"
+        ) from None
+    return ctranslate2
+
+
+def export(config: ExportConfig) -> None:
+    """Writes a folder with the model and its tokenizer.
+
+    Raises:
+        InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, or the output exists
+            and is not an empty folder.
+    """
+    library()  # raises now, before any work, if it is missing
+    output = resolved(config.output)
+    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+        raise InputError(f"output={config.output}: exists and is not empty; give the export a folder of its own")
+    trained = open_model(Path(config.run))
+    if reasons := obstacles(trained):
+        raise InputError(f"{config.run}: CTranslate2 cannot run this model: {'; '.join(reasons)}")
+    with new_folder(output) as folder:
+        write_model(trained, folder, config.quantization)
+        trained.tokenizers.save(folder)
+    logger.info("exported the model for CTranslate2 to %s", config.output)
 
 
 def positions_of(config: TransformerConfig) -> int:
@@ -40,7 +77,7 @@ def obstacles(trained: TrainedModel) -> list[str]:
     """Returns every reason why CTranslate2 cannot run a model; the list is empty if it can."""
     if isinstance(trained.model, Transformer):
         return []
-    return [f"model.architecture={trained.description.model.architecture}: it runs Transformers only"]
+    return [f"model.architecture={trained.description.model.architecture}: CTranslate2 runs Transformers only"]
 
 
 def write_model(trained: TrainedModel, folder: Path, quantization: str | None = None) -> None:
@@ -80,7 +117,7 @@ def export_into(run: Path, trained: TrainedModel) -> dict[str, bytes]:
             with new_folder(folder) as partial:
                 for name, content in files.items():
                     (partial / name).write_bytes(content)
-            logger.info("%s: exported for CTranslate2", folder)
+            logger.info("exported the model for CTranslate2 to %s", folder)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return files  # another process has just put its own export there
@@ -188,3 +225,9 @@ def _set_norm(spec: Any, norm: nn.Module) -> None:
 def _array(weight: Tensor) -> np.ndarray:
     # A copy: CTranslate2 quantises in place.
     return weight.detach().cpu().numpy().copy()
+
+
+if __name__ == "__main__":
+    from mt.entry_points import export_for_ctranslate2
+
+    export_for_ctranslate2()

@@ -15,11 +15,10 @@ from mt.config import DecodingConfig, ExportConfig, ModelDescription, TokenizerC
 from mt.data.batching import collate
 from mt.data.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError
+from mt.exchange.ctranslate2 import export, export_into, obstacles
 from mt.model.build import build_model
 from mt.run_folder import config_differences, open_model, read_config, write_config, write_description
 from mt.training.objective import Objective
-from mt.translation.ctranslate2.command import export
-from mt.translation.ctranslate2.export import export_into, obstacles
 from mt.translation.translator import Translator
 from mt.weights import weights_of, write_tensors
 from tests import toy
@@ -325,7 +324,7 @@ def test_a_run_folder_that_cannot_be_written_to_does_not_matter(run, monkeypatch
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mt.translation.ctranslate2.export.new_folder", refuse)
+    monkeypatch.setattr("mt.exchange.ctranslate2.new_folder", refuse)
     torch_, ctranslate2_ = _translators(run)
     assert "cannot be kept there: Permission denied" in caplog.text
     _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))

@@ -32,9 +32,8 @@ from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.tokenizer import EOS, UNK
 from mt.errors import InputError
+from mt.exchange.ctranslate2 import EXPORT, export_into, library, obstacles, positions_of
 from mt.run_folder import TrainedModel
-from mt.translation.ctranslate2.export import EXPORT, export_into, obstacles, positions_of
-from mt.translation.ctranslate2.library import library
 from mt.translation.engine import TorchEngine
 from mt.translation.search import NEVER_WRITTEN, Hypothesis, forced_log_probabilities, longest_hypotheses
 
