@@ -43,8 +43,8 @@ SCRIPTS = (
     Script("Burmese", BURMESE, "\u1000-\u109f"),
     Script("Tibetan", TIBETAN, "\u0f00-\u0fff"),
 )
-ENOUGH, A_LITTLE = 0.1, 0.02
-"""A text is in a script if more than this share of its letters is: ENOUGH, or A_LITTLE if the script was expected. The
+SHARE_OF_A_SCRIPT, SHARE_OF_THE_EXPECTED_SCRIPT = 0.1, 0.02
+"""A text is in a script if more than this share of its letters is, which is less for the script that was expected. The
 shares are small because names, markup and code may be most of the rest."""
 
 
@@ -55,7 +55,14 @@ def script_of(code: str) -> Script | None:
 
 def script_in(text: str, expected: Script | None) -> Script | None:
     """Returns the script that a text is written in, or None if it is none of SCRIPTS."""
-    return next((one for one in SCRIPTS if one.share(text) > (A_LITTLE if one == expected else ENOUGH)), None)
+    return next(
+        (
+            one
+            for one in SCRIPTS
+            if one.share(text) > (SHARE_OF_THE_EXPECTED_SCRIPT if one == expected else SHARE_OF_A_SCRIPT)
+        ),
+        None,
+    )
 
 
 def base_language(code: str) -> str:

@@ -164,7 +164,7 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
     ]
 
 
-ENOUGH = 10
+FEWEST_REFERENCES = 10
 """Minimum number of references that have n-grams of a length for BLEU of part of a corpus to count this length."""
 
 
@@ -176,7 +176,7 @@ def bleu_order(references: Sequence[str], language: str) -> int:
     those that are too short.
     """
     lengths = sorted(map(len, words(references, language)), reverse=True)
-    return max(1, min(4, lengths[min(ENOUGH, len(lengths)) - 1]))
+    return max(1, min(4, lengths[min(FEWEST_REFERENCES, len(lengths)) - 1]))
 
 
 def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], language: str, samples: int) -> Interval:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mt.comparison.systems import EvaluationSet, Output
 from mt.config import ModelConfig, TransformerConfig
-from mt.translation.translator import Attention, Translator
+from mt.translation.translator import SentenceAttention, Translator
 
 ALIGNED = 0.15
 """Minimum weight for a source piece to be shown in an alignment."""
@@ -58,7 +58,7 @@ class Scaling:
 class Study:
     """The attention of one model on some sentences."""
 
-    maps: list[Attention]
+    maps: list[SentenceAttention]
     """The attention on each shown sentence, computed with the reference as the target."""
     alignments: list[str]
     """For each shown sentence, the pieces of the model's own translation with the source pieces they attended to."""
@@ -98,7 +98,7 @@ def _divided_by_root_of(model: ModelConfig) -> int | None:
     return model.width if model.attention == "dot" else None
 
 
-def alignment(attention: Attention) -> str:
+def alignment(attention: SentenceAttention) -> str:
     """Returns a line per target piece with the source pieces it attended to, in the mean of all heads and layers."""
     weights = torch.stack([layer.mean(dim=0) for layer in attention.cross()]).mean(dim=0)  # (T, S)
     lines = []
@@ -114,7 +114,7 @@ def _entropy(weights: Tensor) -> Tensor:
     return -torch.special.xlogy(weights, weights).sum(dim=-1)
 
 
-def _spreads(seen: Sequence[Attention]) -> list[Spread]:
+def _spreads(seen: Sequence[SentenceAttention]) -> list[Spread]:
     spreads = []
     for name in seen[0].maps:
         entropies, most = [], []
@@ -132,7 +132,7 @@ def _spreads(seen: Sequence[Attention]) -> list[Spread]:
     return spreads
 
 
-def _scaling(seen: Sequence[Attention], key_width: int) -> Scaling:
+def _scaling(seen: Sequence[SentenceAttention], key_width: int) -> Scaling:
     scaled: list[Tensor] = []
     raw_weights: list[Tensor] = []
     scaled_weights: list[Tensor] = []

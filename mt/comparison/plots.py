@@ -16,7 +16,7 @@ from mt.comparison.systems import System
 from mt.comparison.verdict import Verdict
 from mt.heat_map import draw_heat_map, legible
 from mt.scoring import Interval
-from mt.translation.translator import Attention
+from mt.translation.translator import SentenceAttention
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette, whose colours colour-blind readers can tell apart."""
@@ -142,13 +142,13 @@ def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
     return figure
 
 
-def mean_attention(name: str, attention: Attention) -> Figure:
+def mean_attention(name: str, attention: SentenceAttention) -> Figure:
     """Draws the mean cross-attention of all heads and layers, with the pieces on both axes."""
     title = "" if len(attention.cross()) == 1 and len(attention.cross()[0]) == 1 else ", mean of all heads and layers"
     return _maps(attention, [[_mean(attention.cross())]], [[legible(name) + title]], labelled=True)
 
 
-def every_attention(attention: Attention) -> Figure:
+def every_attention(attention: SentenceAttention) -> Figure:
     """Draws the cross-attention of every head, with a row for each layer and the mean of its heads at the end."""
     layers = [[*heads, heads.mean(dim=0)] for heads in attention.cross()]
     titles = [
@@ -164,7 +164,7 @@ def _mean(layers: Sequence[Tensor]) -> Tensor:
 
 
 def _maps(
-    attention: Attention, maps: Sequence[Sequence[Tensor]], titles: Sequence[Sequence[str]], labelled: bool
+    attention: SentenceAttention, maps: Sequence[Sequence[Tensor]], titles: Sequence[Sequence[str]], labelled: bool
 ) -> Figure:
     """Draws a grid of maps, each (T, S)."""
     sources, targets = attention.source_pieces, attention.target_pieces

@@ -39,7 +39,7 @@ class Batch:
     ids: Tensor  # (B,) int64, the ids of the pairs
     source: Tensor  # (B, S) int64, … EOS
     target: Tensor  # (B, T + 1) int64, BOS … EOS
-    real: Tensor  # (R,) int64, indices of the real tokens in the flattened ``target_output``
+    target_positions: Tensor  # (R,) int64, where ``target_output``, flattened, is not padding
     source_tokens: int
     """Number of real tokens in ``source``, EOS included."""
     target_tokens: int
@@ -49,8 +49,9 @@ class Batch:
     def of(cls, ids: Tensor, source: Tensor, target: Tensor) -> "Batch":
         """Makes a batch and finds its real tokens. Finding them later, in the middle of a step on a GPU, would make the
         GPU wait."""
-        real = (target[:, 1:] != PAD).flatten().nonzero().squeeze(1)
-        return cls(ids, source, target, real, source_tokens=int((source != PAD).sum()), target_tokens=len(real))
+        positions = (target[:, 1:] != PAD).flatten().nonzero().squeeze(1)
+        source_tokens = int((source != PAD).sum())
+        return cls(ids, source, target, positions, source_tokens=source_tokens, target_tokens=len(positions))
 
     @property
     def target_input(self) -> Tensor:
@@ -81,7 +82,7 @@ class Batch:
             ids=self.ids.repeat(2),
             source=self.source.repeat(2, 1),
             target=self.target.repeat(2, 1),
-            real=torch.cat([self.real, self.real + self.target_output.numel()]),
+            target_positions=torch.cat([self.target_positions, self.target_positions + self.target_output.numel()]),
             source_tokens=2 * self.source_tokens,
             target_tokens=2 * self.target_tokens,
         )
@@ -94,7 +95,7 @@ class Batch:
             ids=self.ids.to(device, non_blocking=beside),
             source=self.source.to(device, non_blocking=beside),
             target=self.target.to(device, non_blocking=beside),
-            real=self.real.to(device, non_blocking=beside),
+            target_positions=self.target_positions.to(device, non_blocking=beside),
         )
 
     def pin_memory(self) -> "Batch":
@@ -104,7 +105,7 @@ class Batch:
             ids=self.ids.pin_memory(),
             source=self.source.pin_memory(),
             target=self.target.pin_memory(),
-            real=self.real.pin_memory(),
+            target_positions=self.target_positions.pin_memory(),
         )
 
 
@@ -114,7 +115,7 @@ def no_pairs() -> Batch:
         ids=torch.empty(0, dtype=torch.int64),
         source=torch.tensor([[EOS]]),
         target=torch.tensor([[BOS, PAD]]),
-        real=torch.empty(0, dtype=torch.int64),
+        target_positions=torch.empty(0, dtype=torch.int64),
         source_tokens=0,
         target_tokens=0,
     )

@@ -198,13 +198,13 @@ class Decoder(nn.Module):
 
         For each layer, s₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions; c₀ likewise.
         """
-        features, real = memory.features, memory.real
-        last = features[torch.arange(len(real), device=real.device), real.sum(dim=1) - 1]  # (B, H)
+        features, mask = memory.features, memory.mask
+        last = features[torch.arange(len(mask), device=mask.device), mask.sum(dim=1) - 1]  # (B, H)
         half = features.shape[-1] // 2
         ends = torch.cat([last[:, :half], features[:, 0, half:]], dim=-1)
         parts = self.first_state(ends).float().tanh().chunk(2 * len(self.layers), dim=-1)
         layers = [LayerState(hidden, cell) for hidden, cell in zip(parts[::2], parts[1::2], strict=True)]
-        bias = mask_bias(real, torch.float32)[:, None]
+        bias = mask_bias(mask, torch.float32)[:, None]
         keys = self.cross_attention.key(features)
         return RNNState(layers, keys, features.to(keys.dtype), bias)
 

@@ -14,10 +14,10 @@ from mt.model.linear import linear
 
 @dataclass(frozen=True)
 class Memory:
-    """The encoded source: features (B, S, D) and which positions are real, (B, S)."""
+    """The encoded source: features (B, S, D), and a mask (B, S), True where a position is not padding."""
 
     features: Tensor
-    real: Tensor
+    mask: Tensor
 
 
 class State(ABC):

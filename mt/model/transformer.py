@@ -239,11 +239,11 @@ class Transformer(Seq2Seq):
         return Memory(self.encoder(source), padding_mask(source)[:, 0, 0])
 
     def decode(self, memory: Memory, target: Tensor) -> Tensor:
-        features, _ = self.decoder(target, self.decoder.project_memory(memory), memory.real[:, None, None])
+        features, _ = self.decoder(target, self.decoder.project_memory(memory), memory.mask[:, None, None])
         return features
 
     def start(self, memory: Memory) -> TransformerState:
-        mask = memory.real[:, None, None]
+        mask = memory.mask[:, None, None]
         return TransformerState(len(mask), None, self.decoder.project_memory(memory), mask)
 
     def advance(self, pieces: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:

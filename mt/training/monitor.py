@@ -14,7 +14,7 @@ from tqdm import tqdm
 from mt.heat_map import heat_map
 from mt.run_folder import METRICS, TENSORBOARD
 from mt.terminal import visible
-from mt.translation.translator import Attention
+from mt.translation.translator import SentenceAttention
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Monitor:
         rows = "\n".join(f"| {' | '.join(row)} |" for row in cells)
         self._board.add_text("samples", f"| source | reference | hypothesis |\n|---|---|---|\n{rows}", step)
 
-    def show_attention(self, step: int, attention: Attention) -> None:
+    def show_attention(self, step: int, attention: SentenceAttention) -> None:
         """Adds a heat map of each decoder layer's attention to the source, the mean over its heads, to TensorBoard."""
         for layer, weights in enumerate(attention.cross()):
             figure = heat_map(
@@ -136,7 +136,7 @@ class NoMonitor(Monitor):
     def show_samples(self, step: int, samples: list[tuple[str, str, str]]) -> None:
         pass
 
-    def show_attention(self, step: int, attention: Attention) -> None:
+    def show_attention(self, step: int, attention: SentenceAttention) -> None:
         pass
 
     def show_hyperparameters(self, values: dict[str, object], scores: dict[str, float]) -> None:

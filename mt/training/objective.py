@@ -198,7 +198,7 @@ class Objective(nn.Module):
         In evaluation mode it is the cross-entropy alone, without smoothing.
         """
         settings = self.settings
-        gold = batch.target_output.flatten().index_select(0, batch.real)  # (R,)
+        gold = batch.target_output.flatten().index_select(0, batch.target_positions)  # (R,)
         weight = self.model.output_weight
         if self.training and settings.objective == "r_drop":
             # Both predictions in one pass, which is faster than two: every row has a dropout mask of its own.
@@ -216,4 +216,4 @@ class Objective(nn.Module):
     def _features(self, batch: Batch) -> Tensor:
         """Returns the features (R, D) from which the real target pieces are predicted."""
         features = self.model.decode(self.model.encode(batch.source), batch.target_input)  # (B, T, D)
-        return features.flatten(0, 1).index_select(0, batch.real)
+        return features.flatten(0, 1).index_select(0, batch.target_positions)

@@ -101,7 +101,7 @@ class Trainer:
         self.stop = StopRequest()
         self.told_of_memory = False
 
-        self.origin = provenance(
+        self.provenance = provenance(
             data,
             workers,
             took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch),
@@ -119,7 +119,7 @@ class Trainer:
             self.data.tokenizers.save(self.run)
             write_config(self.run, config)
             write_description(self.run, ModelDescription.of(config))
-            write_json(self.run / PROVENANCE, self.origin)
+            write_json(self.run / PROVENANCE, self.provenance)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate
         # An epoch may have no batches where the weights of the corpora are small.
@@ -147,7 +147,7 @@ class Trainer:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         recorded = up_to(read_provenance(self.run), checkpoint.progress.update)
-        changed = [split for split, found in self.origin["data"].items() if recorded["data"].get(split) != found]
+        changed = [split for split, found in self.provenance["data"].items() if recorded["data"].get(split) != found]
         if changed:
             raise InputError(
                 f"{self.run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}); "
@@ -161,7 +161,7 @@ class Trainer:
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
-        before, now = precision_of(latest(recorded)), precision_of(self.origin)
+        before, now = precision_of(latest(recorded)), precision_of(self.provenance)
         if before not in (None, now):
             logger.warning(
                 "training.precision=%s is %s here, but was %s up to update %d: the result will be another than where "
@@ -171,7 +171,7 @@ class Trainer:
                 before,
                 self.progress.update,
             )
-        self.origin = gone_on(recorded, self.origin, self.progress.update)
+        self.provenance = gone_on(recorded, self.provenance, self.progress.update)
         logger.info("going on from update %d", self.progress.update)
 
     def fit(self) -> None:

@@ -122,10 +122,10 @@ def _as_json(source: str, hypotheses: list[ScoredText]) -> str:
     return LINE_BREAKS.sub(lambda found: "".join(f"\\u{ord(character):04x}" for character in found.group()), line)
 
 
-def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
+def _text(lines: Iterable[bytes], name: str) -> Iterator[str]:
     """Decodes lines of UTF-8.
 
-    What is not UTF-8 becomes U+FFFD, with a warning that names ``origin``. A CR at the end of a line and a byte-order
+    What is not UTF-8 becomes U+FFFD, with a warning that names ``name``. A CR at the end of a line and a byte-order
     mark at the start of the first are dropped.
     """
     broken = 0
@@ -138,11 +138,11 @@ def _text(lines: Iterable[bytes], origin: str) -> Iterator[str]:
                 logger.warning(
                     "line %d of %s is not UTF-8: invalid bytes are replaced by \N{REPLACEMENT CHARACTER}",
                     number + 1,
-                    origin,
+                    name,
                 )
         yield text.removeprefix("\ufeff") if number == 0 else text
     if broken > 1:
-        logger.warning("%s: %d lines were not UTF-8", origin, broken)
+        logger.warning("%s: %d lines were not UTF-8", name, broken)
 
 
 def _is_stream(path: str, stream: TextIO | None) -> bool:

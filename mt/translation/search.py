@@ -185,19 +185,19 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
         extended = (totals.view(-1, 1) + best).view(len(sentences), -1)  # (B, K·2K)
         extended, index = extended.topk(min(2 * beam_size, extended.shape[1]), dim=-1)  # (B, 2K)
         choice = choice.view(len(sentences), -1).gather(1, index)
-        origin = index // width  # (B, 2K) the beam that each continues
+        parent = index // width  # (B, 2K) the beam that each continues
 
         ends = choice == EOS
         complete = ends[:, :beam_size] & extended[:, :beam_size].isfinite()
         row, column = complete.nonzero().unbind(1)
-        written = pieces[row, origin[row, column], 1:].tolist()
+        written = pieces[row, parent[row, column], 1:].tolist()
         for place, hypothesis, total in zip(row.tolist(), written, extended[row, column].tolist(), strict=True):
             finished[sentences[place]].append(Hypothesis(hypothesis, total))
 
         totals, order = extended.masked_fill(ends, -torch.inf).topk(min(beam_size, extended.shape[1]), dim=-1)  # (B, K)
-        origin, choice = origin.gather(1, order), choice.gather(1, order)
-        rows = torch.arange(len(sentences), device=source.device)[:, None] * beams + origin  # (B, K)
-        pieces = torch.cat([pieces.gather(1, origin[:, :, None].expand(-1, -1, step + 1)), choice[:, :, None]], dim=2)
+        parent, choice = parent.gather(1, order), choice.gather(1, order)
+        rows = torch.arange(len(sentences), device=source.device)[:, None] * beams + parent  # (B, K)
+        pieces = torch.cat([pieces.gather(1, parent[:, :, None].expand(-1, -1, step + 1)), choice[:, :, None]], dim=2)
         goes_on = totals[:, 0].isfinite().tolist()
         kept = [place for place, n in enumerate(sentences) if goes_on[place] and len(finished[n]) < beam_size]
         if len(kept) < len(sentences):

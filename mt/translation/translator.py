@@ -53,7 +53,7 @@ class ScoredText:
 
 
 @dataclass(frozen=True)
-class Attention:
+class SentenceAttention:
     """The attention maps of one source and one translation, which the decoder read. The pieces include the EOS."""
 
     source_pieces: list[str]
@@ -204,7 +204,7 @@ class Translator:
             )
         return [ScoredText(text, score) for text, score in zip(references, scores, strict=True)]
 
-    def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> Attention:
+    def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Returns the attention maps of a line and a translation of it, by default the model's own."""
         if translation is None:
             translation = self.translate([line])[0]
@@ -214,7 +214,7 @@ class Translator:
         with self._evaluating(), self._arithmetic(), record_attention(self.model, with_scores) as maps:
             self.model.decode(self.model.encode(pair.source), pair.target_input)
         end = "</s>"
-        return Attention(
+        return SentenceAttention(
             [*self.tokenizers.source.pieces(source), end],
             [*self.tokenizers.target.pieces(target), end],
             {name: seen[0] for name, seen in maps.items()},

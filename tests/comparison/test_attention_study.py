@@ -8,7 +8,7 @@ import torch
 from mt.comparison.attention import ALIGNED, RANKS, _divided_by_root_of, _scaling, _spreads, alignment
 from mt.config import RNNAttentionConfig, TransformerConfig
 from mt.model.attention import AttentionMap
-from mt.translation.translator import Attention
+from mt.translation.translator import SentenceAttention
 
 LOWEST = torch.finfo(torch.float32).min
 
@@ -17,7 +17,7 @@ def _attention(scores):
     """One head's attention from raw scores (T, S)."""
     weights = scores.softmax(dim=-1)
     maps = {"decoder.layers.0.cross_attention": AttentionMap(weights[None, None], scores[None, None])}
-    return Attention([f"s{n}" for n in range(scores.shape[1])], [f"t{n}" for n in range(scores.shape[0])], maps)
+    return SentenceAttention([f"s{n}" for n in range(scores.shape[1])], [f"t{n}" for n in range(scores.shape[0])], maps)
 
 
 def test_entropy_of_even_and_of_sharp_attention():

@@ -24,7 +24,7 @@ from mt.config import TrainConfig
 from mt.model.attention import AttentionMap
 from mt.scoring import Interval
 from mt.significance import SeedTest
-from mt.translation.translator import Attention
+from mt.translation.translator import SentenceAttention
 
 
 def _output(seed, metrics=()):
@@ -95,7 +95,7 @@ def test_maps_show_every_head_and_their_mean():
     torch.manual_seed(0)
     layers = [torch.rand(1, 2, 3, 4) for _ in range(2)]
     maps = {f"decoder.layers.{n}.cross_attention": AttentionMap(weights, None) for n, weights in enumerate(layers)}
-    attention = Attention(list("abcd"), list("xyz"), maps)
+    attention = SentenceAttention(list("abcd"), list("xyz"), maps)
     (axes,) = mean_attention("A", attention).axes
     assert torch.allclose(torch.tensor(axes.images[0].get_array()), torch.cat(layers).mean(dim=(0, 1)))
     shown = [torch.tensor(axes.images[0].get_array()) for axes in every_attention(attention).axes]
