@@ -151,8 +151,8 @@ class _Said:
         won = sum(self.verdict.is_significant(one) and one.gain > 0 for one in bleu)
         lost = sum(self.verdict.is_significant(one) and one.gain < 0 for one in bleu)
         return (
-            f"Of {len(bleu)} pairs of one of the {self._repeats} of each, {self.system.name} is better in {won}, and "
-            f"worse in {lost}, by more than the choice of sentences explains."
+            f"Of {len(bleu)} pairs with one of the {self._repeats} of each, {self.system.name} is better in {won} and "
+            f"worse in {lost} by more than the choice of sentences explains."
         )
 
     def may(self) -> list[str]:

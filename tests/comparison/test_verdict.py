@@ -138,7 +138,7 @@ def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
         and "and of seeds (p ≤ 0.0" in said.words
         and "Another seed" not in said.words
     )
-    assert "Of 3 pairs of one of the seeds of each, B is better in 3, and worse in 0, by more than" in said.words
+    assert "Of 3 pairs with one of the seeds of each, B is better in 3 and worse in 0 by more than" in said.words
     assert "on average over all seeds, including those that were not tried." in said.may[0]
     assert "95 % confidence interval" in said.may[1]
     assert len(said.may_not) == 1
