@@ -30,7 +30,7 @@ def read_json(path: Path, *needed: str) -> dict:
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object")
     if missing := set(needed) - content.keys():
-        raise InputError(f"{path}: damaged or of another version: there is no {', '.join(sorted(missing))}")
+        raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
     return content
 
 

@@ -87,9 +87,10 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything that the documented commands name: texts, tables, a translation memory, runs."""
     folder = tmp_path_factory.mktemp("documented")
     toy.write_corpus(folder, "reverse", train=300)
-    config = toy.config(folder, "demo")
+    config = toy.config(folder, "demo", decoding={"beam_size": 5})
     train(config)
-    for name, seed in {"A": 1, "B": 1, "C": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}.items():
+    seeds = {"A": 1, "B": 1, "C": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}
+    for name, seed in seeds.items():
         copy = folder / "runs" / name
         shutil.copytree(config.folder, copy)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))

@@ -77,7 +77,7 @@ class Files:
         if self.own:
             words.append(f"hydra.searchpath=[{_quoted(f'file://{self.own.absolute()}')}]")
         try:
-            config = hydra.compose(self.command, words, return_hydra_config=True)
+            config = hydra.compose(self.command, words, return_hydra_config=True).copy()
         except HydraException as error:
             raise InputError(f"conf/{self.command}.yaml: {error}") from error
         OmegaConf.set_struct(config, False)

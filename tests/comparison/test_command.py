@@ -81,7 +81,7 @@ def test_the_markdown_has_the_verdict_and_its_tables(report):
     assert "| run 2 of each |" in text and "| parameters |" in text and "&" not in text
     assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
     assert "they are 10 updates apart." in (report / "report.html").read_text()
-    assert "they are 10 updates apart." in text and "Difference: the second system's score less" in text
+    assert "they are 10 updates apart." in text and "Difference: the second system's score minus" in text
     assert "More than chance: p below 0.05." in text and "You may not conclude:" in text
     assert "| word F1 by training count |" in text and "\n\n\n\n" not in text
 
@@ -129,7 +129,7 @@ def test_what_does_not_compare_is_said(runs, tmp_path):
     made = json.loads((other / "provenance.json").read_text())
     made["data"]["valid"]["sha256"] = "0"
     (other / "provenance.json").write_text(json.dumps(made))
-    notes = "numbers of target tokens do not compare", "Validation BLEU does not compare"
+    notes = "numbers of target tokens cannot be compared", "Validation BLEU cannot be compared"
     found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(other), valid_bleu=1)
     assert all(note in page for note in notes) and found["reached_valid_bleu"] is None
     assert "minutes to the same validation BLEU" in page

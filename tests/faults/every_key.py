@@ -339,7 +339,7 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
         command.work(config)
 
     try:
-        with _streams(), mock.patch("mt.composition.hydra.compose", _compose_once):
+        with _streams(), mock.patch("mt.config.composition.hydra.compose", _compose_once):
             status = _exit_status(lambda: _run(name, command.schema, work, [*case.base, *case.tried]))
     except Exception as error:  # whatever it is, it is what is looked for
         command.place.clear()

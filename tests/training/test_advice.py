@@ -82,7 +82,7 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
 def test_the_code_of_a_country_is_told_from_that_of_a_language(tmp_path, caplog):
     files = FilesConfig(kind="files", train=("a", "b"), source_language="en-GB", target_language="jp_JP")
     (advice,) = advice_on_languages(files)
-    assert "data.target_language=jp_JP" in advice and "take ja," in advice
+    assert "data.target_language=jp_JP" in advice and "take the language's code, ja," in advice
 
     toy.write_corpus(tmp_path, "reverse", train=300)
     config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
@@ -137,7 +137,7 @@ def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_al
     config = toy.config(tmp_path, training={"max_updates": 2, "schedule": {"warmup": 0}, "accumulate": 3})
     with caplog.at_level(logging.INFO):
         train(config)
-    (needed,) = re.findall(r"one pass takes training.max_updates=(\d+)", caplog.text)
+    (needed,) = re.findall(r"one pass over the pairs takes training.max_updates=(\d+)", caplog.text)
     (batches,) = re.findall(r"(\d+) batches an epoch", caplog.text)
     assert int(needed) == math.ceil(int(batches) / 3)
 

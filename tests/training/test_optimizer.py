@@ -14,7 +14,7 @@ from mt.training.muon import evenly, orthogonalised
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, schedule_factor
 from mt.training.process_group import Seat
-from mt.training.replication import full_tensor, sharded_like
+from mt.training.replication import full_tensor, shard, sharded_like
 from mt.training.workers import Workers, working_together
 
 ALONE = Workers(torch.device("cpu"))
@@ -232,10 +232,10 @@ def test_restored_state_takes_the_same_next_step(kind):
         assert torch.equal(one, other)
 
 
-def _three_steps(workers, shard=False):
+def _three_steps(workers, sharded=False):
     """Weights and state after three steps with the same gradients on every worker."""
     model = _model()
-    if shard:
+    if sharded:
         shard(Objective(model, TrainingConfig()), model.blocks, workers)
     optimizer = Optimizer(model, OptimizerConfig(kind="muon", weight_decay=0.01), ScheduleConfig(), 100, workers)
     for update in (1, 2, 3):

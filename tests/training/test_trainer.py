@@ -508,7 +508,7 @@ def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_told(folder, caplog)
     train(config)
     saved = len(checkpoint_folders(config.folder))
     assert saved < 9 and _results(config)["averaged_checkpoints"] == saved
-    assert f"the mean of {saved} checkpoints" in caplog.text
+    assert f"the mean of its {saved} checkpoints" in caplog.text
 
 
 def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
@@ -704,7 +704,7 @@ def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folde
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(trainer_module.Trainer, "_measure", killed)
+        patched.setattr("mt.training.validation.Validator.translations", killed)
         with pytest.raises(SystemExit):
             train(config)
     checkpoint = newest_checkpoint(config.folder)
