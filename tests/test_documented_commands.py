@@ -141,6 +141,18 @@ def test_it_runs(
         assert len(capsys.readouterr().out.splitlines()) == len(Path("in.txt").read_text().splitlines())
 
 
+PYTHON = [block for text in WRITTEN.values() for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+
+
+@pytest.mark.parametrize("block", PYTHON)
+def test_python_runs(block: str, working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(working_folder)
+    trained: list[object] = []
+    monkeypatch.setattr("mt.training.command.train", trained.append)  # an example trains the default corpus
+    exec(block, {})  # what the project's own pages show
+    assert bool(trained) == ("train(" in block)
+
+
 SETTINGS = re.compile(r"`((?:'?[a-z_]+(?:\.[a-z_]+)*=[^\s`…]+ ?)+)`")
 NAMED = dict.fromkeys(words for text in WRITTEN.values() for words in SETTINGS.findall(text))
 
