@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from mt.config import OptimizerConfig
 from mt.device import choose_precision, name_of
-from mt.training.replication import full_tensor, sharded_like
+from mt.training.replication import full_tensor, is_sharded, sharded_like
 from mt.training.workers import Workers
 
 HIDDEN_MATRICES = "hidden matrices"
@@ -68,7 +67,7 @@ class Muon(torch.optim.Optimizer):
         self.dtype = choose_precision("auto", workers.device)
         # A matrix that is spread over the workers (FSDP2) has to be put together by all of them, so they cannot divide
         # the matrices: each worker updates its part of every one.
-        spread = any(isinstance(matrix, DTensor) for matrix in matrices)
+        spread = any(is_sharded(matrix) for matrix in matrices)
         self.shares = [] if spread else evenly(matrices, workers.size)
         self.own = matrices if spread else self.shares[workers.rank]
         self._mover = {id(matrix): rank for rank, share in enumerate(self.shares) for matrix in share}

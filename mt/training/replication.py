@@ -1,16 +1,23 @@
-"""One model on every worker: whole copies whose gradients are averaged (DDP), or shares of one model (FSDP2)."""
+"""One model on every worker: whole copies whose gradients are averaged (DDP), or shares of one model (FSDP2).
 
+What FSDP2 needs is imported when a model is sharded: it takes a second or two, which a single worker should not wait.
+Before that import there can be no sharded module or tensor.
+"""
+
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, TypeGuard
 
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from mt.training.workers import Workers
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
+    from torch.distributed.tensor import DTensor
 
 
 def replicate(objective: nn.Module, workers: Workers) -> nn.Module:
@@ -33,6 +40,9 @@ def shard(objective: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -
             that belong to no block are gathered during the whole pass.
         workers: All of them have to call this.
     """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
     # PyTorch warns of what in-place operations on a block's output would do. There are none.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
     warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
@@ -50,7 +60,7 @@ def shard(objective: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -
 @contextmanager
 def unsharded(replica: nn.Module) -> Iterator[None]:
     """Within this context every worker holds all the weights, and can use the model on its own."""
-    parts = [part for part in replica.modules() if isinstance(part, FSDPModule)]
+    parts = [part for part in replica.modules() if _is_sharded_module(part)]
     for part in parts:
         part.set_reshard_after_forward(False, recurse=False)
         part.unshard()
@@ -63,7 +73,7 @@ def unsharded(replica: nn.Module) -> Iterator[None]:
 def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
     """Returns a context for a forward and backward pass. Unless ``enabled``, its gradients are added up locally, and
     are exchanged together with those of a later pass."""
-    if isinstance(replica, FSDPModule):
+    if _is_sharded_module(replica):
         replica.set_requires_gradient_sync(enabled)
     if isinstance(replica, DistributedDataParallel) and not enabled:
         return replica.no_sync()
@@ -72,12 +82,25 @@ def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
 
 def full_tensor(tensor: Tensor) -> Tensor:
     """Returns the whole of a tensor that may be spread over the workers. All of them have to call this."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 def sharded_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """Returns this worker's part of a whole tensor, if ``pattern``, of the same shape, is spread over the workers;
     otherwise the tensor itself."""
-    if isinstance(pattern, DTensor) and tensor.shape == pattern.shape:
+    if is_sharded(pattern) and tensor.shape == pattern.shape:
+        from torch.distributed.tensor import distribute_tensor
+
         return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
     return tensor
+
+
+def is_sharded(tensor: Tensor) -> "TypeGuard[DTensor]":
+    """Returns whether a tensor is spread over the workers."""
+    imported = sys.modules.get("torch.distributed.tensor")
+    return imported is not None and isinstance(tensor, imported.DTensor)
+
+
+def _is_sharded_module(module: nn.Module) -> "TypeGuard[FSDPModule]":
+    imported = sys.modules.get("torch.distributed.fsdp")
+    return imported is not None and isinstance(module, imported.FSDPModule)
