@@ -3,6 +3,7 @@ completion."""
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -10,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from mt.config.commands import CompareConfig, ExportConfig, TrainConfig, TranslateConfig
 from mt.config.composition import Files
+from mt.config.decoding import DecodingChoice
 from mt.config.fields import Section
 from mt.config.keys import kind_key, kind_name, schema_keys, sections_in
 from mt.installation import CONF, as_typed_here
@@ -41,13 +43,13 @@ def help_text(command: str, config_dir: Path | None = None) -> str:
             lines.append(f"  {name:<11} {star} {option:<22} {head_comment(file).splitlines()[0]}")
     lines += ["", "Keys (KEY=VALUE, here with their defaults before any choice; a key without a default shows …):"]
     schema = COMMANDS[command][1]
-    for section, settings in _by_section(schema).items():
-        lines += ["", f"{section}:"] if section else []
-        for key, field, kinds in settings:
-            description = _meaning(key, field, schema).partition("\n\n")[0]
-            of_kind = f"({', '.join(kinds)}) " if kinds else ""
-            first, *more = textwrap.wrap(f"{of_kind}{description}", WIDTH - INDENT) or [""]
-            start = f"  {key}={_default(field)}"
+    for section, entries in _by_section(schema).items():
+        lines += ["", f"{_heading(section, schema)}:"] if section else []
+        for entry in entries:
+            of_kind = f"({', '.join(entry.kinds)}) " if entry.kinds else ""
+            text = of_kind + entry.meaning.partition("\n\n")[0]
+            first, *more = textwrap.wrap(text, WIDTH - INDENT) or [""]
+            start = f"  {entry.key}={entry.default}"
             lines += [f"{start:<{INDENT}}{first}"] if len(start) < INDENT else [start, " " * INDENT + first]
             lines += [" " * INDENT + line for line in more]
     return as_typed_here("\n".join(line.rstrip() for line in lines) + "\n")
@@ -72,19 +74,16 @@ def settings_page() -> str:
                 f"- `{name}`: {head_comment(file).splitlines()[0]}"
                 for name, file in Files(command).options(group).items()
             ]
-        for section, settings in _by_section(schema).items():
-            lines += ["", f"### `{section}`"] if section else []
-            kinds_of_section = sections_in(schema.model_fields[section].annotation) if section else []
-            if len(kinds_of_section) > 1:
-                lines += [
-                    "",
-                    *(f"- {kind_key(kind)}=`{kind_name(kind)}`: {_first_words(kind)}" for kind in kinds_of_section),
-                ]
+        for section, entries in _by_section(schema).items():
+            lines += ["", f"### {_heading(section, schema)}"] if section else []
+            kinds = sections_in(schema.model_fields[section].annotation) if section else []
+            if len(kinds) > 1:
+                lines += ["", *(f"- {kind_key(kind)}=`{kind_name(kind)}`: {_first_words(kind)}" for kind in kinds)]
             lines += ["", "| key | default | values | meaning |", "|---|---|---|---|"]
-            for key, field, kinds in settings:
-                of_kind = f" ({', '.join(kinds)})" if kinds else ""
-                meaning = " ".join(_meaning(key, field, schema).split()).replace("|", "\\|")
-                lines.append(f"| `{key}`{of_kind} | `{_default(field)}` | {_values(field)} | {meaning} |")
+            for entry in entries:
+                of_kind = f" ({', '.join(entry.kinds)})" if entry.kinds else ""
+                meaning = " ".join(entry.meaning.split()).replace("|", "\\|")
+                lines.append(f"| `{entry.key}`{of_kind} | `{entry.default}` | {_values(entry.field)} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
@@ -112,35 +111,50 @@ def head_comment(file: Path) -> str:
     return "\n".join(lines)
 
 
-def _by_section(schema: type[Section]) -> dict[str, list[tuple[str, FieldInfo, list[str]]]]:
-    """Returns the keys of each top-level section (those outside of sections under "") with their fields and, where only
-    some kinds of the section have a key, these kinds."""
-    found: dict[str, list[tuple[str, FieldInfo, list[str]]]] = {"": []}
+@dataclass(frozen=True)
+class _Entry:
+    """What is shown of one key."""
+
+    key: str
+    field: FieldInfo
+    kinds: list[str]
+    """The kinds of its section that have it; empty if all do."""
+    default: str
+    meaning: str
+    """Its description, in one or more paragraphs."""
+
+
+def _by_section(schema: type[Section]) -> dict[str, list[_Entry]]:
+    """Returns the keys of each top-level section; those outside of sections under ""."""
+    found: dict[str, list[_Entry]] = {"": []}
     for name, field in schema.model_fields.items():
         kinds = sections_in(field.annotation)
         if not kinds:
-            found[""].append((name, field, []))
+            found[""].append(_Entry(name, field, [], _default(field), field.description or ""))
             continue
-        keys: dict[str, tuple[FieldInfo, list[str]]] = {}
+        fields: dict[str, tuple[FieldInfo, list[str]]] = {}
         for kind in kinds:
             for key, inner in schema_keys(kind, f"{name}."):
-                keys.setdefault(key, (inner, []))[1].append(kind_name(kind))
-        found[name] = [(key, inner, [] if len(of) == len(kinds) else of) for key, (inner, of) in keys.items()]
+                fields.setdefault(key, (inner, []))[1].append(kind_name(kind))
+        found[name] = []
+        for key, (inner, having) in fields.items():
+            default, meaning = _default(inner), inner.description or ""
+            if len(kinds) > 1 and key == f"{name}.{kind_key(kinds[0])}":
+                meaning = f"One of {', '.join(map(kind_name, kinds))}. {name}=… sets it."
+            elif issubclass(kinds[0], DecodingChoice):
+                default = "null"  # the model's own
+            found[name].append(_Entry(key, inner, [] if len(having) == len(kinds) else having, default, meaning))
     return found
+
+
+def _heading(section: str, schema: type[Section]) -> str:
+    is_choice = issubclass(sections_in(schema.model_fields[section].annotation)[0], DecodingChoice)
+    return f"{section} (null: what the model's own model.yaml says)" if is_choice else section
 
 
 def _first_words(section: type[Section]) -> str:
     """Returns the first paragraph of a section's docstring."""
     return " ".join((section.__doc__ or "").partition("\n\n")[0].split())
-
-
-def _meaning(key: str, field: FieldInfo, schema: type[Section]) -> str:
-    """Returns the description of a key. What tells the kinds of a section apart is described by their names."""
-    section, _, name = key.rpartition(".")
-    kinds = sections_in(schema.model_fields[section].annotation) if section in schema.model_fields else []
-    if len(kinds) > 1 and name == kind_key(kinds[0]):
-        return f"One of {', '.join(map(kind_name, kinds))}. {section}=… sets it."
-    return field.description or ""
 
 
 def _default(field: FieldInfo) -> str:
