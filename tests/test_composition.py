@@ -91,6 +91,14 @@ def test_an_experiment_names_its_run() -> None:
     assert [job.config.name for job in jobs] == names
 
 
+def test_a_name_in_an_experiment_of_the_users_own_is_kept_and_set_apart_in_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\n# mine\nname: special\n")
+    for words, names in (([], ["special"]), (["seed=1,2"], ["special-seed=1", "special-seed=2"]), (["name=x"], ["x"])):
+        jobs = compose_jobs("train", TrainConfig, ["experiment=mine", *words], multirun=True, config_dir=tmp_path)
+        assert [job.config.name for job in jobs] == names
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     lines = mistakes(
         "modle=x",

@@ -235,12 +235,8 @@ class _Composer(Generic[Config]):
         """Returns the checked config, or None after telling every mistake."""
         groups, settings = self._sort(overrides)
         config, chosen = self.files.merged(groups)
-        named = {setting.key for setting in settings} | set(config)
-        if "name" in self.schema.model_fields and "name" not in named:
-            # The words that the name is made of need not be added to it.
-            in_name = ["experiment"] if chosen["experiment"] else ["data", "model"]
-            apart = [word for word in swept if word.partition("=")[0] not in in_name]
-            config["name"] = "-".join([str(chosen[group]) for group in in_name] + apart).replace("/", "_")
+        if "name" in self.schema.model_fields and not any(setting.key == "name" for setting in settings):
+            config["name"] = _default_name(config.get("name"), chosen, swept)
         values = self._apply(config, settings)
         vocabulary = Vocabulary(self.schema, self.options, self._examples(chosen))
         found = self._mistakes(values, vocabulary)
@@ -365,6 +361,14 @@ class _Composer(Generic[Config]):
 
     def _wrong(self, line: str) -> None:
         self.mistakes.append(Mistake("", line))
+
+
+def _default_name(name: str | None, chosen: Mapping[str, str | None], swept: Sequence[str]) -> str:
+    """Returns the name of a run that was not named on the command line: what a config file says, the experiment's name,
+    or those of its data and model; then, in a sweep, the settings that set it apart and are not in the name yet."""
+    groups = [] if name else ["experiment"] if chosen["experiment"] else ["data", "model"]
+    parts = [name] if name else [str(chosen[group]) for group in groups]
+    return "-".join([*parts, *(word for word in swept if word.partition("=")[0] not in groups)]).replace("/", "_")
 
 
 def _defaults(schema: type[Section], config: object) -> dict[str, Any]:
