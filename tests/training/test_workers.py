@@ -14,6 +14,7 @@ from mt.data.batching import collate, no_pairs
 from mt.errors import InputError, RunError, WorkerDied
 from mt.model.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
+from mt.training.command import train
 from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.objective import Objective, smoothed_cross_entropy
 from mt.training.process_group import Seat
@@ -82,8 +83,9 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
     one, two, sharded = (
         _config(folder, name, architecture, **settings, shard=name == "sharded") for name in ("one", "two", "sharded")
     )
-    for config, workers in ((one, 1), (two, 2), (sharded, 2)):
-        status, said = _run(config, workers)
+    train(one)
+    for config in (two, sharded):
+        status, said = _run(config, 2)
         assert status == 0, said
         assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
     _assert_alike(one.folder, two.folder)
@@ -127,8 +129,7 @@ def test_two_workers_with_muon_go_on_bit_by_bit(folder):
 def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder):
     """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
     one, two = (_config(folder, name, max_updates=100, workers=workers) for name, workers in (("one", 1), ("two", 2)))
-    status, said = _run(one, 1)
-    assert status == 0, said
+    train(one)
     words = toy.words(two)
     deaths = [
         (lambda leader, other: leader.send_signal(signal.SIGTERM), 143, "stopped at update"),
@@ -214,8 +215,7 @@ def test_torchrun_and_workers_are_refused_together(folder):
 
 def test_killed_workers_are_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
     whole, killed = _config(folder, "whole", max_updates=100), _config(folder, "killed", max_updates=100, shard=True)
-    status, said = _run(whole, 1)
-    assert status == 0, said
+    train(whole)
     process = start("train.py", toy.words(killed), 2, ["--max-restarts=2"])
     for rank, update in ((0, 10), (1, 40)):
         _wait_for_checkpoint(killed, update)
