@@ -33,6 +33,45 @@ def test_the_default_run() -> None:
     assert (config.data.source_language, config.data.target_language) == ("en", "fr")
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"seed: [1,\n: {", "mine.yaml"),
+        (b"# @package _global_\nseed: 1\nseed: 2\n", "found duplicate key"),
+        (b"# @package _global_\nname: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
+        (b"\xff\x00\xab", "codec can't decode"),
+        (b"# @package _global_\ndefaults:\n  - override /model: gone\n", "Could not find 'model/gone'"),
+        (b"# @package _global_\ndefaults: 5\n", "must be a list"),
+        (b"# @package _global_\ndefaults:\n  - /experiment: mine\n", "recursion"),
+        (b"", "the file's first line must be: # @package _global_"),
+        (b"- 1\n", "the file's first line must be: # @package _global_"),
+        (b"name: mine\n", "the file's first line must be: # @package _global_"),
+        (b"# @package _global_\nname: [1]\n", "name=[1]: must be a text"),
+        (b"# @package _global_\nseed: ${gone}\n", "seed: Interpolation key 'gone' not found"),
+    ],
+)
+def test_an_experiment_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
+    assert told in str(caught.value) and "Config search path" not in str(caught.value)
+
+
+def test_the_name_of_a_run_may_be_a_number_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nname: 2024\n")
+    (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
+    assert job.config.name == "2024"
+
+
+def test_a_file_of_ones_own_cannot_stand_for_one_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "transformer_tiny.yaml").write_text("width: 32\n")
+    with pytest.raises(InputError, match="there already is a model=transformer_tiny; give this file another name"):
+        compose_jobs("train", TrainConfig, [], multirun=False, config_dir=tmp_path)
+
+
 def test_own_files() -> None:
     config = train_config(*FILES, "data.valid=[v.en,v.es]")
     assert isinstance(config.data, FilesConfig)

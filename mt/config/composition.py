@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import hydra
+import yaml
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep, ValueType
@@ -66,9 +67,13 @@ class Files:
         return {group: option for entry in defaults if isinstance(entry, dict) for group, option in entry.items()}
 
     def options(self, group: str) -> dict[str, Path]:
-        """Returns the options of a group, each with its file. The user's own win."""
-        folders = [CONF, *([self.own] if self.own else [])]
-        return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
+        """Returns the options of a group, each with its file. Raises InputError if one of the user's own has the name
+        of one in ``conf/``, which Hydra would take instead."""
+        options = _yaml_files(CONF / group)
+        own = _yaml_files(self.own / group) if self.own else {}
+        if twice := options.keys() & own.keys():
+            raise InputError(f"{own[min(twice)]}: there already is a {group}={min(twice)}; give this file another name")
+        return options | own
 
     def merged(self, groups: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | None]]:
         """Returns what Hydra makes of the command's config file and the chosen options, and the option of each group,
@@ -78,15 +83,20 @@ class Files:
             words.append(f"hydra.searchpath=[{_quoted(f'file://{self.own.absolute()}')}]")
         try:
             config = hydra.compose(self.command, words, return_hydra_config=True).copy()
-        except HydraException as error:
-            raise InputError(f"conf/{self.command}.yaml: {error}") from error
+        except (yaml.YAMLError, OmegaConfBaseException, *CANNOT_BE_READ) as error:
+            found = str(error).partition("\nConfig search path")[0].strip()
+            raise InputError(f"{' '.join(words[: len(groups)])}: {found}") from error
         OmegaConf.set_struct(config, False)
         return config, {**self.group_defaults(), **config.pop("hydra").runtime.choices}
 
 
+def _yaml_files(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.is_file()}
+
+
 def example(file: Path) -> str | None:
     """Returns the command line in a config file's head comment in which everything needed stands."""
-    found = re.search(r"^# Example: (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(r"^# Example: (.*)$", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     return found.group(1) if found else None
 
 
@@ -235,8 +245,13 @@ class _Composer(Generic[Config]):
         """Returns the checked config, or None after telling every mistake."""
         groups, settings = self._sort(overrides)
         config, chosen = self.files.merged(groups)
+        for group in self.options.keys() - self.schema.model_fields.keys() & config.keys():
+            self._wrong(f"{group}={chosen[group]}: the file's first line must be: # @package _global_")
+            del config[group]
         if "name" in self.schema.model_fields and not any(setting.key == "name" for setting in settings):
-            config["name"] = _default_name(config.get("name"), chosen, swept)
+            named = config.get("name")
+            if named is None or isinstance(named, str | int | float):
+                config["name"] = _default_name(named, chosen, swept)
         values = self._apply(config, settings)
         vocabulary = Vocabulary(self.schema, self.options, self._examples(chosen))
         found = self._mistakes(values, vocabulary)
@@ -253,7 +268,7 @@ class _Composer(Generic[Config]):
         try:
             self.schema.model_validate(values)
         except ValidationError as error:
-            return vocabulary.mistakes(error, values)
+            return vocabulary.mistakes(error)
         return []
 
     def _hidden_contradictions(
@@ -363,11 +378,14 @@ class _Composer(Generic[Config]):
         self.mistakes.append(Mistake("", line))
 
 
-def _default_name(name: str | None, chosen: Mapping[str, str | None], swept: Sequence[str]) -> str:
+def _default_name(name: str | float | None, chosen: Mapping[str, str | None], swept: Sequence[str]) -> str:
     """Returns the name of a run that was not named on the command line: what a config file says, the experiment's name,
     or those of its data and model; then, in a sweep, the settings that set it apart and are not in the name yet."""
-    groups = [] if name else ["experiment"] if chosen["experiment"] else ["data", "model"]
-    parts = [name] if name else [str(chosen[group]) for group in groups]
+    groups = ["experiment"] if chosen["experiment"] else ["data", "model"]
+    if name is not None:
+        groups, parts = [], [shown(name)]
+    else:
+        parts = [str(chosen[group]) for group in groups]
     return "-".join([*parts, *(word for word in swept if word.partition("=")[0] not in groups)]).replace("/", "_")
 
 

@@ -34,8 +34,8 @@ class Vocabulary:
     examples: Mapping[str, str]
     """For a top-level key, a command line that sets everything needed beneath it."""
 
-    def mistakes(self, error: ValidationError, values: Mapping[str, object]) -> list[Mistake]:
-        """Returns everything that the schema found wrong with ``values``, with one line for each key.
+    def mistakes(self, error: ValidationError) -> list[Mistake]:
+        """Returns everything that the schema found wrong, with one line for each key.
 
         Pydantic's locations also hold the kind of a section (``data.files.train``), and one entry for each type that a
         value may have.

@@ -40,7 +40,7 @@ def help_text(command: str, config_dir: Path | None = None) -> str:
         for number, (option, file) in enumerate(files.options(group).items()):
             name = f"{group}=" if number == 0 else ""
             star = "*" if option == default else " "
-            lines.append(f"  {name:<11} {star} {option:<22} {head_comment(file).splitlines()[0]}")
+            lines.append(f"  {name:<11} {star} {option:<22} {_title(file)}")
     lines += ["", "Keys (KEY=VALUE, here with their defaults before any choice; a key without a default shows …):"]
     schema = COMMANDS[command][1]
     for section, entries in _by_section(schema).items():
@@ -70,10 +70,7 @@ def settings_page() -> str:
         lines += ["", f"## `{typed}`"]
         for group, default in Files(command).group_defaults().items():
             lines += ["", f"Options of `{group}=`" + (f" (`{default}` unless given):" if default else ":"), ""]
-            lines += [
-                f"- `{name}`: {head_comment(file).splitlines()[0]}"
-                for name, file in Files(command).options(group).items()
-            ]
+            lines += [f"- `{name}`: {_title(file)}" for name, file in Files(command).options(group).items()]
         for section, entries in _by_section(schema).items():
             lines += ["", f"### {_heading(section, schema)}"] if section else []
             kinds = sections_in(schema.model_fields[section].annotation) if section else []
@@ -103,12 +100,17 @@ def completions(command: str, words: list[str], config_dir: Path | None = None) 
 def head_comment(file: Path) -> str:
     """Returns the comment at the top of a config file, without the lines that are meant for programs."""
     lines: list[str] = []
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         if not line.startswith("#"):
             break
         if not line.startswith(("# @package", "# Example: ")):
             lines.append(line.removeprefix("#").removeprefix(" "))
     return "\n".join(lines)
+
+
+def _title(file: Path) -> str:
+    """Returns the first line of a config file's head comment; "" if it has none, as files of the user's own may."""
+    return head_comment(file).partition("\n")[0]
 
 
 @dataclass(frozen=True)

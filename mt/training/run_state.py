@@ -44,9 +44,8 @@ def run_state(config: TrainConfig) -> RunState:
     """Looks into the folder of a run, and into that of the model it starts from.
 
     Raises:
-        InputError: A file is damaged. The run was begun with another config. It is finished and its checkpoints are
-        gone,
-            so that it cannot be trained for longer. What it starts from is not there or has another model.
+        InputError: A file is damaged; or the run was begun with another config; or it is finished and its checkpoints
+            are gone, so that it cannot be trained for longer; or what it starts from is not there or has another model.
     """
     run = config.folder
     checkpoint = newest_checkpoint(run)
