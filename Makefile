@@ -16,7 +16,7 @@ comma := ,
 empty :=
 runs = $(subst $(empty) $(empty),$(comma),$(foreach seed,$(SEED_LIST),runs/$(1)$(call of_seed,$(seed))))
 
-.PHONY: help demo compare test test-lowest faults lint board bench clean
+.PHONY: help demo compare test test-lowest faults mutants lint board bench clean
 
 help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
@@ -25,10 +25,11 @@ help:
 	@echo "make test    run the test suite"
 	@echo "make test-lowest    … with the lowest versions that pyproject.toml allows, in an environment of their own"
 	@echo "make faults  put hundreds of faults into the way of training and translating"
+	@echo "make mutants plant some 300 mistakes in mt/, one at a time, and count those that the tests notice (hours)"
 	@echo "make lint    check style and types"
 	@echo "make board   watch the runs in TensorBoard"
 	@echo "make bench   time training and translation against other implementations"
-	@echo "make clean   remove .venv, .venv-lowest and caches; runs and corpora stay"
+	@echo "make clean   remove .venv, .venv-lowest, the mutants and caches; runs and corpora stay"
 	@echo "Each creates .venv if need be. PYTHON=python3.12 make … chooses the interpreter."
 
 # The stamp stands only if everything was installed; a broken or outdated .venv is built anew.
@@ -42,6 +43,10 @@ help:
 
 .venv/installed-bench: .venv/installed
 	$(INSTALL) -e '.[dev,bench]'
+	@touch $@
+
+.venv/installed-mutants: .venv/installed
+	$(INSTALL) -e '.[dev,mutants]'
 	@touch $@
 
 # torch by itself and first: which of its builds fits the machine is not for the other versions to decide.
@@ -72,6 +77,9 @@ test-lowest: $(LOWEST)/installed
 faults: .venv/installed
 	$(BIN)/python -m tests.faults
 
+mutants: .venv/installed-mutants
+	$(BIN)/python -m tests.mutants
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -84,5 +92,5 @@ bench: .venv/installed-bench
 	$(BIN)/python -m tests.benchmarks $(if $(CORPUS),corpus=$(CORPUS))
 
 clean:
-	rm -rf .venv $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv $(LOWEST) .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,76 @@
+"""Which tests execute which lines, in whatever process: those can see a mistake there."""
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import coverage
+
+
+@dataclass
+class Sight:
+    """What one run of the whole suite with coverage's contexts has shown."""
+
+    lines: dict[str, dict[int, set[str]]]
+    """For each module the tests that execute each line."""
+    seconds: dict[str, float]
+    """For each test how long it takes."""
+
+    def of(self, module: str, line: int) -> list[str]:
+        """Returns the tests that can see a mistake in a line, the likeliest and quickest first: those of the file that
+        is named like the module, then the others. A line that runs at import concerns every test of its module."""
+        there = self.lines.get(module, {})
+        tests = there.get(line) or set().union(*there.values())
+        own = f"/test_{Path(module).stem}.py::"
+        return sorted(tests & self.seconds.keys(), key=lambda test: (own not in test, self.seconds[test]))
+
+
+def look(root: Path, work: Path) -> Sight:
+    """Runs the suite once and returns what it shows; if ``work`` already holds that, only reads it."""
+    data, durations = work / "coverage", work / "durations.xml"
+    if not durations.exists():
+        work.mkdir(exist_ok=True)
+        rc = work / "coverage.ini"
+        rc.write_text(
+            f"[run]\nsource = {root / 'mt'}\ndata_file = {data}\nparallel = true\npatch = subprocess, _exit\n"
+            "context = ${PYTEST_CURRENT_TEST-}\n"  # in a process that a test has started: the test's name
+        )
+        options = ["--cov", f"--cov-config={rc}", "--cov-context=test", "--cov-report="]
+        parallel = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", f"--junitxml={durations}"]
+        subprocess.run([sys.executable, "-m", "pytest", "-q", *parallel, *options], cwd=root)
+    seconds = dict(_durations(ElementTree.parse(durations)))
+    of_file = defaultdict(set)
+    for test in seconds:
+        of_file[test.partition("::")[0]].add(test)
+    found = coverage.CoverageData(str(data))
+    found.read()
+    lines: dict[str, dict[int, set[str]]] = {}
+    for path in found.measured_files():
+        contexts = found.contexts_by_lineno(path)
+        lines[str(Path(path).relative_to(root))] = {
+            line: set().union(*(_tests(name, of_file) for name in names)) for line, names in contexts.items()
+        }
+    return Sight(lines, seconds)
+
+
+def _tests(context: str, of_file: dict[str, set[str]]) -> Iterable[str]:
+    """Returns the tests of a context. What a fixture executes counts for the first test that uses it, so all tests of
+    its file may see it."""
+    found = re.fullmatch(r"\|?(tests/.*?::.*?)(?:\|(\w+)| \((\w+)\))", context)
+    if not found:
+        return ()
+    test, phase = found[1], found[2] or found[3]
+    return of_file[test.partition("::")[0]] if phase == "setup" else (test,)
+
+
+def _durations(report: ElementTree.ElementTree) -> Iterable[tuple[str, float]]:
+    for case in report.iter("testcase"):
+        *folders, last = case.attrib["classname"].split(".")
+        names = [last] if not last.startswith("Test") else [folders.pop(), last]
+        file = "/".join([*folders, names[0]]) + ".py"
+        yield "::".join([file, *names[1:], case.attrib["name"]]), float(case.attrib["time"])
