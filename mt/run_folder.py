@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import pydantic
-import torch
 import yaml
 
 from mt.config import ModelDescription, PiecesConfig, Section, TrainConfig
@@ -20,7 +19,7 @@ from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
 from mt.json_file import SEAL, read_json, sha256
-from mt.model.build import build_model
+from mt.model.build import build_model, build_shapes
 from mt.model.seq2seq import Seq2Seq
 from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
 
@@ -90,8 +89,7 @@ def open_model(folder: Path) -> TrainedModel:
         )
     # A description may claim a model of any size, so no memory is allocated for it before the shapes of the weights
     # have confirmed it.
-    with torch.device("meta"):
-        claimed = build_model(description.model, tokenizers)
+    claimed = build_shapes(description.model, tokenizers)
     tensors = read_fitting(claimed, description.model, weights)
     model = build_model(description.model, tokenizers)
     copy_weights(tensors, model)

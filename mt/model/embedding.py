@@ -48,10 +48,10 @@ def cut_embeddings(model: nn.Module, share: float) -> Iterator[None]:
 
 def sinusoidal_positions(length: int, width: int) -> Tensor:
     """Returns the table PE (length, width): PE(pos, 2i) = sin(pos / 10000^(2i/width)), and PE(pos, 2i+1) is the cosine
-    of the same angle."""
-    position = torch.arange(length, dtype=torch.float64).unsqueeze(1)
-    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
-    encoding = torch.empty(length, width, dtype=torch.float64)
+    of the same angle. It is on the CPU, whatever the default device."""
+    position = torch.arange(length, dtype=torch.float64, device="cpu").unsqueeze(1)
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64, device="cpu") * (-math.log(10000.0) / width))
+    encoding = torch.empty(length, width, dtype=torch.float64, device="cpu")
     encoding[:, 0::2] = torch.sin(position * frequency)
     encoding[:, 1::2] = torch.cos(position * frequency)
     return encoding.float()

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 
 import datasets
-import torch
 
 from mt.config import CorpusConfig, ModelConfig
 from mt.config.composition import model_presets
@@ -12,7 +11,7 @@ from mt.data.column import column
 from mt.data.corpus import evenly_spaced
 from mt.data.tokenizer import TokenizerPair
 from mt.language import OF_COUNTRIES, base_language, script_in, script_of
-from mt.model.build import build_model
+from mt.model.build import build_shapes
 
 MOST_PARAMETERS = 50
 """The most parameters per target piece of the corpus. On Multi30k, which has 0.4 M pieces, a model of 2.6 M parameters
@@ -118,5 +117,4 @@ def advice_on_score(bleu: float, chrf: float) -> str | None:
 
 
 def _parameters(config: ModelConfig, tokenizers: TokenizerPair) -> int:
-    with torch.device("meta"):
-        return build_model(config, tokenizers).parameter_count
+    return build_shapes(config, tokenizers).parameter_count

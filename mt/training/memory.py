@@ -1,12 +1,10 @@
 """Refuses models that cannot be trained in the memory of this machine at all."""
 
-import torch
-
 from mt.config import TrainConfig
 from mt.data.tokenizer import TokenizerPair
 from mt.device import memory_bytes
 from mt.errors import InputError
-from mt.model.build import build_model
+from mt.model.build import build_shapes
 from mt.training.workers import Workers
 
 KEPT_WHOLE = 4
@@ -20,8 +18,7 @@ optimizer (AdamW has two)."""
 def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, workers: Workers) -> None:
     """Raises InputError if the weights, their gradients and the optimizer's state alone need more memory than the
     device has. Otherwise the system would kill the process while it fills that memory, without a message."""
-    with torch.device("meta"):
-        parameters = build_model(config.model, tokenizers).parameter_count
+    parameters = build_shapes(config.model, tokenizers).parameter_count
     needed = parameters * (KEPT_WHOLE + SPREAD / (workers.size if config.training.shard else 1))
     if workers.device.type == "cpu":
         needed *= workers.on_this_machine  # they share its memory
