@@ -40,9 +40,10 @@ def look(root: Path, work: Path) -> Sight:
             f"[run]\nsource = {root / 'mt'}\ndata_file = {data}\nparallel = true\npatch = subprocess, _exit\n"
             "context = ${PYTEST_CURRENT_TEST-}\n"  # in a process that a test has started: the test's name
         )
-        options = ["--cov", f"--cov-config={rc}", "--cov-context=test", "--cov-report="]
+        measured = [sys.executable, "-m", "coverage", "run", f"--rcfile={rc}", "-m"]
         parallel = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", f"--junitxml={durations}"]
-        subprocess.run([sys.executable, "-m", "pytest", "-q", *parallel, *options], cwd=root)
+        subprocess.run([*measured, "pytest", "-q", "-p", "tests.mutants.contexts", *parallel], cwd=root)
+        subprocess.run([sys.executable, "-m", "coverage", "combine", f"--rcfile={rc}", "--quiet"], cwd=root, check=True)
     seconds = dict(_durations(ElementTree.parse(durations)))
     of_file = defaultdict(set)
     for test in seconds:
