@@ -1,39 +1,95 @@
-"""train.py and translate.py as processes of their own, alone or under torchrun."""
+"""train.py, translate.py and the other commands as processes of their own, alone or together."""
 
 import os
-import subprocess
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE, CompletedProcess, Popen
 
 import psutil
+
+from tests.preloaded import Command
 
 PROJECT = Path(__file__).parents[1]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 """One thread a process: what they compute is then the same however busy the machine is."""
+Process = Popen[bytes] | Command
+PRELOADED = "coverage" not in sys.modules
+"""Coverage cannot tell which test a fork server works for."""
+
+_started: list[Process] = []
 
 
-_started: list[subprocess.Popen[bytes]] = []
+def start(*words: str, cwd: Path = PROJECT, env: dict[str, str] | None = None, **streams: object) -> Process:
+    """Starts a script of this project, or ``-m`` and a module. ``streams`` are those of ``subprocess.Popen``.
 
-
-def start(
-    script: str, words: Sequence[str], workers: int = 1, torchrun: Sequence[str] = (), **options: object
-) -> subprocess.Popen[bytes]:
-    """``end_all`` ends what is left of it."""
-    launcher = [sys.executable]
-    if workers > 1:
-        launcher += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", *torchrun]
-    process = subprocess.Popen(
-        [*launcher, str(PROJECT / script), *words],
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
-    )  # type: ignore[call-overload]
+    ``end_all`` ends what is left of it."""
+    env = ENVIRONMENT if env is None else env
+    words = tuple(str(PROJECT / word) if word in ("train.py", "translate.py") else str(word) for word in words)
+    if PRELOADED:
+        process: Process = Command(words, cwd, env, **streams)  # type: ignore[arg-type]
+    else:
+        env = env | {"PYTHONPATH": str(PROJECT)}
+        process = Popen([sys.executable, *words], cwd=cwd, env=env, **streams)  # type: ignore[call-overload]
     _started.append(process)
     return process
+
+
+def run(*words: str, input: bytes = b"", seconds: float = 300, **options: object) -> CompletedProcess[bytes]:
+    """Runs such a command to its end."""
+    process = start(*words, stdin=PIPE, stdout=PIPE, stderr=PIPE, **options)  # type: ignore[arg-type]
+    written, said = process.communicate(input, timeout=seconds)
+    assert process.returncode is not None
+    return CompletedProcess(words, process.returncode, written, said)
+
+
+def torchrun(words: Sequence[str], workers: int, *options: str, cwd: Path = PROJECT) -> Popen[bytes]:
+    """Starts training under torchrun."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", *options]
+    process = Popen([*launcher, str(PROJECT / "train.py"), *words], cwd=cwd, env=ENVIRONMENT, stdout=PIPE, stderr=PIPE)
+    _started.append(process)
+    return process
+
+
+class Together:
+    """Workers that find each other as under torchrun, without the time that it takes.
+
+    Args:
+        words: What each is given behind ``train.py``.
+        workers: How many they are.
+    """
+
+    def __init__(self, words: Sequence[str], workers: int) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "together"}
+        sizes = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(workers))
+        ranks = [dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)) for rank in range(workers)]
+        self.workers = [
+            start("train.py", *words, env=ENVIRONMENT | meeting | sizes | rank, stdout=PIPE, stderr=PIPE)
+            for rank in ranks
+        ]
+
+    @property
+    def returncode(self) -> int | None:
+        """The first status other than 0, once all have ended."""
+        ended = [worker.poll() for worker in self.workers]
+        return None if None in ended else next((status for status in ended if status), 0)
+
+    def communicate(self, timeout: float) -> tuple[bytes, bytes]:
+        """Returns what all of them said. Like torchrun, ends the others when one has failed."""
+        end = time.monotonic() + timeout
+        while self.returncode is None:
+            assert time.monotonic() < end, "waited in vain"
+            if any(worker.poll() for worker in self.workers):
+                for worker in self.workers:
+                    worker.terminate()
+            time.sleep(0.02)
+        written, said = zip(*(worker.communicate() for worker in self.workers), strict=True)
+        return b"".join(written), b"".join(said)
 
 
 def end_all() -> None:
@@ -48,14 +104,15 @@ def end_all() -> None:
             process.communicate()
 
 
-def finish(process: subprocess.Popen[bytes], seconds: float = 300) -> tuple[int, str]:
-    """How it ended and what it said."""
+def finish(process: Process | Together, seconds: float = 300) -> tuple[int, str]:
+    """Returns how it ended and what it said."""
     _, said = process.communicate(timeout=seconds)
+    assert process.returncode is not None
     return process.returncode, said.decode()
 
 
-def workers_of(torchrun: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """In the order of their ranks."""
+def workers_of(torchrun: Popen[bytes]) -> list[psutil.Process]:
+    """Returns them in the order of their ranks."""
     found = []
     for child in psutil.Process(torchrun.pid).children():
         with suppress(psutil.Error):  # it may just be dying
@@ -64,26 +121,12 @@ def workers_of(torchrun: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return found
 
 
-def lead_one(work: str) -> subprocess.Popen[bytes]:
-    """A leader that waits, deaf to everything, for a worker that does ``work`` of this file."""
-    script = (
-        "import time; from mt.training import local_workers as here; from tests import processes; here.GRACE = 0.5\n"
-        f"with here.local_workers(2, processes.{work}) as seat: time.sleep(120)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=PROJECT, env=ENVIRONMENT, stderr=subprocess.PIPE)
-    _started.append(process)
-    return process
+def lead_one(work: str) -> Process:
+    """Starts a leader that waits, deaf to everything, for a worker that does ``work`` of ``tests/leader.py``."""
+    return start("-m", "tests.leader", work, stdout=PIPE, stderr=PIPE)
 
 
-def die(seat: object) -> None:
-    os._exit(7)
-
-
-def sleep(seat: object) -> None:
-    time.sleep(120)
-
-
-def local_workers_of(leader: subprocess.Popen[bytes]) -> list[psutil.Process]:
+def local_workers_of(leader: Process) -> list[psutil.Process]:
     """Those that ``training.workers`` has started."""
     children = psutil.Process(leader.pid).children()
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]

@@ -6,23 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from tests import toy
+from tests.processes import PROJECT, run, start
 
-PROJECT = Path(__file__).parents[1]
 
-
-def _command(folder, script, *arguments, stdin=b"", **options):
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, str(PROJECT / script), *arguments],
-        cwd=folder, input=stdin, capture_output=True, env=environment, timeout=300, **options,
-    )  # fmt: skip
+def _command(folder, script, *arguments, stdin=b""):
+    return run(script, *arguments, cwd=folder, input=stdin)
 
 
 def _train_arguments(*more):
@@ -73,17 +68,6 @@ def test_what_is_no_part_of_a_run_may_change(trained, tmp_path):
     again = _command(folder, "train.py", *_train_arguments(files, "training.threads=1", "training.compile=true"))
     assert again.returncode == 0, again.stderr.decode()
     assert b"is finished" in again.stderr
-
-
-def test_a_machine_that_cannot_compile_is_told_before_any_work(trained, tmp_path, monkeypatch):
-    folder, _ = trained
-    monkeypatch.setenv("CXX", str(tmp_path / "no-compiler"))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    refused = _command(folder, "train.py", *_train_arguments("name=compiled", "training.compile=true"))
-    assert refused.returncode == 2
-    message = refused.stderr.decode()
-    assert "torch.compile does not work on this machine" in message and "no-compiler" in message
-    assert "Traceback" not in message and "pairs read" not in message
 
 
 def test_another_config_for_the_same_run_is_an_input_error(trained):
@@ -147,8 +131,7 @@ def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
 
 def test_two_translations_cannot_write_one_file(trained):
     folder, _ = trained
-    words = [sys.executable, str(PROJECT / "translate.py"), "run=runs/toy", "output=one.txt"]
-    first = subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = start("translate.py", "run=runs/toy", "output=one.txt", cwd=folder, stdin=PIPE, stderr=PIPE)
     first.stdin.write(b"\n" * 5000)  # more than one window
     first.stdin.flush()
     partial = folder / "one.txt.partial"
@@ -196,16 +179,15 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
         assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
         for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
             assert one["score"] == pytest.approx(two["score"], abs=1e-4)
-    command = [sys.executable, "-m", "mt.exchange.ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
+    command = ["-m", "mt.exchange.ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
     for status, message in ((0, b"exported the model for CTranslate2"), (2, b"output=export: exists")):
-        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=300)
+        done = run(*command, cwd=folder)
         assert done.returncode == status, done.stderr
         assert message in done.stderr and b"Traceback" not in done.stderr
 
 
 def test_a_command_that_has_moved_names_its_new_place(tmp_path):
-    old = [sys.executable, "-m", "mt.translation.ctranslate2", "run=runs/toy", "output=export"]
-    done = subprocess.run(old, cwd=tmp_path, capture_output=True, timeout=60)
+    done = run("-m", "mt.translation.ctranslate2", "run=runs/toy", "output=export", cwd=tmp_path)
     assert done.returncode == 2 and b"python -m mt.exchange.ctranslate2" in done.stderr
 
 
@@ -225,10 +207,8 @@ def test_a_run_that_two_processes_share_ends_bitwise_as_that_of_one(tmp_path):
     toy.write_corpus(tmp_path, "copy", train=300)
     arguments = _train_arguments("tokenizer.sampling=0.3", "training.max_updates=24", "training.validate_every=12")
     assert _command(tmp_path, "train.py", *arguments, "name=whole").returncode == 0
-    process = subprocess.Popen(
-        [sys.executable, str(PROJECT / "train.py"), *arguments, "name=shared", "training.log_every=1"],
-        cwd=tmp_path, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    words = [*arguments, "name=shared", "training.log_every=1"]
+    process = start("train.py", *words, cwd=tmp_path, stderr=PIPE)
     log = tmp_path / "runs/shared/train.log"
     while not (log.exists() and "update 3/" in log.read_text()):
         assert process.poll() is None
@@ -250,10 +230,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(tmp_path, number):
     log = tmp_path / "runs/toy/train.log"
 
     def start_and_wait_for(text):
-        process = subprocess.Popen(
-            [sys.executable, str(PROJECT / "train.py"), *arguments],
-            cwd=tmp_path, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+        process = start("train.py", *arguments, cwd=tmp_path, stderr=PIPE)
         for _ in range(600):
             if log.exists() and text in log.read_text():
                 return process
@@ -273,10 +250,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(tmp_path, number):
 
 def test_a_terminated_translation_says_so(trained):
     folder, _ = trained
-    process = subprocess.Popen(
-        [sys.executable, str(PROJECT / "translate.py"), "run=runs/toy"],
-        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    process = start("translate.py", "run=runs/toy", cwd=folder, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     process.stdin.write(b"\n" * 5000)  # more than one window
     process.stdin.flush()
     first = process.stdout.read(1)

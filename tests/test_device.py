@@ -21,6 +21,8 @@ from mt.device import (
     tf32_in_recurrent_layers,
 )
 from mt.errors import InputError
+from mt.training.command import train
+from tests import toy
 
 RESIDENT = """
 def resident():
@@ -146,3 +148,12 @@ def test_the_processor_and_who_multiplies_are_named(monkeypatch, tmp_path):
 def test_bf16_on_a_processor_without_it_is_doubted(monkeypatch, wanted, device_name, native, doubted):
     monkeypatch.setattr(device, "multiplies_bf16", lambda where: native)
     assert bool(doubt_about(wanted, torch.device(device_name))) == doubted
+
+
+def test_a_machine_that_cannot_compile_is_told_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (str(tmp_path / "no-compiler"),))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    config = toy.config(tmp_path, training={"compile": True})
+    with pytest.raises(InputError, match="torch.compile does not work on this machine.*no-compiler"):
+        train(config)
+    assert not config.folder.exists()

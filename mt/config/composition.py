@@ -7,6 +7,7 @@ unknown keys, impossible values and contradictions all reach the schema at once.
 
 import contextlib
 import copy
+import functools
 import itertools
 import math
 import os
@@ -81,13 +82,22 @@ class Files:
         words = [f"{group}={option}" for group, option in groups.items()]
         if self.own:
             words.append(f"hydra.searchpath=[{_quoted(f'file://{self.own.absolute()}')}]")
+        compose = _compose if self.own else _compose_once
         try:
-            config = hydra.compose(self.command, words, return_hydra_config=True).copy()
+            config = compose(self.command, tuple(words)).copy()
         except (yaml.YAMLError, OmegaConfBaseException, *CANNOT_BE_READ) as error:
             found = str(error).partition("\nConfig search path")[0].strip()
             raise InputError(f"{' '.join(words[: len(groups)])}: {found}") from error
         OmegaConf.set_struct(config, False)
         return config, {**self.group_defaults(), **config.pop("hydra").runtime.choices}
+
+
+def _compose(command: str, words: tuple[str, ...]) -> DictConfig:
+    return hydra.compose(command, list(words), return_hydra_config=True)
+
+
+_compose_once = functools.cache(_compose)
+"""The same for files in ``conf/``, which do not change. In a sweep it takes most of the time."""
 
 
 def _yaml_files(folder: Path) -> dict[str, Path]:

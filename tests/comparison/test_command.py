@@ -2,11 +2,8 @@
 
 import json
 import math
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from mt.errors import InputError
 from mt.scoring import corpus_scores
 from mt.word_counts import TARGET_WORDS
 from tests import toy
+from tests.processes import run
 
 PROJECT = Path(__file__).parents[2]
 
@@ -186,9 +184,7 @@ def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, cap
 
 
 def _run(folder, *words):
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(PROJECT)}
-    command = [sys.executable, "-m", "mt.comparison", *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=300)
+    return run("-m", "mt.comparison", *words, cwd=folder)
 
 
 def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):

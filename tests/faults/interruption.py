@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from subprocess import Popen
+from subprocess import PIPE
 
 import torch
 from safetensors.torch import load_file
@@ -18,7 +18,7 @@ from mt.run_folder import WEIGHTS
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy
 from tests.faults.outcome import Outcome
-from tests.processes import finish, start, wait_for, workers_of
+from tests.processes import Process, finish, start, torchrun, wait_for, workers_of
 
 UPDATE = r"update (\d+)/"
 PROMPT = 10.0
@@ -57,16 +57,19 @@ class Subject:
         self.seconds = time.monotonic() - seen
         """From the first sight of the run folder to the end."""
 
-    def _start(self, name: str, *torchrun: str) -> Popen[bytes]:
-        return start("train.py", toy.words(self.named(name)), self.workers, torchrun, cwd=self.folder)
+    def _start(self, name: str, *options: str) -> Process:
+        words = toy.words(self.named(name))
+        if self.workers > 1:
+            return torchrun(words, self.workers, *options, cwd=self.folder)
+        return start("train.py", *words, cwd=self.folder, stdout=PIPE, stderr=PIPE)
 
     def named(self, name: str) -> TrainConfig:
         return self.config.model_copy(update={"name": name})
 
-    def start(self, name: str, *torchrun: str) -> Popen[bytes]:
+    def start(self, name: str, *options: str) -> Process:
         """Begins the run or goes on with it; back when it has its folder."""
         before = self._said(name)
-        process = self._start(name, *torchrun)
+        process = self._start(name, *options)
         wait_for(lambda: process.poll() is not None or self._said(name) != before)
         return process
 
@@ -74,7 +77,7 @@ class Subject:
         log = self.run(name) / "train.log"
         return log.read_text() if log.exists() else ""
 
-    def wait_for_update(self, process: Popen[bytes], name: str) -> None:
+    def wait_for_update(self, process: Process, name: str) -> None:
         """Or for the end of the process."""
         before = self._said(name)
         wait_for(lambda: process.poll() is not None or re.search(UPDATE, self._said(name)[len(before) :]) is not None)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import psutil
 
@@ -15,7 +16,7 @@ from mt.run_folder import read_config
 from mt.translation.command import _text
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator
 from tests.faults.outcome import Outcome
-from tests.processes import ENVIRONMENT, PROJECT, wait_for
+from tests.processes import ENVIRONMENT, PROJECT, Process, start, wait_for
 from tests.toy import SYLLABLES
 
 SEARCHES = {
@@ -197,9 +198,8 @@ def stream(folder: Path, count: int, seed: int, run: Path) -> Outcome:
 GREEDY = "decoding.beam_size=1 decoding.max_length_ratio=1 decoding.max_length_extra=3"
 
 
-def _translate(run: Path, *words: str, **streams: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(PROJECT / "translate.py"), f"run={run}", *GREEDY.split(), *words]
-    return subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, **streams)  # type: ignore[call-overload]
+def _translate(run: Path, *words: str, **streams: object) -> Process:
+    return start("translate.py", f"run={run}", *GREEDY.split(), *words, stderr=PIPE, **streams)
 
 
 def _lines(path: Path) -> int:

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from subprocess import PIPE
 
 import psutil
 import pytest
@@ -21,7 +22,7 @@ from mt.training.process_group import Seat
 from mt.training.replication import shard
 from mt.training.workers import Workers, interleaved, working_together
 from tests import toy
-from tests.processes import finish, lead_one, local_workers_of, start, wait_for, workers_of
+from tests.processes import Together, finish, lead_one, local_workers_of, start, torchrun, wait_for, workers_of
 
 NOT_THE_SAME = {"split", "seconds", "target_tokens_per_second", "padding_share", "bleu", "chrf", "ter"}
 """Of metrics.jsonl: what is timed, what padding a share needs, and scores, where a rounding may turn a word."""
@@ -46,8 +47,12 @@ def _config(folder, name, architecture="transformer", **training):
     )
 
 
+def _start(config, *more):
+    return start("train.py", *toy.words(config), *more, stdout=PIPE, stderr=PIPE)
+
+
 def _run(config, workers):
-    return finish(start("train.py", toy.words(config), workers))
+    return finish(Together(toy.words(config), workers))
 
 
 def _metrics(run):
@@ -95,11 +100,12 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
 
 def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
     updates = 0
-    for workers, sharded in ((2, False), (2, True), (1, False)):
-        config = _config(folder, "stopped", max_updates=3000, shard=sharded)
-        process = start("train.py", toy.words(config), workers)
+    for way in ("torchrun", "sharded", "alone"):
+        config = _config(folder, "stopped", max_updates=3000, shard=way == "sharded")
+        words = toy.words(config)
+        process = torchrun(words, 2) if way == "torchrun" else Together(words, 1 if way == "alone" else 2)
         _wait_for_checkpoint(config, updates + 1)
-        (workers_of(process)[1] if workers > 1 else process).send_signal(signal.SIGTERM)
+        (workers_of(process) if way == "torchrun" else process.workers)[-1].send_signal(signal.SIGTERM)
         status, said = finish(process)
         assert status != 0 and said.count("stopped at update") == 1, said
         assert "Traceback" not in said.partition("stopped at update")[0]
@@ -115,10 +121,10 @@ def test_two_workers_with_muon_go_on_bit_by_bit(folder):
         _config(folder, name, max_updates=100, optimizer={"kind": "muon"}) for name in ("whole", "stopped")
     )
     assert _run(whole, 2)[0] == 0
-    process = start("train.py", toy.words(stopped), 2)
+    together = Together(toy.words(stopped), 2)
     _wait_for_checkpoint(stopped, 20)
-    workers_of(process)[1].send_signal(signal.SIGTERM)
-    assert "stopped at update" in finish(process)[1]
+    together.workers[1].terminate()
+    assert "stopped at update" in finish(together)[1]
     status, said = _run(stopped, 2)
     assert status == 0 and "going on from update" in said, said
     first, second = (load_file(config.folder / "model.safetensors") for config in (whole, stopped))
@@ -130,7 +136,6 @@ def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder)
     """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
     one, two = (_config(folder, name, max_updates=100, workers=workers) for name, workers in (("one", 1), ("two", 2)))
     train(one)
-    words = toy.words(two)
     deaths = [
         (lambda leader, other: leader.send_signal(signal.SIGTERM), 143, "stopped at update"),
         (lambda leader, other: other.send_signal(signal.SIGTERM), 143, "stopped at update"),
@@ -138,7 +143,7 @@ def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder)
         (lambda leader, other: leader.kill(), -signal.SIGKILL, ""),
     ]
     for number, (death, expected, message) in enumerate(deaths, 1):
-        leader = start("train.py", words)
+        leader = _start(two)
         _wait_for_checkpoint(two, 10 * number)
         (other,) = local_workers_of(leader)
         addresses = [*_heard_at(leader.pid), *_heard_at(other.pid)]
@@ -147,7 +152,7 @@ def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder)
         status, said = finish(leader)
         assert status == expected and message in said and "Traceback" not in said, said
         wait_for(lambda other=other: not other.is_running() or other.status() == psutil.STATUS_ZOMBIE, 30)
-    status, said = finish(start("train.py", words))
+    status, said = finish(_start(two))
     assert status == 0 and "on 2 workers" in said, said
     assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
     _assert_alike(one.folder, two.folder)
@@ -159,7 +164,7 @@ def _heard_at(pid):
 
 
 def test_a_worker_that_dies_before_it_begins_is_not_waited_for(folder):
-    leader = start("train.py", toy.words(_config(folder, "died", workers=2)))
+    leader = _start(_config(folder, "died", workers=2))
     wait_for(lambda: local_workers_of(leader))
     local_workers_of(leader)[0].kill()
     status, said = finish(leader, 60)
@@ -209,20 +214,19 @@ def test_auto_takes_every_core_that_a_batch_keeps_busy(monkeypatch, workers, thr
 
 
 def test_torchrun_and_workers_are_refused_together(folder):
-    status, said = finish(start("train.py", toy.words(_config(folder, "both", workers=3)), 2))
+    status, said = _run(_config(folder, "both", workers=3), 2)
     assert status != 0 and said.count("torchrun starts the workers") == 1
 
 
-def test_killed_workers_are_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
+def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
     whole, killed = _config(folder, "whole", max_updates=100), _config(folder, "killed", max_updates=100, shard=True)
     train(whole)
-    process = start("train.py", toy.words(killed), 2, ["--max-restarts=2"])
-    for rank, update in ((0, 10), (1, 40)):
-        _wait_for_checkpoint(killed, update)
-        workers_of(process)[rank].kill()
+    process = torchrun(toy.words(killed), 2, "--max-restarts=1")
+    _wait_for_checkpoint(killed, 10)
+    workers_of(process)[0].kill()
     status, said = finish(process)
     assert status == 0, said
-    assert said.count("going on from update") == 2
+    assert said.count("going on from update") == 1
     _assert_alike(whole.folder, killed.folder)
 
 
@@ -269,12 +273,11 @@ def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monk
 
 def test_a_mistake_is_told_once(folder):
     words = toy.words(_config(folder, "wrong"))
-    status, said = finish(start("train.py", [*words, "training.max_updats=3"], 2))
+    status, said = finish(Together([*words, "training.max_updats=3"], 2))
     assert status != 0 and said.count("nearest: training.max_updates") == 1
-    status, said = finish(start("train.py", [*words, "data.train=[gone.xx,train.yy]"], 2))
+    status, said = finish(torchrun([*words, "data.train=[gone.xx,train.yy]"], 2))
     assert status != 0 and said.count("gone.xx: no such file") == 1
-    here = toy.words(_config(folder, "here", workers=2))
-    status, said = finish(start("train.py", [*here, "tokenizer.vocabulary_size=100000"]))
+    status, said = finish(_start(_config(folder, "here", workers=2), "tokenizer.vocabulary_size=100000"))
     assert status == 2 and said.count("is more than the training text supports") == 1 and "leaked" not in said
 
 

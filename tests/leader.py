@@ -1,0 +1,21 @@
+"""A leader that waits, deaf to everything, for a worker: ``python -m tests.leader (die|sleep)``."""
+
+import os
+import sys
+import time
+
+from mt.training import local_workers
+
+
+def die(seat: object) -> None:
+    os._exit(7)
+
+
+def sleep(seat: object) -> None:
+    time.sleep(120)
+
+
+if __name__ == "__main__":
+    local_workers.GRACE = 0.5
+    with local_workers.local_workers(2, {"die": die, "sleep": sleep}[sys.argv[1]]):
+        time.sleep(120)
