@@ -39,7 +39,7 @@ CANNOT_BE_WRITTEN = {
     errno.ENOTDIR,
     errno.EISDIR,
 }
-UNTIL_THE_FIRST_HAS_SPOKEN = 60.0
+LEADERS_HEAD_START = 60.0
 """Seconds that a worker other than the first waits before it logs an error. By then torchrun would have ended it if the
 first worker had met the same error, so it is the only one that did."""
 CLOSED_PIPE_STATUS = 141
@@ -199,15 +199,15 @@ def _exit_status(work: Callable[[], None]) -> int:
             sys.stdout.flush()
         return 0
     except InputError as error:
-        return _say_once(error, 2)
+        return _log_what_all_meet(error, 2)
     except WorkerDied as error:
-        return _say_if_first(error, 1)
+        return _log_if_leader(error, 1)
     except RunError as error:
-        return _say_once(error, 1)
+        return _log_what_all_meet(error, 1)
     except Interrupted as error:
-        return _say_if_first(error, 128 + error.signal_number)
+        return _log_if_leader(error, 128 + error.signal_number)
     except KeyboardInterrupt:
-        return _say_if_first("interrupted", 130)
+        return _log_if_leader("interrupted", 130)
     except BrokenPipeError:
         # The interpreter flushes standard output once more at exit, which would print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -215,9 +215,9 @@ def _exit_status(work: Callable[[], None]) -> int:
     except Exception as error:
         for cause in _causes(error):
             if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
-                return _say(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
+                return _log_error(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
             if reason := _trouble_outside(cause):
-                return _say(reason, 1)
+                return _log_error(reason, 1)
         raise
 
 
@@ -226,23 +226,23 @@ def _is_leader() -> bool:
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
-def _say_once(message: object, status: int) -> int:
+def _log_what_all_meet(message: object, status: int) -> int:
     """Logs an error that every worker may meet, and returns ``status``.
 
     The first worker logs it at once. The others wait, because torchrun ends all workers when one ends, and log it only
-    if they have not been ended after UNTIL_THE_FIRST_HAS_SPOKEN.
+    if they have not been ended after LEADERS_HEAD_START.
     """
     if not _is_leader():
         try:
-            time.sleep(UNTIL_THE_FIRST_HAS_SPOKEN)
+            time.sleep(LEADERS_HEAD_START)
         except (Interrupted, KeyboardInterrupt):
             return status
-    return _say(message, status)
+    return _log_error(message, status)
 
 
-def _say_if_first(message: object, status: int) -> int:
+def _log_if_leader(message: object, status: int) -> int:
     """Logs a message in the first worker only, which receives the same event, and returns ``status``."""
-    return _say(message, status) if _is_leader() else status
+    return _log_error(message, status) if _is_leader() else status
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -250,7 +250,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Interrupted(number, "terminated")
 
 
-def _say(message: object, status: int) -> int:
+def _log_error(message: object, status: int) -> int:
     log.error("%s", message)
     return status
 

@@ -233,7 +233,7 @@ def keep_freed_memory() -> None:
         libc.mallopt(trim_threshold, 2**31 - 1)
 
 
-def keep_few_kernels() -> None:
+def limit_kernel_caches() -> None:
     """Limits how many kernels oneDNN and PyTorch keep for reuse, to save memory.
 
     oneDNN keeps a kernel for each of the last few shapes: 16 are enough where one layer runs after another, and 8 per

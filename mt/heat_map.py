@@ -68,11 +68,11 @@ def _warn_of_missing_letters(pieces: Sequence[str]) -> None:
     fonts = [font_manager.get_font(font_manager.findfont(name)) for name in _fonts()]
     letters = set("".join(pieces))
     if not all(any(font.get_char_index(ord(letter)) for font in fonts) for letter in letters):
-        _say_once()
+        _warn_once_of_missing_letters()
 
 
 @lru_cache
-def _say_once() -> None:
+def _warn_once_of_missing_letters() -> None:
     warnings.filterwarnings("ignore", message="Glyph .* missing from")
     logger.warning(
         "attention maps show boxes for letters that are not in %s; for Chinese, Japanese and Korean install a font "

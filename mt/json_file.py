@@ -9,7 +9,7 @@ from pathlib import Path
 from mt.errors import InputError
 from mt.files import write_atomically
 
-SEAL = "sha256"
+CHECKSUM_KEY = "sha256"
 """Key of the last entry of a sealed file, which is the checksum of the text before it."""
 
 
@@ -37,7 +37,7 @@ def read_json(path: Path, *needed: str) -> dict:
 def sealed(content: dict) -> str:
     """Returns JSON that ends with its own checksum."""
     text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
-    return f'{text},\n  "{SEAL}": "{sha256(text)}"\n}}\n'
+    return f'{text},\n  "{CHECKSUM_KEY}": "{sha256(text)}"\n}}\n'
 
 
 def unsealed(text: str, path: Path) -> dict:
@@ -49,7 +49,7 @@ def unsealed(text: str, path: Path) -> dict:
     Raises:
         InputError: The text is damaged or of another version. The message names ``path``, the file that it is from.
     """
-    found = re.fullmatch(rf'(.*),\n  "{SEAL}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
+    found = re.fullmatch(rf'(.*),\n  "{CHECKSUM_KEY}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
     if not found or sha256(found[1]) != found[2]:
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
     try:
@@ -73,7 +73,7 @@ def read_sealed_json(path: Path) -> dict:
     Files of earlier formats have no checksum and are read without one.
     """
     content = read_json(path)
-    return unsealed(path.read_bytes().decode(), path) if SEAL in content else content
+    return unsealed(path.read_bytes().decode(), path) if CHECKSUM_KEY in content else content
 
 
 def is_number(value: object) -> bool:

@@ -18,7 +18,7 @@ from mt.config.earlier import as_of_today
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
-from mt.json_file import SEAL, read_json, sha256
+from mt.json_file import CHECKSUM_KEY, read_json, sha256
 from mt.model.build import build_model, build_shapes
 from mt.model.seq2seq import Seq2Seq
 from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
@@ -130,7 +130,7 @@ def read_description(folder: Path) -> ModelDescription:
     if not path.exists():
         return _read_description_of_format_1(folder)
     values = _read_mapping(path)
-    _warn_of_a_change(path, values.pop(SEAL, None))
+    _warn_of_a_change(path, values.pop(CHECKSUM_KEY, None))
     version = values.pop("format", None)
     if type(version) is not int or not 2 <= version < 1_000_000:
         raise InputError(f"{path}: damaged: it does not say its format, a number from 2 on")
@@ -176,7 +176,7 @@ def _part(values: dict, name: str) -> dict:
 def write_description(folder: Path, description: ModelDescription) -> None:
     """Writes model.yaml: complete, in the newest format, with a last line that holds the checksum of the others."""
     text = _as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
-    write_atomically(folder / MODEL, f"{text}{SEAL}: {sha256(text)}\n")
+    write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
 
 
 def _warn_of_a_change(path: Path, checksum: object) -> None:
@@ -186,13 +186,13 @@ def _warn_of_a_change(path: Path, checksum: object) -> None:
     the change may also be a flipped bit. A change that would make the weights compute something else is refused when
     the weights are read.
     """
-    text = path.read_text(encoding="utf-8").rpartition(f"{SEAL}: ")[0]
+    text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
     if checksum is not None and checksum != sha256(text):
         logger.warning(
             "%s: edited or damaged since training wrote it; it is read as it is. If the change is yours, delete the "
             "last line, %s",
             path,
-            SEAL,
+            CHECKSUM_KEY,
         )
 
 

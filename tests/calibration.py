@@ -26,7 +26,7 @@ from mt.scoring import CorpusMetric, corpus_metrics
 from mt.significance import ENUMERATED, randomisation_test, seed_test
 from tests.toy import SYLLABLES
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Systems are called different if p is below this."""
 VARIANTS = 6
 """Number of translations of each sentence, from one without a mistake to one with five."""
@@ -99,7 +99,7 @@ def share_called_different(cell: Cell, pairs: int, trials: int, advantage: float
     called = 0
     for _ in range(pairs):
         first, second = exchangeable(cell, advantage, random)
-        called += randomisation_test(first, second, score, trials, random).p < LEVEL
+        called += randomisation_test(first, second, score, trials, random).p < SIGNIFICANCE_LEVEL
     return called / pairs
 
 
@@ -123,7 +123,7 @@ def exact_power(cell: Cell, share: float, advantage: float) -> float | None:
 
     winning = 0.5 + advantage
     likely = [ways[won] * winning**won * (1 - winning) ** (cell.blocks - won) for won in wins]
-    return sum(likely[won] for won in wins if p(won) < LEVEL)
+    return sum(likely[won] for won in wins if p(won) < SIGNIFICANCE_LEVEL)
 
 
 def share_of_unlike_systems(metric: str, blocks: int, pairs: int, trials: int) -> tuple[float, float]:
@@ -153,13 +153,13 @@ def share_of_unlike_systems(metric: str, blocks: int, pairs: int, trials: int) -
         loses = random.random(blocks) < low
         first = counts[sentences, np.where(loses, 4, 0)]
         second = counts[sentences, np.where(loses, 0, 1)]
-        called += randomisation_test(first, second, score, trials, random).p < LEVEL
+        called += randomisation_test(first, second, score, trials, random).p < SIGNIFICANCE_LEVEL
     return low, called / pairs
 
 
 def most_allowed(pairs: int) -> float:
     """Returns the largest share that may be called different: 5 % plus three standard errors for this many pairs."""
-    return LEVEL + 3 * (LEVEL * (1 - LEVEL) / pairs) ** 0.5
+    return SIGNIFICANCE_LEVEL + 3 * (SIGNIFICANCE_LEVEL * (1 - SIGNIFICANCE_LEVEL) / pairs) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -211,11 +211,11 @@ def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -
             np.stack(system) if cell.seeds[0] == cell.seeds[1] else np.mean(system, axis=0) for system in systems
         ]
         by_sentences = randomisation_test(outputs[0], outputs[1], score, trials, random)
-        by_seeds = seed_test(scores[0], scores[1], LEVEL)
-        seeds_differ = by_seeds.p is not None and by_seeds.p < LEVEL
-        called["sentences"] += by_sentences.p < LEVEL
+        by_seeds = seed_test(scores[0], scores[1], SIGNIFICANCE_LEVEL)
+        seeds_differ = by_seeds.p is not None and by_seeds.p < SIGNIFICANCE_LEVEL
+        called["sentences"] += by_sentences.p < SIGNIFICANCE_LEVEL
         called["seeds"] += seeds_differ
-        called["both"] += by_sentences.p < LEVEL and seeds_differ
+        called["both"] += by_sentences.p < SIGNIFICANCE_LEVEL and seeds_differ
         deviations.append(np.std(scores[0], ddof=1))
         differences.append(by_seeds.difference)
     deviation = float(np.sqrt(np.mean(np.square(deviations))))

@@ -17,8 +17,6 @@ PROJECT = Path(__file__).parents[1]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 """One thread a process: what they compute is then the same however busy the machine is."""
 Process = Popen[bytes] | Command
-PRELOADED = "coverage" not in sys.modules
-"""Coverage cannot tell which test a fork server works for."""
 
 _started: list[Process] = []
 
@@ -29,11 +27,7 @@ def start(*words: str, cwd: Path = PROJECT, env: dict[str, str] | None = None, *
     ``end_all`` ends what is left of it."""
     env = ENVIRONMENT if env is None else env
     words = tuple(str(PROJECT / word) if word in ("train.py", "translate.py") else str(word) for word in words)
-    if PRELOADED:
-        process: Process = Command(words, cwd, env, **streams)  # type: ignore[arg-type]
-    else:
-        env = env | {"PYTHONPATH": str(PROJECT)}
-        process = Popen([sys.executable, *words], cwd=cwd, env=env, **streams)  # type: ignore[call-overload]
+    process = Command(words, cwd, env, **streams)  # type: ignore[arg-type]
     _started.append(process)
     return process
 

@@ -15,7 +15,7 @@ from mt.device import (
     cpu_threads,
     doubt_about,
     instruction_sets,
-    keep_few_kernels,
+    limit_kernel_caches,
     multiplied_by,
     processor_name,
     tf32_in_recurrent_layers,
@@ -48,10 +48,10 @@ print(json.dumps(found))
 
 EVER_NEW_SHAPES = f"""
 import torch
-from mt.device import keep_few_kernels
+from mt.device import limit_kernel_caches
 {RESIDENT}
 torch.set_num_threads(1)
-keep_few_kernels()
+limit_kernel_caches()
 weight, x = torch.ones(256, 256, dtype=torch.bfloat16), torch.ones(1300, 256, dtype=torch.bfloat16)
 with torch.no_grad():
     torch.nn.functional.linear(x, weight)
@@ -104,11 +104,11 @@ def test_few_kernels_are_kept_unless_the_user_says_how_many(monkeypatch):
     for name in usual:
         monkeypatch.setenv(name, "")  # to be put back afterwards
         monkeypatch.delenv(name)
-    keep_few_kernels()
+    limit_kernel_caches()
     assert {name: os.environ[name] for name in usual} == usual
     for name in usual:
         monkeypatch.setenv(name, "77")
-    keep_few_kernels()
+    limit_kernel_caches()
     assert {os.environ[name] for name in usual} == {"77"}
 
 

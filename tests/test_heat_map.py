@@ -10,7 +10,7 @@ from mt import heat_map
 
 def test_letters_without_a_font_are_told_once_and_clearly(caplog, monkeypatch):
     monkeypatch.setattr(heat_map, "_fonts", lambda: ["DejaVu Sans"])
-    heat_map._say_once.cache_clear()
+    heat_map._warn_once_of_missing_letters.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for sources in (["▁bread", "é"], ["▁रोटी", "ขนม"], ["▁रोटी"]):

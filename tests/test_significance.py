@@ -25,7 +25,7 @@ from mt.significance import (
 )
 from tests import toy
 from tests.calibration import (
-    LEVEL,
+    SIGNIFICANCE_LEVEL,
     Cell,
     SeedCell,
     exact_power,
@@ -133,8 +133,8 @@ def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.Monke
         monkeypatch.undo()
         assert exact.exact and not sampled.exact
         assert abs(exact.p - sampled.p) < 5 * math.sqrt(exact.p * (1 - exact.p) / 4000) + 1 / 4001
-        agreed.append((exact.p < LEVEL) == (sampled.p < LEVEL))
-        called.append(exact.p < LEVEL)
+        agreed.append((exact.p < SIGNIFICANCE_LEVEL) == (sampled.p < SIGNIFICANCE_LEVEL))
+        called.append(exact.p < SIGNIFICANCE_LEVEL)
     assert np.mean(agreed) > 0.97 and np.mean(called) > 0.3
 
 

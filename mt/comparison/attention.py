@@ -22,7 +22,7 @@ MASKED = -1e30
 
 
 @dataclass(frozen=True)
-class Spread:
+class AttentionEntropy:
     """How spread the heads of one layer's attention are."""
 
     attention: str
@@ -62,7 +62,7 @@ class Study:
     """The attention on each shown sentence, computed with the reference as the target."""
     alignments: list[str]
     """For each shown sentence, the pieces of the model's own translation with the source pieces they attended to."""
-    spreads: list[Spread]
+    spreads: list[AttentionEntropy]
     scaling: Scaling | None
     """None for models whose attention does not divide by √d."""
 
@@ -114,7 +114,7 @@ def _entropy(weights: Tensor) -> Tensor:
     return -torch.special.xlogy(weights, weights).sum(dim=-1)
 
 
-def _spreads(seen: Sequence[SentenceAttention]) -> list[Spread]:
+def _spreads(seen: Sequence[SentenceAttention]) -> list[AttentionEntropy]:
     spreads = []
     for name in seen[0].maps:
         entropies, most = [], []
@@ -128,7 +128,7 @@ def _spreads(seen: Sequence[SentenceAttention]) -> list[Spread]:
         entropy, possible = torch.cat(entropies, dim=1), torch.cat(most, dim=1)  # (H, all queries)
         choice = possible > 0  # a query that may see only one piece has no choice and is left out
         share = (entropy / possible.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
-        spreads.append(Spread(name, entropy.mean(dim=1).tolist(), share.tolist()))
+        spreads.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
     return spreads
 
 

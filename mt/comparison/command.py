@@ -9,7 +9,7 @@ from mt.comparison.findings import compare_systems
 from mt.comparison.report import PAGE, write_report
 from mt.comparison.systems import System, open_systems
 from mt.config import CompareConfig
-from mt.device import choose_device, keep_few_kernels
+from mt.device import choose_device, limit_kernel_caches
 from mt.files import resolved
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ def compare(config: CompareConfig) -> None:
     Raises:
         InputError: A run or file is unfinished, damaged or not comparable with the others.
     """
-    keep_few_kernels()
+    limit_kernel_caches()
     if config.threads:
         torch.set_num_threads(config.threads)
     choose_device(config.device)  # refuses a missing device before any work is done

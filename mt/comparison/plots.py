@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mt.comparison.attention import Scaling, Spread
+from mt.comparison.attention import AttentionEntropy, Scaling
 from mt.comparison.differences import Group
 from mt.comparison.systems import System
 from mt.comparison.verdict import Verdict
@@ -178,7 +178,7 @@ def _maps(
     return figure
 
 
-def entropies(systems: Sequence[System], spreads: Sequence[Sequence[Spread]]) -> Figure:
+def entropies(systems: Sequence[System], spreads: Sequence[Sequence[AttentionEntropy]]) -> Figure:
     """Draws the entropy of each head as a share of the largest possible one.
 
     Dark heads attend to one piece, bright ones to all pieces equally.

@@ -19,7 +19,7 @@ from mt.significance import (
     sum_blocks,
 )
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Significance level: a difference counts as more than chance if one as large would be rarer than this between equally
 good systems."""
 SEED = 1
@@ -80,8 +80,8 @@ class Verdict:
     """If a system has several seeds: the tests over sentences, one for each metric, of the two systems' first outputs,
     of their second outputs, and so on, in the order of the seeds."""
     level: float
-    """Significance level: a p below this is more than chance. It is LEVEL divided by the number of systems that are
-    tested against the baseline (Bonferroni)."""
+    """Significance level: a p below this is more than chance. It is SIGNIFICANCE_LEVEL divided by the number of systems
+    that are tested against the baseline (Bonferroni)."""
 
     def is_significant(self, paired: PairedScores) -> bool:
         """Returns whether this test over sentences finds the difference to be more than chance."""
@@ -155,7 +155,7 @@ def judge(
         trials: Number of random exchanges of the randomisation test.
         contrasts: Number of systems that are tested against the baseline in all.
     """
-    level = LEVEL / contrasts
+    level = SIGNIFICANCE_LEVEL / contrasts
 
     def tested(ours: list[np.ndarray], theirs: list[np.ndarray]) -> list[PairedScores]:
         return [

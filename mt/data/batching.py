@@ -41,14 +41,14 @@ class Batch:
     target: Tensor  # (B, T + 1) int64, BOS … EOS
     target_positions: Tensor  # (R,) int64, where ``target_output``, flattened, is not padding
     source_tokens: int
-    """Number of real tokens in ``source``, EOS included."""
+    """Number of tokens in ``source``, with EOS and without padding."""
     target_tokens: int
-    """R, the number of real tokens in ``target_output``, EOS included."""
+    """R, the number of tokens in ``target_output``, with EOS and without padding."""
 
     @classmethod
     def of(cls, ids: Tensor, source: Tensor, target: Tensor) -> "Batch":
-        """Makes a batch and finds its real tokens. Finding them later, in the middle of a step on a GPU, would make the
-        GPU wait."""
+        """Makes a batch and finds the positions that are not padding. Finding them later, in the middle of a step on a
+        GPU, would make the GPU wait."""
         positions = (target[:, 1:] != PAD).flatten().nonzero().squeeze(1)
         source_tokens = int((source != PAD).sum())
         return cls(ids, source, target, positions, source_tokens=source_tokens, target_tokens=len(positions))
@@ -75,8 +75,8 @@ class Batch:
         return Batch.of(self.ids[rows], shortened(self.source[rows]), shortened(self.target[rows]))
 
     def twice(self) -> "Batch":
-        """Returns a batch with all pairs followed by the same pairs again, whose real tokens are the second half of
-        ``real``."""
+        """Returns a batch with all pairs followed by the same pairs again. The first half of its ``target_positions``
+        are those of the pairs, and the second half those of the same pairs again."""
         return replace(
             self,
             ids=self.ids.repeat(2),
@@ -110,7 +110,7 @@ class Batch:
 
 
 def no_pairs() -> Batch:
-    """Returns a batch without real tokens, for a worker without a share: a batch can have fewer pairs than workers."""
+    """Returns a batch of padding alone, for a worker without a share: a batch can have fewer pairs than workers."""
     return Batch(
         ids=torch.empty(0, dtype=torch.int64),
         source=torch.tensor([[EOS]]),

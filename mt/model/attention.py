@@ -21,7 +21,7 @@ from mt.model.linear import Linear
 
 
 def padding_mask(pieces: Tensor) -> Tensor:
-    """Returns the mask (B, 1, 1, S) of pieces (B, S): True where a key is a real piece."""
+    """Returns the mask (B, 1, 1, S) of pieces (B, S): False where a key is padding."""
     return (pieces != PAD)[:, None, None, :]
 
 

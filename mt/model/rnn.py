@@ -21,14 +21,14 @@ from mt.model.linear import Linear
 from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
 
 
-def reversed_positions(real: Tensor) -> Tensor:
-    """Returns indices (B, S) that reverse the real positions of each sentence and leave the padding behind them.
+def reversed_positions(is_piece: Tensor) -> Tensor:
+    """Returns indices (B, S) that reverse the pieces of each sentence and leave the padding behind them.
 
     Args:
-        real: (B, S), True where a position is not padding.
+        is_piece: (B, S), False where a position is padding.
     """
-    lengths = real.sum(dim=1, keepdim=True)
-    positions = torch.arange(real.shape[1], device=real.device).expand_as(real)
+    lengths = is_piece.sum(dim=1, keepdim=True)
+    positions = torch.arange(is_piece.shape[1], device=is_piece.device).expand_as(is_piece)
     return torch.where(positions < lengths, lengths - 1 - positions, positions)
 
 

@@ -99,7 +99,7 @@ class DecoderLayer(nn.Module):
             x: (N, T, D). Without ``past`` these are all T positions, which attend to each other under the causal mask;
                 with ``past``, T is 1.
             memory: The keys and values (B, H, S, d) of the memory.
-            memory_mask: (B, 1, 1, S), True where a source position is real.
+            memory_mask: (B, 1, 1, S), False where a source position is padding.
             past: The self-attention's keys and values of the earlier positions.
 
         Returns:
@@ -175,7 +175,7 @@ class TransformerState(State):
     own: list[KeyValue] | None
     memory: list[KeyValue]
     memory_mask: Tensor
-    """(B, 1, 1, S), True where a source position is real."""
+    """(B, 1, 1, S), False where a source position is padding."""
 
     def select(self, rows: Tensor) -> Self:
         memory, memory_mask = self.memory, self.memory_mask

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 import shutil
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,7 +129,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     return Checkpoint(folder, progress)
 
 
-def average_weights(folders: list[Path]) -> dict[str, Tensor]:
+def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """Returns the mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
     first, *others = folders
     total = read_tensors(first / WEIGHTS)

@@ -19,15 +19,15 @@ from mt.device import (
     choose_precision,
     cpu_threads,
     doubt_about,
-    keep_few_kernels,
     keep_freed_memory,
+    limit_kernel_caches,
 )
 from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
 from mt.run_folder import LOG, refuse_links_out
 from mt.terminal import VisibleFormatter
 from mt.training.advice import advice_on_languages, advice_on_size
-from mt.training.delivery import deliver, show_results
+from mt.training.delivery import show_results
 from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare
@@ -71,7 +71,7 @@ def train(config: TrainConfig) -> None:
 
 def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
     keep_freed_memory()
-    keep_few_kernels()
+    limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
     with working_together(choose_device(config.training.device), seat) as workers:
         if not workers.is_leader:
@@ -119,7 +119,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     trainer = Trainer(config, data, workers, state.checkpoint)
     trainer.begin()
     trainer.fit()
-    deliver(trainer)
+    trainer.deliver()
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:

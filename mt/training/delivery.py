@@ -4,22 +4,26 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mt.config import TrainConfig, TrainingConfig
 from mt.device import peak_memory_bytes
 from mt.errors import InputError
 from mt.files import make_folder, write_atomically
 from mt.installation import as_typed_here
 from mt.json_file import is_number, read_json, write_json
+from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, flat_config
 from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
-from mt.training.checkpoint import average_weights, checkpoint_folders
-from mt.training.replication import unsharded
-from mt.training.trainer import Trainer
-from mt.training.validation import translate_together, translator_of
-from mt.weights import checksum, load_weights, read_tensors, weights_of, write_tensors
+from mt.training.checkpoint import Progress, average_weights
+from mt.training.monitor import Monitor
+from mt.training.preparation import PreparedData
+from mt.training.validation import translate_together
+from mt.training.workers import Workers
+from mt.translation.translator import Translator
+from mt.weights import checksum, read_tensors, weights_of, write_tensors
 from mt.word_counts import write_word_counts
 
 # fmt: off
@@ -32,77 +36,80 @@ SHOWN = (
 logger = logging.getLogger(__name__)
 
 
-def deliver(trainer: Trainer) -> None:
-    """Writes the weights that the run delivers, translates the test set with them and writes the scores."""
-    with unsharded(trainer.replica):
-        averaged = len(_settle_weights(trainer)) if trainer.workers.is_leader else 0
-        trainer.workers.barrier()
-        load_weights(trainer.model, trainer.config.model, trainer.run / WEIGHTS)
-        _translate_and_score(trainer, averaged)
+def write_weights(
+    run: Path, settings: TrainingConfig, model: Seq2Seq, belonging: Mapping[str, object], checkpoints: Sequence[Path]
+) -> int:
+    """Writes the weights that a run delivers.
 
+    Args:
+        run: The run's folder.
+        settings: How the run is trained.
+        model: The model as it is after the last update.
+        belonging: What belongs to the weights and is written into their file.
+        checkpoints: The folders of the run's scheduled checkpoints, oldest first.
 
-def _settle_weights(trainer: Trainer) -> list[Path]:
-    """Writes the weights that the run delivers. Returns the checkpoints whose mean they are; an empty
-    list if they are no mean."""
-    settings = trainer.config.training
+    Returns:
+        The number of checkpoints whose mean the weights are; 0 if they are no mean.
+    """
     if settings.weights == "last":
-        write_tensors(trainer.run / WEIGHTS, weights_of(trainer.model), trainer.belonging)
+        write_tensors(run / WEIGHTS, weights_of(model), belonging)
     elif settings.weights == "average":
-        folders = [
-            checkpoint_folders(trainer.run)[update] for update in trainer.scheduled_checkpoints()[-settings.average :]
-        ]
-        if len(folders) < settings.average:  # the run stopped early
+        averaged = checkpoints[-settings.average :]
+        if len(averaged) < settings.average:
             logger.warning(
                 "the run stopped early: the weights are the mean of its %d checkpoints, not of training.average=%d",
-                len(folders),
+                len(averaged),
                 settings.average,
             )
-        write_tensors(trainer.run / WEIGHTS, average_weights(folders), trainer.belonging)
-        return folders
-    if settings.weights == "best":
+        write_tensors(run / WEIGHTS, average_weights(averaged), belonging)
+        return len(averaged)
+    elif settings.weights == "best":
         # Written again, because an earlier version may have written them without recording what belongs to them.
-        write_tensors(trainer.run / WEIGHTS, read_tensors(trainer.run / WEIGHTS), trainer.belonging)
-    return []
+        write_tensors(run / WEIGHTS, read_tensors(run / WEIGHTS), belonging)
+    return 0
 
 
-def _translate_and_score(trainer: Trainer, averaged: int) -> None:
-    workers = trainer.workers
-    test = trainer.data.corpus.test
+def write_scores(
+    config: TrainConfig,
+    data: PreparedData,
+    translator: Translator,
+    progress: Progress,
+    averaged: int,
+    workers: Workers,
+    open_monitor: Callable[[], Monitor],
+) -> None:
+    """Translates the test set and writes the translations, their scores and what the run has cost.
+
+    Args:
+        config: The run's config.
+        data: What the run was trained and is tested on.
+        translator: Translates with the weights that the run delivers.
+        progress: What the run has done.
+        averaged: What ``write_weights`` returned.
+        workers: Share the work of translating. The leader writes the files.
+        open_monitor: Opens what records the scores.
+    """
+    test = data.corpus.test
     sources, references = list(test["source"]), list(test["target"])
     logger.info("translating %s test sentences", f"{len(sources):,}")
     started = time.perf_counter()
-    translator = translator_of(
-        trainer.objective, trainer.data, trainer.config, trainer.config.decoding, trainer.precision
-    )
     hypotheses = translate_together(translator, sources, workers)
     seconds = time.perf_counter() - started
-    if workers.is_leader:
-        _write_results(trainer, sources, references, hypotheses, seconds, averaged)
-    workers.barrier()
-
-
-def _write_results(
-    trainer: Trainer,
-    sources: list[str],
-    references: list[str],
-    hypotheses: list[str],
-    seconds: float,
-    averaged: int,
-) -> None:
-    settings, progress = trainer.config.training, trainer.progress
-    scores = corpus_scores(hypotheses, references, trainer.config.data.target_language)
-    folder = trainer.run / SCORED
-    make_folder(folder)
+    if not workers.is_leader:
+        return
+    run, settings, language = config.folder, config.training, config.data.target_language
+    scores = corpus_scores(hypotheses, references, language)
+    make_folder(run / SCORED)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
-        write_atomically(folder / f"test.{name}", "".join(f"{line}\n" for line in lines))
-    write_word_counts(trainer.run, _targets(trainer), trainer.config.data.target_language)
-    provenance = read_json(trainer.run / PROVENANCE)
-    provenance["weights_sha256"] = checksum(weights_of(trainer.model))
-    write_json(trainer.run / PROVENANCE, provenance)
+        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
+    write_word_counts(run, _targets(data), language)
+    provenance = read_json(run / PROVENANCE)
+    provenance["weights_sha256"] = checksum(weights_of(translator.model))
+    write_json(run / PROVENANCE, provenance)
     results = dataclasses.asdict(scores) | {
         "test_pairs": len(sources),
         "decoding_sentences_per_second": len(sources) / seconds,
-        "parameters": trainer.model.parameter_count,
+        "parameters": translator.model.parameter_count,
         "weights": settings.weights,
         "averaged_checkpoints": averaged or None,
         "best_valid_score": progress.best_score if math.isfinite(progress.best_score or 0.0) else None,
@@ -113,20 +120,20 @@ def _write_results(
         "source_tokens": progress.source_tokens,
         "target_tokens": progress.target_tokens,
         "training_minutes": progress.seconds / 60,
-        "peak_memory_bytes": peak_memory_bytes(trainer.device),
+        "peak_memory_bytes": peak_memory_bytes(workers.device),
     }
-    with trainer.monitor() as monitor:
+    with open_monitor() as monitor:
         final = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
         monitor.record("test", progress.update, final)
-        monitor.show_hyperparameters(flat_config(trainer.config), final)
+        monitor.show_hyperparameters(flat_config(config), final)
         monitor.flush()
-    write_json(trainer.run / RESULTS, results)
-    show_results(trainer.run)
+    write_json(run / RESULTS, results)
+    show_results(run)
 
 
-def _targets(trainer: Trainer) -> Iterator[str]:
+def _targets(data: PreparedData) -> Iterator[str]:
     """Yields the targets of the training pairs, which are read from the disk in batches."""
-    for batch in trainer.data.train.select_columns(["target"]).iter(batch_size=10_000):
+    for batch in data.train.select_columns(["target"]).iter(batch_size=10_000):
         yield from batch["target"]
 
 

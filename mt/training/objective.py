@@ -1,7 +1,8 @@
 """The losses that training minimises.
 
-With p the model's distribution over V pieces and y the real next piece, the label-smoothed cross-entropy (Szegedy et
-al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)), summed over the real target pieces.
+With p the model's distribution over V pieces and y the next piece of the reference, the label-smoothed cross-entropy
+(Szegedy et al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)), summed over the target
+pieces, padding left out.
 Consistency training predicts every piece twice, and adds α times the divergence of the two distributions to the loss.
 SimCut (Gao et al. 2022) makes the second prediction with some embeddings set to zero, R-Drop (Liang et al. 2021) with
 another dropout mask.
@@ -193,7 +194,7 @@ class Objective(nn.Module):
         self._training_features = torch.compile(self._features, dynamic=True) if settings.compile else self._features
 
     def forward(self, batch: Batch) -> Tensor:
-        """Returns the loss, summed over the batch's real target pieces (``batch.target_tokens`` of them).
+        """Returns the loss, summed over the batch's target pieces (``batch.target_tokens`` of them, without padding).
 
         In evaluation mode it is the cross-entropy alone, without smoothing.
         """
@@ -214,6 +215,6 @@ class Objective(nn.Module):
         return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency)
 
     def _features(self, batch: Batch) -> Tensor:
-        """Returns the features (R, D) from which the real target pieces are predicted."""
+        """Returns the features (R, D) from which the target pieces are predicted, without padding."""
         features = self.model.decode(self.model.encode(batch.source), batch.target_input)  # (B, T, D)
         return features.flatten(0, 1).index_select(0, batch.target_positions)

@@ -57,7 +57,7 @@ class _Recorded(_Facts):
     resumed: list[_Resumed] = []
 
 
-def provenance(data: PreparedData, workers: Workers, took_effect: dict[str, dict]) -> dict:
+def begin_provenance(data: PreparedData, workers: Workers, took_effect: dict[str, dict]) -> dict:
     """Returns the content of provenance.json for a run that begins, except for the checksum of the weights."""
     packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
     return {

@@ -21,15 +21,16 @@ from mt.randomness import key
 from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, write_config, write_description
 from mt.training.advice import advice_on_length
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
+from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
 from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
-from mt.training.provenance import gone_on, latest, precision_of, provenance, read_provenance, took_effect, up_to
+from mt.training.provenance import begin_provenance, gone_on, latest, precision_of, read_provenance, took_effect, up_to
 from mt.training.replication import full_tensor, gradient_sync, replicate, shard, unsharded
 from mt.training.signals import StopRequest
-from mt.training.validation import Validation, Validator
+from mt.training.validation import Validation, Validator, translator_of
 from mt.training.workers import Workers
 from mt.weights import load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
 
@@ -43,7 +44,7 @@ def _is_greater(one: float, other: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Launched:
+class UncountedUpdate:
     """An update that a GPU may still be computing."""
 
     number: int
@@ -85,7 +86,7 @@ class Trainer:
         self.interval_loss = torch.zeros((), device=device)
         """This worker's part of ``progress.interval_loss``. It stays on the device, because reading it at each update
         would make the GPU wait."""
-        self.launched: Launched | None = None
+        self.uncounted: UncountedUpdate | None = None
         """The last update, until it is counted."""
         self.batches = TrainingBatches(
             data.train,
@@ -101,7 +102,7 @@ class Trainer:
         self.stop = StopRequest()
         self.told_of_memory = False
 
-        self.provenance = provenance(
+        self.provenance = begin_provenance(
             data,
             workers,
             took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch),
@@ -209,6 +210,21 @@ class Trainer:
             if self._out_of_patience():
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
 
+    def deliver(self) -> None:
+        """Writes the weights that the run delivers, translates the test set with them and writes the scores."""
+        config, workers = self.config, self.workers
+        with unsharded(self.replica):
+            averaged = 0
+            if workers.is_leader:
+                folders = checkpoint_folders(self.run)
+                checkpoints = [folders[update] for update in self._scheduled_checkpoints()]
+                averaged = write_weights(self.run, config.training, self.model, self.belonging, checkpoints)
+            workers.barrier()
+            load_weights(self.model, config.model, self.run / WEIGHTS)
+            translator = translator_of(self.objective, self.data, config, config.decoding, self.precision)
+            write_scores(config, self.data, translator, self.progress, averaged, workers, self.monitor)
+            workers.barrier()
+
     def monitor(self) -> Monitor:
         """Returns the monitor that records and shows progress; on all workers but the leader, one that does nothing."""
         if not self.workers.is_leader:
@@ -245,8 +261,8 @@ class Trainer:
         progress.interval_seconds = 0.0
 
     def _update(self, ready: UpdateBatches) -> tuple[torch.Tensor, float]:
-        """Makes one optimizer step on the mean loss per real target token. Returns the gradient's norm before clipping,
-        and the learning rate."""
+        """Makes one optimizer step on the mean loss per target token, padding left out. Returns the gradient's norm
+        before clipping, and the learning rate."""
         settings, progress = self.config.training, self.progress
         self.model.train()
         batches = ready.batches
@@ -273,7 +289,7 @@ class Trainer:
         # The only wait in an update. It is for the update before, and meanwhile the GPU goes on with this one.
         self._count()
         outcome = later(torch.stack([finite, bad]))
-        self.launched = Launched(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
+        self.uncounted = UncountedUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 
     def _add_gradients(self, batches: list[Batch], target_tokens: int) -> torch.Tensor | None:
@@ -315,21 +331,21 @@ class Trainer:
         Raises:
             RunError: Too many updates in a row were bad.
         """
-        if not (launched := self.launched):
+        if not (update := self.uncounted):
             return
-        self.launched = None
+        self.uncounted = None
         progress = self.progress
-        finite, bad = launched.outcome()
+        finite, bad = update.outcome()
         if finite:
-            progress.interval_target_tokens += launched.target_tokens
-            progress.interval_padded_tokens += launched.padded_tokens
+            progress.interval_target_tokens += update.target_tokens
+            progress.interval_padded_tokens += update.padded_tokens
         if not bad:
             progress.consecutive_bad_updates = 0
             return
         progress.bad_updates += 1
         progress.consecutive_bad_updates += 1
         if progress.consecutive_bad_updates == 1:
-            logger.warning("update %d: the gradient is not finite; this update is skipped", launched.number)
+            logger.warning("update %d: the gradient is not finite; this update is skipped", update.number)
         if progress.consecutive_bad_updates >= self.config.training.max_bad_steps:
             raise RunError(
                 f"diverged: {progress.consecutive_bad_updates} updates in a row without a finite gradient; the last "
@@ -376,7 +392,7 @@ class Trainer:
             if self.workers.is_leader:
                 save_checkpoint(self.run, self.progress, weights_of(self.model), self.belonging, optimizer)
         if self.workers.is_leader:
-            remove_checkpoints(self.run, but=self.scheduled_checkpoints()[-self.config.training.keep_last :])
+            remove_checkpoints(self.run, but=self._scheduled_checkpoints()[-self.config.training.keep_last :])
 
     def _is_scheduled(self, update: int) -> bool:
         """Returns whether an undisturbed run saves a checkpoint at this update. A checkpoint that an interruption made
@@ -385,7 +401,7 @@ class Trainer:
         every = (settings.validate_every, settings.save_every or settings.validate_every)
         return update == settings.max_updates or any(update % interval == 0 for interval in every)
 
-    def scheduled_checkpoints(self) -> list[int]:
+    def _scheduled_checkpoints(self) -> list[int]:
         """Returns the updates whose checkpoints are there, oldest first, without those that interruptions made."""
         return [update for update in checkpoint_folders(self.run) if self._is_scheduled(update)]
 

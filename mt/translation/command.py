@@ -14,7 +14,7 @@ import torch
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
-from mt.device import doubt_about, keep_few_kernels
+from mt.device import doubt_about, limit_kernel_caches
 from mt.errors import InputError, RunError
 from mt.files import read_lines, replace_durably, resolved, try_lock
 from mt.terminal import visible
@@ -30,7 +30,7 @@ def translate(config: TranslateConfig) -> None:
         InputError: The run folder, the input, the reference or the output cannot be used.
         RunError: Another process is writing the same output, or the model's scores are not finite.
     """
-    keep_few_kernels()
+    limit_kernel_caches()
     if config.threads:
         torch.set_num_threads(config.threads)
     if config.input is None and sys.stdin is None:

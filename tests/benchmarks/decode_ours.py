@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mt.config import DecodingConfig
-from mt.device import keep_few_kernels
+from mt.device import limit_kernel_caches
 from mt.translation.translator import Translator
 
 
 def make_translate(run: Path, beam_size: int) -> Callable[[list[str]], list[str]]:
     """From lines to their translations; 1 is greedy search."""
-    keep_few_kernels()
+    limit_kernel_caches()
     return Translator.load(run, DecodingConfig(beam_size=beam_size), device="cpu").translate

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.data.batching import Batch
 from mt.data.tokenizer import PAD
-from mt.device import keep_few_kernels, keep_freed_memory
+from mt.device import keep_freed_memory, limit_kernel_caches
 from mt.model.seq2seq import Seq2Seq
 from mt.model.transformer import Transformer
 from mt.training.objective import Objective
@@ -30,7 +30,7 @@ def make_step(precision: str, workers: Workers = ALONE) -> Callable[[Tensor, Ten
 def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tensor, Tensor], None]:
     """A training step of any model."""
     keep_freed_memory()
-    keep_few_kernels()
+    limit_kernel_caches()
     replica = replicate(Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train(), workers)
     optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=workers)
     own = slice(workers.rank, None, workers.size)

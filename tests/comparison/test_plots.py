@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mt.comparison.attention import Spread
+from mt.comparison.attention import AttentionEntropy
 from mt.comparison.differences import Group
 from mt.comparison.plots import (
     by_group,
@@ -19,7 +19,7 @@ from mt.comparison.plots import (
     scores_with_intervals,
 )
 from mt.comparison.systems import Output, Run, System
-from mt.comparison.verdict import LEVEL, PairedScores, Verdict
+from mt.comparison.verdict import SIGNIFICANCE_LEVEL, PairedScores, Verdict
 from mt.config import TrainConfig
 from mt.model.attention import AttentionMap
 from mt.scoring import Interval
@@ -44,7 +44,7 @@ def _paired(n):
 
 def test_dots_are_the_scores_of_the_systems():
     systems = [System(name, [_output(seed) for seed in (7, 9)]) for name in ("A", "B")]
-    verdict = Verdict("A", "B", _paired(0), {}, [_paired(1), _paired(2)], LEVEL)
+    verdict = Verdict("A", "B", _paired(0), {}, [_paired(1), _paired(2)], SIGNIFICANCE_LEVEL)
     (axes,) = scores_with_intervals(systems, [verdict]).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["A", "B"]
     assert [dot.lines[0].get_xdata()[0] for dot in axes.containers] == [20, 30]
@@ -53,13 +53,15 @@ def test_dots_are_the_scores_of_the_systems():
 
 
 def test_differences_are_shown_over_sentences_and_over_seeds():
-    verdict = Verdict("A", "B", _paired(0), {"BLEU": SeedTest(9.0, 0.2, -1.0, 19.0, 10.0)}, [], LEVEL)
+    verdict = Verdict("A", "B", _paired(0), {"BLEU": SeedTest(9.0, 0.2, -1.0, 19.0, 10.0)}, [], SIGNIFICANCE_LEVEL)
     (axes,) = differences([verdict]).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["B, over sentences", "B, over seeds"]
     assert [dot.lines[0].get_xdata()[0] for dot in axes.containers] == [10, 9]
     ends = [dot.lines[2][0].get_segments()[0][:, 0].tolist() for dot in axes.containers]
     assert ends == [pytest.approx([8, 11]), pytest.approx([-1, 19])]
-    undecided = Verdict("A", "B", _paired(0), {"BLEU": SeedTest(1.0, None, -math.inf, math.inf, math.inf)}, [], LEVEL)
+    undecided = Verdict(
+        "A", "B", _paired(0), {"BLEU": SeedTest(1.0, None, -math.inf, math.inf, math.inf)}, [], SIGNIFICANCE_LEVEL
+    )
     assert len(differences([undecided]).axes[0].containers) == 1
 
 
@@ -105,8 +107,8 @@ def test_maps_show_every_head_and_their_mean():
 
 def test_entropies_stand_in_their_rows():
     spreads = [
-        [Spread("decoder.layers.0.cross_attention", [1.0, 2.0], [0.25, 0.5])],
-        [Spread("attention", [1.0], [1.0])],
+        [AttentionEntropy("decoder.layers.0.cross_attention", [1.0, 2.0], [0.25, 0.5])],
+        [AttentionEntropy("attention", [1.0], [1.0])],
     ]
     (axes,) = entropies([_system("A"), _system("B")], spreads).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["A: decoder 0 cross", "B: attention"]

@@ -7,7 +7,7 @@ import pytest
 
 from mt.comparison.conclusions import conclude
 from mt.comparison.systems import EvaluationSet, Output, Run, System
-from mt.comparison.verdict import LEVEL, Counts, PairedScores, Verdict, judge
+from mt.comparison.verdict import SIGNIFICANCE_LEVEL, Counts, PairedScores, Verdict, judge
 from mt.config import TrainConfig
 from mt.scoring import Interval, corpus_scores
 from tests import toy
@@ -105,7 +105,9 @@ def test_several_systems_share_the_level():
     pair = _system("A", SPOILT), _system("B", REFERENCES)
     assert _judged(*pair)[0].is_shown("BLEU")
     strict, said = _judged(*pair, contrasts=200)
-    assert strict.level == LEVEL / 200 and not strict.is_shown("BLEU") and said.words.startswith("No winner")
+    assert (
+        strict.level == SIGNIFICANCE_LEVEL / 200 and not strict.is_shown("BLEU") and said.words.startswith("No winner")
+    )
 
 
 def test_scores_equal_sacrebleus():
@@ -147,7 +149,7 @@ def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
 def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
     """Each pair of runs differs by more than the choice of sentences explains, but so do the runs of one system."""
     verdict, said = _judged(_system("A", *_seeds(60, range(40), range(10))), _system("B", *_seeds(60, range(30), ())))
-    assert verdict.sentences[0].p < LEVEL < verdict.seeds["BLEU"].p
+    assert verdict.sentences[0].p < SIGNIFICANCE_LEVEL < verdict.seeds["BLEU"].p
     assert not verdict.is_shown("BLEU") and said.words.startswith("No winner: B is ahead of A by")
     least = math.ceil(verdict.seeds["BLEU"].least_difference * 100) / 100
     assert f"only a difference of {least:.2f} BLEU or more could be significant" in said.words
@@ -217,7 +219,7 @@ def _verdict(bleu, chrf, ter):
         PairedScores(name, "", *[Interval(0, 0, 0)] * 2, Interval(-gain if name == "TER" else gain, 0, 0), p, False, 9)
         for name, (gain, p) in (("BLEU", bleu), ("chrF2", chrf), ("TER", ter))
     ]
-    return Verdict("A", "B", paired, {}, [], LEVEL)
+    return Verdict("A", "B", paired, {}, [], SIGNIFICANCE_LEVEL)
 
 
 @pytest.mark.parametrize(

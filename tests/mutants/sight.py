@@ -37,8 +37,7 @@ def look(root: Path, work: Path) -> Sight:
         work.mkdir(exist_ok=True)
         rc = work / "coverage.ini"
         rc.write_text(
-            f"[run]\nsource = {root / 'mt'}\ndata_file = {data}\nparallel = true\npatch = subprocess, _exit\n"
-            "context = ${PYTEST_CURRENT_TEST-}\n"  # in a process that a test has started: the test's name
+            f"[run]\nsource = {root / 'mt'}\ndata_file = {data}\nparallel = true\npatch = subprocess, fork, _exit\n"
         )
         measured = [sys.executable, "-m", "coverage", "run", f"--rcfile={rc}", "-m"]
         parallel = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", f"--junitxml={durations}"]
@@ -62,11 +61,10 @@ def look(root: Path, work: Path) -> Sight:
 def _tests(context: str, of_file: dict[str, set[str]]) -> Iterable[str]:
     """Returns the tests of a context. What a fixture executes counts for the first test that uses it, so all tests of
     its file may see it."""
-    found = re.fullmatch(r"\|?(tests/.*?::.*?)(?:\|(\w+)| \((\w+)\))", context)
+    found = re.fullmatch(r"(tests/.*?::.*?) \((\w+)\)", context)
     if not found:
         return ()
-    test, phase = found[1], found[2] or found[3]
-    return of_file[test.partition("::")[0]] if phase == "setup" else (test,)
+    return of_file[found[1].partition("::")[0]] if found[2] == "setup" else (found[1],)
 
 
 def _durations(report: ElementTree.ElementTree) -> Iterable[tuple[str, float]]:

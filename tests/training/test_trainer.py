@@ -52,13 +52,13 @@ def _results(config):
     return json.loads((config.folder / "results.json").read_text())
 
 
-@pytest.mark.parametrize("task", ["copy", "reverse"])
 @pytest.mark.parametrize(
     ("architecture", "model"),
     [("transformer", {"feed_forward": 128, "heads": 4}), ("rnn", {"hidden": 96, "decoder_layers": 1})],
 )
-def test_the_model_learns_to_copy_and_to_reverse(tmp_path, architecture, model, task):
-    toy.write_corpus(tmp_path, task)
+def test_the_model_learns_to_reverse(tmp_path, architecture, model):
+    """Which needs attention to the right word at each place; copying is easier."""
+    toy.write_corpus(tmp_path, "reverse")
     config = toy.config(
         tmp_path,
         architecture=architecture,
