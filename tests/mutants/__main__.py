@@ -27,7 +27,7 @@ WORK = ROOT / ".mutants"
 OUTCOMES = WORK / "outcomes.jsonl"
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 """Mutants that do the same as the original, or as well: nothing could kill them."""
-SECONDS = 150.0
+SECONDS = 60.0
 
 
 def main(words: list[str]) -> None:
