@@ -68,7 +68,7 @@ def main(
 
 
 def end_with(work: Callable[[], None]) -> NoReturn:
-    """Does the work of a process and ends the process as ``main`` does."""
+    """Calls ``work`` and then ends the process, with the exit statuses of ``main``."""
     _log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
     status = _exit_status(work)

@@ -37,7 +37,7 @@ def draw_heat_map(
     title: str,
     font_size: float = 10,
 ) -> AxesImage:
-    """Draws the same map into given axes, for figures with several maps."""
+    """Draws the map of ``heat_map`` into existing axes, for figures with several maps."""
     _warn_of_missing_letters((*source_pieces, *target_pieces))
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
     sources, targets = ([legible(piece) for piece in pieces] for pieces in (source_pieces, target_pieces))

@@ -97,9 +97,10 @@ def open_model(folder: Path) -> TrainedModel:
 
 
 def refuse_links_out(folder: Path) -> None:
-    """Raises InputError if a link leads out of a run or model folder, or if it holds anything but files and folders.
+    """Raises InputError if a symbolic link leads out of a run or model folder, or if the folder holds special files,
+    such as pipes or devices.
 
-    Folders are handed on to other people, and a link could show or change the reader's own files.
+    A folder may come from somebody else. Through a link it could show or change files of the user's own.
     """
     home = folder.resolve()
     if home == home.parent:

@@ -39,7 +39,7 @@ TYPED = re.compile(rf"python ({'|'.join(map(re.escape, COMMANDS))}) ([^`\n]*)")
 def typed(texts: Sequence[str] = (*WRITTEN.values(), MADE.replace("&&", "\n"))) -> list[tuple[str, str]]:
     """Returns commands and what follows them, without redirections, comments, brackets round options, and words that
     hold an ellipsis."""
-    found = dict.fromkeys(command for text in texts for command in TYPED.findall(text))
+    found = dict.fromkeys(command for text in texts for command in TYPED.findall(re.sub(r"\\\n *", "", text)))
     plain = [(command, re.sub(r"[<>|].*| #.*|\[(\S+=\S+)\]|\S*…\S*", r"\1", words)) for command, words in found]
     flags = ("--help", "--config-dir", "-sc")
     return [(command, words) for command, words in plain if not any(flag in words for flag in flags)]

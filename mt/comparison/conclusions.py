@@ -156,7 +156,7 @@ class _Said:
         )
 
     def may(self) -> list[str]:
-        """Returns the statements that a reader may conclude."""
+        """Returns the conclusions that the results support."""
         said = []
         better, worse = self.better_and_worse
         if self.shown and self.verdict.seeds:

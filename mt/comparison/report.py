@@ -261,12 +261,17 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
         ]
         if trained
         else [],
-        "length": _of_groups(findings, "BLEU", findings.by_length, f"length of the {measured} (sentences)"),
+        "length": _of_groups(
+            findings, "BLEU", findings.by_length, f"length of the {measured} (number of sentences below)"
+        ),
         "rarity": _of_groups(
-            findings, "BLEU", findings.by_rarity, "count of the rarest word in the training data (sentences)"
+            findings,
+            "BLEU",
+            findings.by_rarity,
+            "count of the rarest word in the training data (number of sentences below)",
         ),
         "frequency": _of_groups(
-            findings, "word F1", findings.by_frequency, "count in the training data (words of the test)"
+            findings, "word F1", findings.by_frequency, "count in the training data (number of test words below)"
         ),
         "differences": [
             _picture(

@@ -102,12 +102,11 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
     """Reads the systems to compare.
 
     Returns:
-        The sentences that all systems have translated, and the systems, the baseline first. The runs of each system are
-        in the order of their seeds.
+        The test set and the systems, the baseline first. The runs of each system are in the order of their seeds.
 
     Raises:
-        InputError: A run is unfinished or damaged, a file has another number of lines, or something cannot be compared
-            with the rest.
+        InputError: A run is unfinished or damaged, a system was tested on other sentences, a file has another number of
+            lines, or something cannot be compared with the rest.
     """
     opened = [[_read(Path(place)) for place in system] for system in config.systems]
     systems = [sorted(system, key=lambda one: one[1].run.config.seed if one[1].run else 0) for system in opened]

@@ -80,7 +80,7 @@ def settings_page() -> str:
             for entry in entries:
                 of_kind = f" ({', '.join(entry.kinds)})" if entry.kinds else ""
                 meaning = " ".join(entry.meaning.split()).replace("|", "\\|")
-                lines.append(f"| `{entry.key}`{of_kind} | `{entry.default}` | {_values(entry.field)} | {meaning} |")
+                lines.append(f"| `{entry.key}`{of_kind} | `{entry.default}` | {entry.values} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
@@ -118,7 +118,8 @@ class _Entry:
     """What is shown of one key."""
 
     key: str
-    field: FieldInfo
+    values: str
+    """The choices of the key, or the limits of its number, in a cell of a table."""
     kinds: list[str]
     """The kinds of its section that have it; empty if all do."""
     default: str
@@ -132,21 +133,36 @@ def _by_section(schema: type[Section]) -> dict[str, list[_Entry]]:
     for name, field in schema.model_fields.items():
         kinds = sections_in(field.annotation)
         if not kinds:
-            found[""].append(_Entry(name, field, [], _default(field), field.description or ""))
+            found[""].append(_Entry(name, _values(field), [], _default(field), field.description or ""))
             continue
-        fields: dict[str, tuple[FieldInfo, list[str]]] = {}
+        fields: dict[str, dict[str, FieldInfo]] = {}
         for kind in kinds:
             for key, inner in schema_keys(kind, f"{name}."):
-                fields.setdefault(key, (inner, []))[1].append(kind_name(kind))
+                fields.setdefault(key, {})[kind_name(kind)] = inner
         found[name] = []
-        for key, (inner, having) in fields.items():
-            default, meaning = _default(inner), inner.description or ""
+        for key, by_kind in fields.items():
+            first = next(iter(by_kind.values()))
+            default, values, meaning = _default(first), _values(first), _meaning(by_kind)
             if len(kinds) > 1 and key == f"{name}.{kind_key(kinds[0])}":
-                meaning = f"One of {', '.join(map(kind_name, kinds))}. {name}=… sets it."
+                names = [kind_name(kind) for kind in kinds]
+                values = ", ".join(f"`{kind}`" for kind in names)
+                meaning = f"One of {', '.join(names)}. {name}=… sets it."
             elif issubclass(kinds[0], DecodingChoice):
                 default = "null"  # the model's own
-            found[name].append(_Entry(key, inner, [] if len(having) == len(kinds) else having, default, meaning))
+            found[name].append(
+                _Entry(key, values, [] if len(by_kind) == len(kinds) else list(by_kind), default, meaning)
+            )
     return found
+
+
+def _meaning(by_kind: dict[str, FieldInfo]) -> str:
+    """Returns the description of a key; where the kinds of its section describe it differently, each of them."""
+    kinds: dict[str, list[str]] = {}
+    for kind, field in by_kind.items():
+        kinds.setdefault(field.description or "", []).append(kind)
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return " ".join(f"{', '.join(names)}: {description}" for description, names in kinds.items())
 
 
 def _heading(section: str, schema: type[Section]) -> str:
@@ -173,10 +189,9 @@ def _choices(annotation: object) -> list[str]:
 
 
 def _values(field: FieldInfo) -> str:
-    """Returns the choices of a key, or the limits of its number, in a cell of a table."""
-    if choices := _choices(field.annotation):
-        return ", ".join(f"`{choice}`" for choice in choices)
-    return ", ".join(_limits([field.annotation, *field.metadata]))
+    """Returns the choices of a key and the limits of its number, in a cell of a table."""
+    choices = [f"`{choice}`" for choice in _choices(field.annotation)]
+    return ", ".join(dict.fromkeys([*choices, *_limits([field.annotation, *field.metadata])]))
 
 
 def _limits(parts: list[object]) -> Iterator[str]:

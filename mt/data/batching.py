@@ -201,9 +201,9 @@ class TrainingBatches:
         self._planned: tuple[int, list[np.ndarray]] = (-1, [])
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        """Yields the batches of an epoch from batch ``start`` on.
+        """Yields this worker's part of each batch of an epoch, from batch ``start`` on. A part may be empty.
 
-        Skipping the earlier batches costs nothing, or with subword sampling less than the sampling of one window.
+        The earlier batches are not made. With subword sampling, at most one window of pairs is sampled again.
         """
         if self._sampling:
             yield from self._sampled_epoch(number, start)

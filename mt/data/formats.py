@@ -60,7 +60,7 @@ def read_split(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset
     """Reads one split of a corpus.
 
     Returns:
-        The split, with FEATURES as its columns, and its origin, for messages; None if the corpus has no such split.
+        The split, with FEATURES as its columns, and a name for it in messages; None if the corpus has no such split.
 
     Raises:
         InputError: Something is missing, damaged, empty or of another form than ``corpus`` says.

@@ -65,12 +65,13 @@ _FOLDED_LETTERS = _FoldedLetters()
 
 
 def normal_form(text: str) -> str:
-    """Returns the same text for all sentences that differ only in case, punctuation, symbols, white space or
-    compatibility forms.
+    """Normalises a sentence so that duplicates can be found: sentences that differ only in case, punctuation, symbols,
+    white space or compatibility forms have the same normal form.
 
-    It is the text after NFKC and case folding, without punctuation, symbols, white space, and control and format
+    That is the text after NFKC and case folding, without punctuation, symbols, white space, and control and format
     characters. Punctuation inside a number becomes a full stop, so that 3.5 is the same as 3,5 but not as 35. A text of
-    nothing but punctuation keeps it. Accents, digits, and marks that belong to letters are kept: été is not ete.
+    nothing but punctuation is returned with its punctuation. Accents, digits, and marks that belong to letters are
+    kept: été is not ete.
 
     Python's ``unicodedata`` decides what punctuation is, so characters that are newer than Unicode 14 (Python 3.11) may
     be treated differently by another version of Python.
@@ -114,8 +115,9 @@ def recipe_folder(recipe: Path, version: int) -> Path:
 def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int], same: tuple[Texts, Texts]) -> np.ndarray:
     """Assigns every pair to the rest or to one of the held-out parts.
 
-    A group that has more than 4 pairs and more than a twentieth of the smallest part stays in the rest: a few such
-    groups could make up most of that part.
+    Pairs that share a sentence, directly or through other pairs, form a group, and a group is never divided. Which
+    groups are held out depends on hashes of their text alone. A group that has more than 4 pairs and more than a
+    twentieth of the smallest part stays in the rest: a few such groups could make up most of that part.
 
     Args:
         sources, targets: (N,) strings.

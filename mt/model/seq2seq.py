@@ -26,7 +26,8 @@ class State(ABC):
 
     @abstractmethod
     def select(self, rows: Tensor) -> Self:
-        """Returns the state in which sentence b has the rows ``rows[b]`` of this state.
+        """Gathers rows of the state, as beam search reorders, repeats and drops them. In the result, sentence b has the
+        rows ``rows[b]`` of this state.
 
         Args:
             rows: (B', K'). The K' rows of one sentence must all come from one sentence of this state. Rows may be

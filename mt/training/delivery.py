@@ -85,7 +85,7 @@ def write_scores(
         data: What the run was trained and is tested on.
         translator: Translates with the weights that the run delivers.
         progress: What the run has done.
-        averaged: What ``write_weights`` returned.
+        averaged: The number of checkpoints whose mean the weights are; 0 if they are no mean.
         workers: Share the work of translating. The leader writes the files.
         open_monitor: Opens what records the scores.
     """

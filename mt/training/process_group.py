@@ -31,14 +31,16 @@ error that only mentions them, a socket or a connection is not theirs."""
 
 @dataclass(frozen=True)
 class Seat:
-    """A process's place among several workers, and the store in which they find each other."""
+    """A process's place among several workers."""
 
     rank: int
+    """From 0, the leader, to ``size`` - 1."""
     size: int
     local_rank: int
-    """Among the ``local_size`` on the same machine."""
+    """The same among the ``local_size`` workers on this machine."""
     local_size: int
     store: Store
+    """The store through which they find each other."""
 
 
 def seat_from_torchrun() -> Seat | None:

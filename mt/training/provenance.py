@@ -164,7 +164,7 @@ def gone_on(recorded: dict, now: dict, update: int) -> dict:
 
 
 def latest(recorded: dict) -> dict:
-    """Returns the entries that MAY_CHANGE names as they were in the run's latest session."""
+    """Returns the entries named in MAY_CHANGE, as recorded by the latest session of the run."""
     return _with_changes(recorded, lambda before, after, update: after)
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def replicate(objective: nn.Module, workers: Workers) -> nn.Module:
-    """Returns the objective wrapped by DDP, which averages gradients over the workers; a single worker's as it is."""
+    """Returns the objective wrapped by DDP, which averages gradients over the workers. With one
+    worker, returns ``objective`` itself."""
     if workers.size == 1:
         return objective
     devices = [workers.device] if workers.device.type == "cuda" else None

@@ -41,7 +41,11 @@ class RunState:
 
 
 def run_state(config: TrainConfig) -> RunState:
-    """Looks into the folder of a run, and into that of the model it starts from.
+    """Determines whether a run is new, unfinished or finished, from its folder and that of the model it starts from.
+
+    Returns:
+        Its state. The config in it is completed with what an existing run has already settled: the tokenizer's settings
+        and the version of the split.
 
     Raises:
         InputError: A file is damaged; or the run was begun with another config; or it is finished and its checkpoints

@@ -87,7 +87,7 @@ class Validator:
         return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
 
     def show(self, found: Validation, best: bool, progress: Progress, monitor: Monitor) -> None:
-        """Shows the numbers, a few translations, and what attention saw in one of them."""
+        """Logs and records the loss and the scores, three sample translations, and the attention map of one of them."""
         logger.info(
             "update %d  validation loss %.3f  BLEU %.2f  chrF %.2f%s",
             progress.update,

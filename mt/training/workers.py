@@ -67,8 +67,8 @@ class Workers:
             distributed.broadcast(tensor, src=rank)
 
     def broadcast_shares(self, shares: Sequence[Sequence[Tensor]]) -> None:
-        """Copies each worker's share of some tensors on the training device to all others, in place, in one message a
-        worker."""
+        """Copies the tensors ``shares[r]``, which are on the training device, from worker r to all others, in place.
+        Each worker sends its tensors in one message."""
         for rank, share in enumerate(shares):
             if share and self.size > 1:
                 together = torch.cat([tensor.flatten() for tensor in share])

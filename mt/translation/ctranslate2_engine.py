@@ -158,7 +158,8 @@ class CTranslate2Engine:
         return found
 
     def find(self, sources: Sequence[list[int]]) -> list[list[Hypothesis]]:
-        """Searches with CTranslate2 alone, and finds nothing for a sentence that it would search differently.
+        """Searches with CTranslate2 alone. Returns an empty list for each sentence on which its search would differ
+        from ours.
 
         See the module's docstring for these sentences. Arguments and results are as those of ``search``.
         """

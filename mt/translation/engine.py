@@ -27,7 +27,7 @@ class Engine(Protocol):
 
 
 class TorchEngine:
-    """Searches with the model itself, on the device and with the weights that it has at the time of the call."""
+    """Searches with the PyTorch model, on its current device and with its current weights."""
 
     def __init__(self, model: Seq2Seq, config: DecodingConfig) -> None:
         self.model = model

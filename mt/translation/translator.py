@@ -104,7 +104,10 @@ class Translator:
         """Loads the model of a run or model folder.
 
         Args:
+            folder: The run or model folder.
             config: How to search. What is not given, or left open by a DecodingChoice, is as in the model's model.yaml.
+            device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
+            precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
 
         Raises:
             InputError: Something in the folder is missing or damaged, or this machine cannot do what is asked for. The
