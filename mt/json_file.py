@@ -11,24 +11,32 @@ from mt.files import write_atomically
 
 CHECKSUM_KEY = "sha256"
 """Key of the last entry of a sealed file, which is the checksum of the text before it."""
+SEAL = re.compile(rf',\n  "[^"\n]{{{len(CHECKSUM_KEY)}}}": "[0-9a-f]{{64}}"\n}}\n\Z')
+"""The end of a sealed file, even if a bit of the key has flipped."""
 
 
 def write_json(path: Path, content: dict) -> None:
-    write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    """Writes a sealed JSON file: its last entry is the checksum of the text before it."""
+    write_atomically(path, sealed(content))
 
 
 def read_json(path: Path, *needed: str) -> dict:
-    """Returns the content of a JSON file.
+    """Returns the content of a JSON file. That of a sealed file is checked, and comes without its checksum; files of
+    earlier formats have none.
 
     Raises:
-        InputError: It cannot be read or lacks one of the ``needed`` keys. The message names the file.
+        InputError: The file cannot be read, does not match its checksum, or lacks one of the ``needed`` keys. The
+            message names the file.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes().decode("utf-8")
+        content = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object")
+    if CHECKSUM_KEY in content or SEAL.search(text):
+        content = unsealed(text, path)
     if missing := set(needed) - content.keys():
         raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
     return content
@@ -61,19 +69,6 @@ def unsealed(text: str, path: Path) -> dict:
 def sha256(text: str) -> str:
     """Returns the SHA-256 of a text in hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def write_sealed_json(path: Path, content: dict) -> None:
-    write_atomically(path, sealed(content))
-
-
-def read_sealed_json(path: Path) -> dict:
-    """Returns the content of a sealed JSON file, without its checksum, which is checked; raises as ``read_json`` does.
-
-    Files of earlier formats have no checksum and are read without one.
-    """
-    content = read_json(path)
-    return unsealed(path.read_bytes().decode(), path) if CHECKSUM_KEY in content else content
 
 
 def is_number(value: object) -> bool:

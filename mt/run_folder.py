@@ -3,6 +3,7 @@
 Opening a folder executes nothing in it: YAML is read without tags or interpolation, and weights are safetensors.
 """
 
+import hashlib
 import logging
 import os
 from collections.abc import Iterator
@@ -38,6 +39,10 @@ TOOK_EFFECT = "took_effect"
 LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
+COMPARED = (CONFIG, METRICS, PROVENANCE, *(f"{SCORED}/test.{name}" for name in ("source", "reference", "hypothesis")))
+"""The files of a finished run that a comparison reads, beside those that carry a checksum of their own."""
+FILES = "files"
+"""Key of results.json: the checksum of each file in COMPARED."""
 CHECKPOINTS = "checkpoints"
 
 
@@ -94,6 +99,33 @@ def open_model(folder: Path) -> TrainedModel:
     model = build_model(description.model, tokenizers)
     copy_weights(tensors, model)
     return TrainedModel(description, tokenizers, model.eval())
+
+
+def file_checksums(run: Path) -> dict[str, str]:
+    """Returns the SHA-256 of each file of a finished run that a comparison reads, by its name."""
+    found = {}
+    for name in COMPARED:
+        with (run / name).open("rb") as stream:
+            found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
+
+
+def refuse_changed_files(run: Path, results: dict) -> None:
+    """Raises InputError if a file is no longer the one that a finished run was scored with.
+
+    Args:
+        run: The run's folder.
+        results: The content of its results.json. That of an earlier version has no checksums, and nothing is checked.
+    """
+    recorded = results.get(FILES)
+    if not isinstance(recorded, dict):
+        return
+    try:
+        found = file_checksums(run)
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}") from None
+    if changed := [name for name in COMPARED if recorded.get(name) != found[name]]:
+        raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored")
 
 
 def refuse_links_out(folder: Path) -> None:
@@ -292,6 +324,8 @@ def _are_equal(old: object, new: object) -> bool:
         return os.path.abspath(old) == os.path.abspath(new)
     if isinstance(old, list) and isinstance(new, list):
         return len(old) == len(new) and all(map(_are_equal, old, new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_are_equal(old[name], new[name]) for name in old)
     return old == new
 
 

@@ -255,6 +255,18 @@ def test_contradictions_are_refused_and_name_their_keys(
             ["corpora[1].valid is not read"],
         ),
         (
+            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p,test_split:dev}]"],
+            ["corpora[1].test_split is not read"],
+        ),
+        (
+            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:files,train:[c,d],valid_pairs:7}]"],
+            ["the corpora of a mixture have its own valid_pairs, 2000, not 7"],
+        ),
+        (
+            [*MIXTURE, "data.test_pairs=100", "data.corpora=[{kind:files,train:[a,b],test_pairs:5}]"],
+            ["the corpora of a mixture have its own test_pairs, 100, not 5"],
+        ),
+        (
             [*FILES, "data.valid=[c,d]", "data.test=[e,f]", "data.split_version=1"],
             ["data.split_version is for held-out pairs"],
         ),
@@ -308,7 +320,7 @@ def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
         [
             *MIXTURE,
             "data.valid_pairs=9",
-            "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p,valid_split:dev}]",
+            "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p}]",
         ],
         ["training=paper", "training.max_updates=10000"],
     ],

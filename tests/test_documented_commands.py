@@ -91,8 +91,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train(config)
     seeds = {"A": 1, "B": 1, "C": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}
     for name, seed in seeds.items():
-        copy = folder / "runs" / name
-        shutil.copytree(config.folder, copy)
+        copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
     sides = {side: (folder / f"train.{side}").read_text().splitlines() for side in ("xx", "yy")}
     for name in ("my", "other"):

@@ -1,6 +1,7 @@
 """What earlier versions overlooked and today's refuses is read as if it had not been set."""
 
 import pytest
+from pydantic import ValidationError
 
 from mt.config import TrainConfig
 from mt.config.earlier import as_of_today
@@ -61,12 +62,18 @@ def test_settings_that_had_no_effect_are_read_as_their_defaults(before, expected
 
 
 def test_of_a_mixture_the_first_corpus_alone_has_validation_data():
-    hub = {"kind": "hub", "path": "p", "valid_pairs": 9}
+    hub = {"kind": "hub", "path": "p", "valid_pairs": 9, "test_split": "dev"}
     data = {"kind": "mixture", "valid_pairs": 9, "corpora": [FILES | NAMED, FILES | NAMED, hub]} | LANGUAGES
     config = TrainConfig.model_validate(as_of_today(_values(data=data)))
     first, second, third = config.data.corpora
     assert first.valid == ("b.xx", "b.yy") and second.valid is second.test is None
-    assert config.data.valid_pairs == third.valid_pairs == 2000
+    assert config.data.valid_pairs == third.valid_pairs == 2000 and third.test_split == "test"
+
+
+def test_of_a_mixture_the_first_corpus_says_how_many_pairs_are_held_out():
+    data = {"kind": "mixture", "valid_pairs": 9, "corpora": [FILES | {"valid_pairs": 5}, FILES]} | LANGUAGES
+    config = TrainConfig.model_validate(as_of_today(_values(data=data)))
+    assert [part.valid_pairs for part in (config.data, *config.data.corpora)] == [5, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -80,4 +87,5 @@ def test_of_a_mixture_the_first_corpus_alone_has_validation_data():
     ],
 )
 def test_what_is_no_config_is_left_to_the_schema(values):
-    as_of_today(values)
+    with pytest.raises(ValidationError):
+        TrainConfig.model_validate(as_of_today(_values() | values))

@@ -7,11 +7,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mt.config import ModelDescription, TokenizerConfig, TransformerConfig
+from mt.config import MixtureConfig, ModelDescription, TokenizerConfig, TransformerConfig
 from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
 from mt.model.build import build_model
-from mt.run_folder import open_model, read_description, write_config, write_description
+from mt.run_folder import config_differences, open_model, read_description, write_config, write_description
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from mt.weights import (
     checksum,
@@ -208,3 +208,21 @@ def test_weights_in_a_format_that_no_weights_have_are_refused(model, tmp_path, d
     save_file({name: tensor.to(dtype) for name, tensor in read_tensors(path).items()}, path)
     with pytest.raises(InputError, match=f"is {dtype}"):
         open_model(folder)
+
+
+def test_a_path_may_be_written_in_two_ways(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def config(train):
+        corpora = [{"kind": "files", "train": train}, {"kind": "files", "train": ["c.xx", "c.yy"], "weight": 0.5}]
+        return toy.config(tmp_path).model_copy(
+            update={
+                "data": MixtureConfig.model_validate(
+                    {"kind": "mixture", "source_language": "xx", "target_language": "yy", "corpora": corpora}
+                )
+            }
+        )
+
+    one = config(["a.xx", "a.yy"])
+    assert config_differences(one, config(["./a.xx", str(tmp_path / "a.yy")])) == {}
+    assert config_differences(one, config(["b.xx", "a.yy"])).keys() == {"data.corpora"}

@@ -1,11 +1,15 @@
 """A toy language that a tiny model learns in seconds: made-up words, translated by copying or reversing them."""
 
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from mt.config import TrainConfig
-from mt.run_folder import flat_config
+from mt.json_file import CHECKSUM_KEY
+from mt.run_folder import FILES, RESULTS, flat_config
 from mt.wording import shown
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
@@ -71,6 +75,22 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
     for section, change in changes.items():
         values[section] = values[section] | change if isinstance(change, dict) else change
     return TrainConfig.model_validate(values)
+
+
+def copy_to_change(run: Path, to: Path) -> Path:
+    """Copies a finished run for a test that changes its files. Its results.json is as earlier versions wrote it,
+    without the checksums of the others."""
+    shutil.copytree(run, to)
+    change_json(to / RESULTS, lambda results: results.pop(FILES))
+    return to
+
+
+def change_json(path: Path, change: Callable[[dict], object]) -> None:
+    """Changes the content of a JSON file, and leaves out its checksum, as in those of earlier versions."""
+    content = json.loads(path.read_text())
+    content.pop(CHECKSUM_KEY, None)
+    change(content)
+    path.write_text(json.dumps(content))
 
 
 def words(config: TrainConfig) -> list[str]:

@@ -10,6 +10,7 @@ from mt.comparison.report import PAGE, write_report
 from mt.comparison.systems import System, open_systems
 from mt.config import CompareConfig
 from mt.device import choose_device, limit_kernel_caches
+from mt.errors import InputError
 from mt.files import resolved
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ def compare(config: CompareConfig) -> None:
     evaluation, systems = open_systems(config)
     output = Path(config.output) if config.output else _default_output(systems)
     resolved(output)  # refuses links that lead in a circle
+    if output.exists() and not output.is_dir():
+        raise InputError(f"output={output}: is a file; the report is a folder")
     output.mkdir(parents=True, exist_ok=True)
     findings = compare_systems(evaluation, systems, config)
     write_report(findings, output, config.randomization_trials)

@@ -13,8 +13,17 @@ VIEWS = {
     (False, False): ("does not agree", "do not agree"),
     (False, True): ("shows the opposite, by more than chance", "show the opposite, by more than chance"),
 }
-"""What is said about other metrics beside BLEU, by (the winner is the same as BLEU's, the difference is more than
-chance): the verb for one metric, and for two."""
+"""What is said about other metrics where BLEU has a winner, by (the winner is the same as BLEU's, the difference is
+more than chance): the verb for one metric, and for two."""
+VIEWS_WITHOUT_WINNER = {
+    (True, True): ("finds the same one ahead, by more than chance", "find the same one ahead, by more than chance"),
+    (True, False): ("points the same way", "point the same way"),
+    (False, False): ("does not point the same way", "do not point the same way"),
+    (False, True): ("finds the other one ahead, by more than chance", "find the other one ahead, by more than chance"),
+}
+"""The same where the difference in BLEU may be chance."""
+LARGEST = 100.0
+"""The largest possible difference between two BLEU scores."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,12 @@ class _Said:
         return self.verdict.is_shown("BLEU")
 
     @property
+    def identical(self) -> bool:
+        """Whether both systems give the same translations."""
+        outputs = [{tuple(output.hypotheses) for output in one.outputs} for one in (self.baseline, self.system)]
+        return outputs[0] == outputs[1]
+
+    @property
     def better_and_worse(self) -> tuple[System, System]:
         pair = self.system, self.baseline
         return pair if self.verdict.gain("BLEU") > 0 else pair[::-1]
@@ -62,8 +77,7 @@ class _Said:
     def words(self) -> str:
         """Returns the verdict: the difference in BLEU, the reason to trust or doubt it, other metrics, the scope."""
         names = self.baseline.name, self.system.name
-        outputs = [{tuple(output.hypotheses) for output in one.outputs} for one in (self.baseline, self.system)]
-        if outputs[0] == outputs[1]:
+        if self.identical:
             return f"{names[0]} and {names[1]} give the same translations: there is nothing to test."
         gain = self.verdict.gain("BLEU")
         if abs(gain) <= TIE:
@@ -98,28 +112,33 @@ class _Said:
         bleu, fewest = self.verdict.over_sentences("BLEU"), fewest_differing(self.verdict.level)
         if bleu.differing_blocks < fewest:
             count = bleu.differing_blocks
-            blocks = f"{count} different sentences" if count != 1 else "one sentence"
+            blocks = f"{count} sentences" if count != 1 else "one sentence"
             too_few = f"with fewer than {fewest} no difference can be significant"
-            return f"for BLEU the outputs differ in only {blocks}; {too_few}"
+            return f"BLEU counts only {blocks} differently; {too_few}"
         doubts = [f"choice of sentences: p = {shown_p(bleu.p)}"]
         if self.verdict.seeds:
             over_seeds = self.verdict.seeds["BLEU"]
             if over_seeds.p is None:
                 doubts.append(f"all {self._repeats} of each have the same score, so nothing can be said about others")
             else:
-                least = math.ceil(over_seeds.least_difference * 100) / 100
                 doubts.append(f"choice of {self._repeats}: p = {shown_p(over_seeds.p)}")
-                doubts.append(
-                    f"with so many {self._repeats}, only a difference of {least:.2f} BLEU or more could be significant"
-                )
+                if not self.verdict.is_shown_by_seeds("BLEU"):
+                    doubts.append(self._least_difference(over_seeds.least_difference))
         return "; ".join([*doubts, f"p below {self.verdict.level:.3g} is needed"])
+
+    def _least_difference(self, least: float) -> str:
+        if least > LARGEST:
+            return f"so few {self._repeats} could not have shown any difference"
+        rounded = math.ceil(least * 100) / 100
+        return f"with so many {self._repeats}, only a difference of {rounded:.2f} BLEU or more could be significant"
 
     def _other_metrics(self) -> str:
         """Returns a sentence on whether chrF2 and TER agree with BLEU."""
         views = []
         for name in ("chrF2", "TER"):
             same_way = self.verdict.gain(name) * self.verdict.gain("BLEU") > 0
-            views.append(VIEWS[same_way, self.verdict.is_shown(name)])
+            words = VIEWS if self.shown else VIEWS_WITHOUT_WINNER
+            views.append(words[same_way, self.verdict.is_shown(name)])
         (chrf, both), (ter, _) = views
         return f"chrF2 and TER {both}." if chrf == ter else f"chrF2 {chrf}; TER {ter}."
 
@@ -130,7 +149,7 @@ class _Said:
             gain, sure = self.verdict.gain(name), self.verdict.is_shown(name)
             better = self.system.name if gain > 0 else self.baseline.name
             by = f"{abs(gain):.2f}, {'more than chance explains' if sure else 'which chance may explain'}"
-            views.append(f"in {name} {better} is better by {by}" if gain else f"in {name} they are equal")
+            views.append(f"in {name} {better} is better by {by}" if abs(gain) > TIE else f"in {name} they are equal")
         said = "; ".join(views)
         return f"{said[0].upper()}{said[1:]}."
 
@@ -157,7 +176,9 @@ class _Said:
 
     def may(self) -> list[str]:
         """Returns the conclusions that the results support."""
-        said = []
+        said: list[str] = []
+        if self.identical:
+            return said
         better, worse = self.better_and_worse
         if self.shown and self.verdict.seeds:
             said.append(
@@ -171,11 +192,12 @@ class _Said:
             )
         if self.verdict.seeds:
             over_seeds = self.verdict.seeds["BLEU"]
-            if over_seeds.p is not None:
+            if over_seeds.p is not None and over_seeds.least_difference <= LARGEST:
+                low, high = max(-LARGEST, over_seeds.low), min(LARGEST, over_seeds.high)
                 said.append(
                     f"With many more {self._repeats}, scored on these same sentences, the mean difference "
-                    f"({self.system.name} minus {self.baseline.name}) would be expected between {over_seeds.low:+.2f} "
-                    f"and {over_seeds.high:+.2f} BLEU ({100 * (1 - self.verdict.level):.4g} % confidence interval)."
+                    f"({self.system.name} minus {self.baseline.name}) would be expected between {low:+.2f} "
+                    f"and {high:+.2f} BLEU ({100 * (1 - self.verdict.level):.4g} % confidence interval)."
                 )
         elif self._interval_can_be_trusted():
             difference = self.verdict.over_sentences("BLEU").difference
@@ -197,7 +219,9 @@ class _Said:
 
     def may_not(self) -> list[str]:
         """Returns the statements that do not follow."""
-        said = []
+        said: list[str] = []
+        if self.identical:
+            return said
         if not self.shown:
             said.append("That the two are equally good: that no difference is shown does not show that there is none.")
         if self.verdict.seeds and self._repeats == "outputs":

@@ -51,6 +51,7 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
         "title": " against ".join([findings.systems[0].name, *(system.name for system in findings.systems[1:])]),
         "direction": _direction(findings.evaluation),
         "several_seeds": any(len(system.outputs) > 1 for system in findings.systems),
+        "repeats": "seeds" if all(system.runs for system in findings.systems) else "outputs",
         "trained": [system for system in findings.systems if system.runs],
         "files": [system for system in findings.systems if not system.runs],
         "differing_settings": differing_settings(findings),

@@ -14,7 +14,16 @@ from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
 from mt.files import read_lines
 from mt.json_file import is_number, read_json
-from mt.run_folder import METRICS, PROVENANCE, RESULTS, SCORED, config_differences, read_config, refuse_links_out
+from mt.run_folder import (
+    METRICS,
+    PROVENANCE,
+    RESULTS,
+    SCORED,
+    config_differences,
+    read_config,
+    refuse_changed_files,
+    refuse_links_out,
+)
 from mt.significance import blocks_of
 from mt.training.provenance import as_it_went, read_provenance
 
@@ -198,16 +207,18 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
         InputError: The run is not finished, or one of its files is missing or damaged.
     """
     refuse_links_out(folder)
-    config = read_config(folder)
     if not (folder / RESULTS).is_file():
+        read_config(folder)  # a folder that is no run at all has another message
         raise InputError(f"{folder} has no test scores yet: finish its training (the same command goes on)")
+    results = read_json(folder / RESULTS, "bleu_signature", *RESULTS_NEEDED)
+    refuse_changed_files(folder, results)
+    config = read_config(folder)
     lines = {name: _read_text(folder / SCORED / f"test.{name}") for name in ("source", "reference", "hypothesis")}
     if len({len(part) for part in lines.values()}) != 1:
         counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
         raise InputError(f"{folder / SCORED}: the files have different numbers of lines: {counts}")
     if not lines["source"]:
         raise InputError(f"{folder / SCORED}: there is not one test sentence in it")
-    results = read_json(folder / RESULTS, "bleu_signature", *RESULTS_NEEDED)
     if wrong := [name for name in sorted(RESULTS_NEEDED) if not _is_number(results[name])]:
         raise InputError(f"{folder / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     provenance = as_it_went(read_provenance(folder, *PROVENANCE_NEEDED))

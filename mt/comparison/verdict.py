@@ -90,10 +90,13 @@ class Verdict:
     def is_shown(self, metric: str) -> bool:
         """Returns whether the systems are called different in a metric: by the test over sentences and, if both have
         several seeds, also by the test over seeds."""
-        over_sentences, over_seeds = self.over_sentences(metric), self.seeds.get(metric)
-        if not self.is_significant(over_sentences):
-            return False
-        return over_seeds is None or (over_seeds.p is not None and over_seeds.p < self.level)
+        by_sentences = self.is_significant(self.over_sentences(metric))
+        return by_sentences and (not self.seeds or self.is_shown_by_seeds(metric))
+
+    def is_shown_by_seeds(self, metric: str) -> bool:
+        """Returns whether the test over seeds finds the difference to be more than chance."""
+        p = self.seeds[metric].p
+        return p is not None and p < self.level
 
     def over_sentences(self, metric: str) -> PairedScores:
         """Returns the test over sentences for one metric."""

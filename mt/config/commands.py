@@ -173,7 +173,7 @@ class ExportConfig(Section):
     run: Text
     """A run or model folder."""
     output: Text
-    """A folder to write. It must not exist yet."""
+    """A folder to write. It must not exist yet, or be empty."""
     quantization: StorageType | None = None
     """The number format in which the weights are stored. null: fp32, as they are."""
 
@@ -228,3 +228,10 @@ class CompareConfig(Section):
         folders = [os.path.abspath(folder) for system in self.systems for folder in system]
         for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
             yield f"{folder} is given twice"
+        # p is at least 1 / (trials + 1), and each of the systems has its share of the level, 0.05.
+        needed = 20 * (len(self.systems) - 1)
+        if self.randomization_trials < needed:
+            yield (
+                f"randomization_trials={self.randomization_trials} could not show any difference between one system "
+                f"and {len(self.systems) - 1} others: take {needed} or more"
+            )

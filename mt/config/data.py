@@ -190,14 +190,15 @@ class MixtureConfig(UnsplitConfig):
                     f"the corpora of a mixture have its own source_language and target_language, not "
                     f"{entry.source_language} and {entry.target_language}"
                 )
-            for name in ("max_length", "split_version"):
-                own, theirs = getattr(self, name), getattr(entry, name)
-                if own != theirs:
+            for name in ("max_length", "split_version", "valid_pairs", "test_pairs"):
+                own, theirs = getattr(self, name, None), getattr(entry, name, None)
+                if None not in (own, theirs) and own != theirs:
                     yield f"the corpora of a mixture have its own {name}, {own}, not {theirs}"
         for number, entry in enumerate(self.corpora[1:], start=1):
             for split in ("valid", "test"):
-                if isinstance(entry, FilesConfig | TableConfig) and getattr(entry, split) is not None:
-                    yield f"corpora[{number}].{split} is not read: validation and test come from the first corpus"
+                key = f"{split}_split" if isinstance(entry, HubConfig) else split
+                if not isinstance(entry, RecipeConfig) and entry.is_given(key) and getattr(entry, key) is not None:
+                    yield f"corpora[{number}].{key} is not read: validation and test come from the first corpus"
 
     def with_split(self, version: Literal[1, 2]) -> Self:
         corpora = tuple(entry.with_split(version) for entry in self.corpora)

@@ -60,7 +60,10 @@ def _data_of_today(data: dict) -> dict:
     today = _without(data, *ignored)
     if corpora:
         first, *others = (_without(corpus, *ignored) for corpus in corpora)
-        today["corpora"] = [first, *(_without(corpus, "valid", "test") for corpus in others)]
+        # Pairs were held out of the first corpus alone, as many as it said itself.
+        today |= {name: first[name] for name in ("valid_pairs", "test_pairs") if name in first}
+        never_read = ("valid", "test", "valid_split", "test_split", "valid_pairs", "test_pairs")
+        today["corpora"] = [first, *(_without(corpus, *never_read) for corpus in others)]
     return today
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mt.errors import InputError
 from mt.files import new_folder
-from mt.json_file import read_sealed_json, write_sealed_json
+from mt.json_file import read_json, write_json
 from mt.run_folder import CHECKPOINTS, WEIGHTS
 from mt.weights import read_tensors, write_tensors
 
@@ -83,7 +83,7 @@ def save_checkpoint(
     with new_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights, belonging)
         write_tensors(partial / "optimizer.safetensors", optimizer)
-        write_sealed_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
+        write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
 
 
 def remove_checkpoints(run: Path, but: Container[int]) -> None:
@@ -113,7 +113,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         return None
     folder = folders[max(folders)]
     path = folder / "progress.json"
-    content = read_sealed_json(path)
+    content = read_json(path)
     version = content.pop("format", None)
     if version != FORMAT:
         raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")

@@ -14,7 +14,7 @@ from mt.files import make_folder, write_atomically
 from mt.installation import as_typed_here
 from mt.json_file import is_number, read_json, write_json
 from mt.model.seq2seq import Seq2Seq
-from mt.run_folder import PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, flat_config
+from mt.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
 from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import Progress, average_weights
@@ -127,7 +127,7 @@ def write_scores(
         monitor.record("test", progress.update, final)
         monitor.show_hyperparameters(flat_config(config), final)
         monitor.flush()
-    write_json(run / RESULTS, results)
+    write_json(run / RESULTS, results | {FILES: file_checksums(run)})
     show_results(run)
 
 

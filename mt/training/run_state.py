@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunState:
-    """Where a run stands."""
+    """The state of a run folder."""
 
     config: TrainConfig
-    """With the settings that come from a folder: those of a tokenizer that was trained before, and the version of the
-    split that the run was begun with."""
+    """The run's config, with the settings that come from a folder: those of a tokenizer that was trained before, and
+    the version of the split that the run was begun with."""
     checkpoint: Checkpoint | None
-    """Where the run goes on; None if it begins."""
+    """The checkpoint to resume from; None for a new run."""
     tokenizer_from: Path | None
     """The folder that the tokenizer comes from; None if one is to be trained."""
     is_finished: bool
@@ -58,6 +58,7 @@ def run_state(config: TrainConfig) -> RunState:
         config = _with_split_of(run, _with_tokenizer_of(run, config) if origin else config)
         _refuse_another_config(config)
         if _is_finished(config):
+            _refuse_to_extend_what_stopped_early(config)
             return RunState(config, checkpoint, run, is_finished=True)
         if checkpoint is None:
             raise InputError(
@@ -94,14 +95,18 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
     ours = config.tokenizer
     tokenizer = ours.model_copy(update=read_description(origin).tokenizer.model_dump())
     if tokenizer.kind == "char" and tokenizer.sampling > 0:
-        raise InputError(f"tokenizer.sampling={tokenizer.sampling}: {origin} has characters, cut in one way only")
-    replaced = [
-        f"{name} {getattr(tokenizer, name)} instead of {getattr(ours, name)}"
-        for name in type(ours).model_fields
-        if getattr(tokenizer, name) != getattr(ours, name)
-    ]
+        raise InputError(
+            f"tokenizer.sampling={tokenizer.sampling}: the tokenizer of {origin} has kind=char, which cuts a text in "
+            "one way only; set tokenizer.sampling=0"
+        )
+    replaced = [name for name in type(ours).model_fields if getattr(tokenizer, name) != getattr(ours, name)]
+    if given := [name for name in replaced if name in ours.model_fields_set]:
+        asked = " ".join(f"tokenizer.{name}={shown(getattr(ours, name))}" for name in given)
+        needed = " ".join(f"tokenizer.{name}={shown(getattr(tokenizer, name))}" for name in given)
+        raise InputError(f"{asked}: the tokenizer is that of {origin}; leave this out, or set {needed}")
     if replaced:
-        logger.info("the tokenizer is that of %s: %s", origin, ", ".join(replaced))
+        instead = (f"{name} {getattr(tokenizer, name)} instead of {getattr(ours, name)}" for name in replaced)
+        logger.info("the tokenizer is that of %s: %s", origin, ", ".join(instead))
     return config.model_copy(update={"tokenizer": tokenizer})
 
 
@@ -167,6 +172,15 @@ def _refuse_another_config(config: TrainConfig) -> None:
         raise InputError(
             f"{config.folder} was begun with another config:\n{lines}\n"
             "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
+        )
+
+
+def _refuse_to_extend_what_stopped_early(config: TrainConfig) -> None:
+    before = read_config(config.folder).training.max_updates
+    if config.training.max_updates > before:
+        raise InputError(
+            f"{config.folder} was stopped early by training.patience={config.training.patience}, so a larger "
+            f"training.max_updates ({before:,} before) has no effect. Give a new run a name of its own (name=…)"
         )
 
 

@@ -94,10 +94,8 @@ def _compare(output, *systems, **values):
 
 def test_conditions_are_those_of_every_seed(runs, tmp_path):
     other = tmp_path / "transformer-2"
-    shutil.copytree(runs["transformer-2"], other)
-    made = json.loads((other / "provenance.json").read_text())
-    made["machine"]["gpu"] = "H200"
-    (other / "provenance.json").write_text(json.dumps(made))
+    toy.copy_to_change(runs["transformer-2"], other)
+    toy.change_json(other / "provenance.json", lambda made: made["machine"].update(gpu="H200"))
     systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
     found, page = _compare(tmp_path / "o", *systems)
     conditions = found["differing_conditions"]
@@ -120,13 +118,11 @@ def test_the_time_to_a_given_bleu(runs, tmp_path):
 def test_what_does_not_compare_is_said(runs, tmp_path):
     """Other pieces: numbers of tokens; other validation pairs: the time to a BLEU."""
     other = tmp_path / "rnn-1"
-    shutil.copytree(runs["rnn-1"], other)
+    toy.copy_to_change(runs["rnn-1"], other)
     Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315)).save(
         other / "tokenizer.model"
     )
-    made = json.loads((other / "provenance.json").read_text())
-    made["data"]["valid"]["sha256"] = "0"
-    (other / "provenance.json").write_text(json.dumps(made))
+    toy.change_json(other / "provenance.json", lambda made: made["data"]["valid"].update(sha256="0"))
     notes = "numbers of target tokens cannot be compared", "Validation BLEU cannot be compared"
     found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(other), valid_bleu=1)
     assert all(note in page for note in notes) and found["reached_valid_bleu"] is None
@@ -170,7 +166,7 @@ def test_files_alone_need_no_run(runs, tmp_path):
 def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, caplog):
     """Nor where the data still lie, for another person's run may name any file of the reader's."""
     other = tmp_path / "transformer-1"
-    shutil.copytree(runs["transformer-1"], other)
+    toy.copy_to_change(runs["transformer-1"], other)
     found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
     assert found["word_f1_by_training_frequency"] and found["bleu_by_rarest_word"]
     counts = other / TARGET_WORDS
@@ -189,7 +185,7 @@ def _run(folder, *words):
 
 def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):
     for name in ("transformer-1", "rnn-1", "rnn-2"):
-        shutil.copytree(runs[name], tmp_path / name)
+        toy.copy_to_change(runs[name], tmp_path / name)
     words = ["runs=[transformer-1,rnn-1,rnn-2]", "timed_sentences=0", "bootstrap_samples=100"]
     written = tmp_path / "transformer-1-vs-rnn-1-vs-rnn-2"
     written.mkdir()
@@ -211,7 +207,7 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
     third = []
     for name, seed in (("rnn-1", 3), ("rnn-2", 4)):
         folder = tmp_path / f"copy-{seed}"
-        shutil.copytree(runs[name], folder)
+        toy.copy_to_change(runs[name], folder)
         config = folder / "config.yaml"
         config.write_text(re.sub(r"(?m)^seed: \d+$", f"seed: {seed}", config.read_text()))
         third.append(folder)
@@ -232,7 +228,7 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
 
 def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     strange = tmp_path / "a|b $x_{$ <b>"
-    shutil.copytree(runs["rnn-1"], strange)
+    toy.copy_to_change(runs["rnn-1"], strange)
     path = strange / "scored/test.hypothesis"
     lines = path.read_text().splitlines()
     reference = (strange / "scored/test.reference").read_text().splitlines()[0]
@@ -257,6 +253,11 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=rnn-1", "second=nowhere"], b"nowhere: no such run folder or file"),
         (["first=rnn-1", "secnd=rnn-2"], b"nearest: second"),
         (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], b"give either"),
+        (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], b"model.yaml: is a file; the report is a folder"),
+        (
+            [f"runs=[{','.join(f'{number}.txt' for number in range(7))}]", "randomization_trials=119"],
+            b"between one system and 6 others: take 120 or more",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

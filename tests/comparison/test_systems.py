@@ -3,12 +3,16 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import yaml
 
 from mt.comparison.systems import _common_name, open_systems, read_run
 from mt.config import CompareConfig
 from mt.errors import InputError
+from mt.run_folder import COMPARED, RESULTS
+from tests import toy
+from tests.damage import assert_each_flipped_bit_is_named
 
 
 @pytest.fixture
@@ -16,8 +20,7 @@ def copy(runs, tmp_path):
     """A copy of a run that a test may spoil."""
 
     def make(name):
-        shutil.copytree(runs[name], tmp_path / name)
-        return tmp_path / name
+        return toy.copy_to_change(runs[name], tmp_path / name)
 
     return make
 
@@ -48,9 +51,7 @@ def _change_config(run, section, key, value):
 
 
 def _change_provenance(run, change):
-    made = json.loads((run / "provenance.json").read_text())
-    change(made)
-    (run / "provenance.json").write_text(json.dumps(made))
+    toy.change_json(run / "provenance.json", change)
 
 
 @pytest.mark.parametrize(
@@ -124,19 +125,31 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
     (run / "scored/test.hypothesis").write_text((run / "scored/test.source").read_text())
     with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
         _open([runs["transformer-1"]], [run])
-    results = json.loads((run / "results.json").read_text())
-    del results["parameters"]
-    (run / "results.json").write_text(json.dumps(results))
-    with pytest.raises(InputError, match="results.json: .* no parameters"):
-        _open([runs["transformer-1"]], [run])
     (run / "scored/test.hypothesis").unlink()
     with pytest.raises(InputError, match="test.hypothesis: no such file"):
+        _open([runs["transformer-1"]], [run])
+    toy.change_json(run / "results.json", lambda results: results.pop("parameters"))
+    with pytest.raises(InputError, match="results.json: .* no parameters"):
         _open([runs["transformer-1"]], [run])
     (run / "results.json").unlink()
     with pytest.raises(InputError, match="no test scores yet"):
         _open([runs["transformer-1"]], [run])
     with pytest.raises(InputError, match="nowhere: no such run folder or file"):
         _open([runs["transformer-1"]], [tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("name", [RESULTS, *COMPARED])
+def test_a_flipped_bit_in_what_is_compared_is_named(runs, tmp_path, name):
+    run = tmp_path / "run"
+    shutil.copytree(runs["rnn-1"], run)
+    content = (run / name).read_bytes()
+    random = np.random.default_rng(len(content))
+    # The last bytes of results.json are its own checksum.
+    places = {
+        *random.choice(len(content), 6).tolist(),
+        *range(len(content) - (80 if name == RESULTS else 2), len(content)),
+    }
+    assert_each_flipped_bit_is_named(run / name, lambda: read_run(run), sorted(places))
 
 
 @pytest.mark.parametrize(

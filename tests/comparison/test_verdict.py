@@ -1,6 +1,7 @@
 """The verdict is what the tests over sentences and over seeds say, and its words say no more."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from mt.comparison.systems import EvaluationSet, Output, Run, System
 from mt.comparison.verdict import SIGNIFICANCE_LEVEL, Counts, PairedScores, Verdict, judge
 from mt.config import TrainConfig
 from mt.scoring import Interval, corpus_scores
+from mt.significance import SeedTest
 from tests import toy
 
 REFERENCES = toy.sentences(60, 3)
@@ -73,8 +75,8 @@ def test_equal_outputs_leave_nothing_to_test():
 def test_a_few_sentences_are_never_enough(differing):
     words = _words(_system("A", _spoilt_in(range(differing))), _system("B", REFERENCES))
     assert words.startswith("No winner")
-    sentences = f"{differing} different sentences" if differing > 1 else "one sentence"
-    assert f"for BLEU the outputs differ in only {sentences}; with fewer than 6 no difference" in words
+    sentences = f"{differing} sentences" if differing > 1 else "one sentence"
+    assert f"BLEU counts only {sentences} differently; with fewer than 6 no difference" in words
 
 
 def test_six_sentences_can_be_enough():
@@ -242,3 +244,97 @@ def test_where_bleu_is_equal_the_other_metrics_speak():
         "A and B have the same BLEU. In chrF2 B is better by 5.00, which chance may explain; in TER B is better by "
         "2.00, more than chance explains."
     )
+
+
+@pytest.mark.parametrize(
+    ("chrf", "ter", "words"),
+    [
+        ((2, 0.001), (1, 0.001), "chrF2 and TER find the same one ahead, by more than chance."),
+        ((2, 0.3), (-1, 0.3), "chrF2 points the same way; TER does not point the same way."),
+        ((-2, 0.001), (-1, 0.001), "chrF2 and TER find the other one ahead, by more than chance."),
+    ],
+)
+def test_other_metrics_cannot_agree_with_a_winner_that_there_is_not(chrf, ter, words):
+    said = conclude(_verdict((3, 0.2), chrf, ter), _system("A", SPOILT), _system("B", REFERENCES)).words
+    assert said.startswith("No winner: B is ahead of A by 3.00 BLEU") and words in said
+
+
+def test_metrics_that_are_equal_but_for_rounding_are_called_equal():
+    words = conclude(_verdict((1e-12, 1), (-1e-12, 0.3), (2, 0.3)), _system("A", SPOILT), _system("B", REFERENCES))
+    assert "In chrF2 they are equal; in TER B is better by 2.00, which chance may explain." in words.words
+
+
+def test_a_tiny_difference_is_called_less_than_a_hundredth():
+    words = conclude(_verdict((0.004, 0.3), (1, 0.3), (1, 0.3)), _system("A", SPOILT), _system("B", REFERENCES)).words
+    assert "B is ahead of A by less than 0.01 BLEU" in words
+
+
+# What the tests over seeds say
+
+
+def _of_seeds(p_of_sentences, seeds):
+    verdict = _verdict((3, p_of_sentences), (3, 0.001), (3, 0.001))
+    return replace(verdict, seeds=dict.fromkeys(("BLEU", "chrF2", "TER"), seeds), pairs=[])
+
+
+def _conclusions(verdict):
+    return conclude(verdict, _system("A", SPOILT, A_LITTLE), _system("B", REFERENCES, SPOILT))
+
+
+def test_the_least_difference_is_told_where_the_test_over_seeds_fails_and_only_there():
+    failed = _conclusions(_of_seeds(0.001, SeedTest(3, 0.2, -1, 7, 4.001)))
+    assert "with so many seeds, only a difference of 4.01 BLEU or more could be significant" in failed.words
+    passed = _conclusions(_of_seeds(0.2, SeedTest(3, 0.01, 2.4, 3.6, 0.6)))
+    assert passed.words.startswith("No winner") and "could be significant" not in passed.words
+
+
+def test_two_wild_seeds_could_have_shown_nothing():
+    said = _conclusions(_of_seeds(0.001, SeedTest(3, 0.7, -374.9, 322.3, 348.6)))
+    assert "so few seeds could not have shown any difference" in said.words and "348" not in said.words
+    assert not any("would be expected between" in sentence for sentence in said.may)
+
+
+def test_an_interval_ends_where_bleu_does():
+    said = _conclusions(_of_seeds(0.001, SeedTest(30, 0.2, -60.0, 120.0, 90.0)))
+    assert "would be expected between -60.00 and +100.00 BLEU" in said.may[-1]
+
+
+def test_pairs_of_seeds_are_counted_for_each_side():
+    won, lost, open_ = (
+        (_verdict((gain, p), (0, 1), (0, 1)).sentences) for gain, p in ((1, 0.01), (-1, 0.01), (1, 0.2))
+    )
+    verdict = replace(_of_seeds(0.001, SeedTest(3, 0.01, 2, 4, 1)), pairs=[won, won, won, lost, lost, open_])
+    assert (
+        "Of 6 pairs with one of the seeds of each, B is better in 3 and worse in 2 by more"
+        in _conclusions(verdict).words
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "trusted"), [(-1, 5, 0.3, True), (1, 5, 0.3, False), (-5, -1, 0.3, False), (1, 5, 0.001, True)]
+)
+def test_an_interval_that_leaves_zero_out_needs_a_test_that_agrees(low, high, p, trusted):
+    verdict = _verdict((3, p), (3, 0.001), (3, 0.001))
+    bleu = replace(verdict.sentences[0], difference=Interval(3, low, high))
+    said = conclude(
+        replace(verdict, sentences=[bleu, *verdict.sentences[1:]]), _system("A", SPOILT), _system("B", REFERENCES)
+    )
+    assert any("(95 % interval)" in sentence for sentence in said.may) == trusted
+
+
+def test_mean_counts_that_point_the_other_way_are_no_evidence():
+    """A perfect output and an empty one have a mean score of 50, above the baseline's; but their mean counts are too
+    short for it."""
+    baseline, system = _system("A", _spoilt_in(range(60), "za za za za ")), _system("B", REFERENCES, [""] * 60)
+    evaluation = EvaluationSet(REFERENCES, REFERENCES, "xx", "yy")
+    counts = Counts(evaluation, [baseline, system])
+    bleu = judge(baseline, system, counts, 200, 2000, 1).over_sentences("BLEU")
+    metric = counts.metrics[0]
+    mean_counts = counts.of_system(system, metric).mean(axis=0).sum(axis=0)
+    of_mean = float(metric.score(mean_counts) - metric.score(counts.of_output(baseline, 0, metric).sum(axis=0)))
+    assert of_mean < 0 < bleu.difference.score and bleu.p == 1
+
+
+def test_identical_outputs_leave_nothing_to_conclude():
+    _, said = _judged(_system("A", SPOILT, A_LITTLE), _system("B", A_LITTLE, SPOILT))
+    assert said.may == said.may_not == []

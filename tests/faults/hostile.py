@@ -20,11 +20,12 @@ from mt.comparison.command import compare
 from mt.comparison.systems import read_run
 from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
-from mt.json_file import read_sealed_json, write_sealed_json
-from mt.run_folder import CHECKPOINTS, open_model, read_config
+from mt.json_file import read_json, write_json
+from mt.run_folder import CHECKPOINTS, COMPARED, RESULTS, open_model, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train
 from mt.word_counts import TARGET_WORDS, read_word_counts
+from tests import toy
 from tests.faults.outcome import Outcome
 from tests.processes import PROJECT
 
@@ -75,7 +76,8 @@ def _sealed_files(run: Path) -> set[Path]:
     """What a resume, a translation or a comparison depends on and has a checksum: any damage must be told by name."""
     newest = _checkpoint_file(run, "progress.json").parent.relative_to(run)
     checkpoint = {newest / name for name in ("progress.json", "model.safetensors", "optimizer.safetensors")}
-    return checkpoint | {Path("tokenizer.model"), Path("model.safetensors"), Path(TARGET_WORDS)}
+    model = {Path("tokenizer.model"), Path("model.safetensors")}
+    return checkpoint | model | {Path(TARGET_WORDS), Path(RESULTS), *map(Path, COMPARED)}
 
 
 def exploits(folder: Path, times: int, seed: int, run: Path) -> Outcome:
@@ -83,7 +85,7 @@ def exploits(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     outcome = Outcome("malicious model folder")
     trace = folder / "trace"
     for what, attack in _attacks(trace, folder):
-        copy = _copy(run, folder, "attacked")
+        copy = _copy_to_attack(run, folder)
         attack(copy)
         troubles = _open_everything(copy, must_fail=True)
         if trace.exists():
@@ -152,7 +154,7 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     # A folder without the counts, too, sends nobody to the corpus.
     cases = [(what, data, counted) for counted in (False, True) for what, data in forged.items()]
     for what, data, counted in cases[:times]:
-        copy = _copy(run, folder, "attacked")
+        copy = _copy_to_attack(run, folder)
         config = yaml.safe_load((copy / "config.yaml").read_text())
         (copy / "config.yaml").write_text(yaml.safe_dump(config | {"data": data | languages}))
         if not counted:
@@ -277,11 +279,18 @@ def _is_read(path: Path) -> bool:
 
 
 def _copy(run: Path, folder: Path, name: str) -> Path:
-    """A copy beside the run as it was."""
+    """Makes a copy beside the run as it was."""
     if not (folder / "whole").exists():
         shutil.copytree(run, folder / "whole")
     shutil.rmtree(folder / name, ignore_errors=True)
     return Path(shutil.copytree(run, folder / name))
+
+
+def _copy_to_attack(run: Path, folder: Path) -> Path:
+    """Makes the same without checksums: who changes a file on purpose would change its checksum as well."""
+    copy = _copy(run, folder, "attacked")
+    shutil.rmtree(copy)
+    return toy.copy_to_change(run, copy)
 
 
 def _link(path: Path, to: Path) -> None:
@@ -331,4 +340,4 @@ def _double(run: Path) -> None:
 
 def _progress(run: Path, key: str, value: object) -> None:
     path = _checkpoint_file(run, "progress.json")
-    write_sealed_json(path, read_sealed_json(path) | {key: value})
+    write_json(path, read_json(path) | {key: value})

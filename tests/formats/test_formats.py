@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mt.config import DecodingChoice, DecodingConfig, TranslateConfig
+from mt.config import DecodingChoice, DecodingConfig, TokenizerConfig, TranslateConfig
 from mt.errors import InputError
-from mt.json_file import read_sealed_json, write_sealed_json
+from mt.json_file import read_json, write_json
 from mt.run_folder import FORMAT, open_model, read_config, read_description, written_settings
 from mt.training.command import train
 from mt.translation.command import translate
@@ -193,7 +193,7 @@ def test_an_unfinished_run_of_any_format_can_be_finished(unfinished):
 
 def test_a_checkpoint_of_another_format_is_refused(unfinished):
     progress = unfinished / "checkpoints/step_20/progress.json"
-    write_sealed_json(progress, read_sealed_json(progress) | {"format": 99})
+    write_json(progress, read_json(progress) | {"format": 99})
     with pytest.raises(InputError, match=r"progress\.json: checkpoint format 99, but this version"):
         train(read_config(unfinished))
 
@@ -201,7 +201,8 @@ def test_a_checkpoint_of_another_format_is_refused(unfinished):
 @pytest.mark.parametrize("key", ["init_from", "reuse"])
 def test_training_starts_from_a_model_without_a_config(unfinished, model, key):
     config = read_config(unfinished)
-    training, tokenizer = config.training.model_copy(update={"max_updates": 10}), config.tokenizer
+    training = config.training.model_copy(update={"max_updates": 10})
+    tokenizer = TokenizerConfig(sampling=config.tokenizer.sampling)
     if key == "init_from":
         training = training.model_copy(update={"init_from": str(model)})
     else:

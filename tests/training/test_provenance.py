@@ -204,10 +204,7 @@ def test_another_precision_is_told_once(folder, monkeypatch, caplog):
 
 def _as_from_before(config, optimizer):
     """Makes a run look as one from before provenance.json said what took effect, under the given optimizer."""
-    content = _recorded(config)
-    for name in ("took_effect", "resumed"):
-        del content[name]
-    (config.folder / "provenance.json").write_text(json.dumps(content))
+    toy.change_json(config.folder / "provenance.json", lambda made: (made.pop("took_effect"), made.pop("resumed")))
     path = config.folder / "config.yaml"
     values = yaml.safe_load(path.read_text())
     values["training"]["optimizer"] |= optimizer

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mt.config import TokenizerConfig
 from mt.data.batching import collate
 from mt.data.corpus import load_corpus
 from mt.errors import InputError, Interrupted, RunError
@@ -485,6 +486,9 @@ def test_early_stopping(folder):
     assert results["stopped_early"]
     assert results["updates"] == 8  # the first validation is the best, three more bring nothing
     train(config)  # finished, although max_updates is far
+    longer = config.training.model_copy(update={"max_updates": 600})
+    with pytest.raises(InputError, match=r"stopped early by training.patience=3, so .* \(500 before\) has no effect"):
+        train(config.model_copy(update={"training": longer}))
 
 
 def test_average_is_the_mean_of_the_last_checkpoints(folder):
@@ -547,8 +551,10 @@ def test_fine_tuning_another_architecture_names_the_models_to_take(folder):
 def test_settings_of_a_tokenizer_that_another_run_brings_are_that_runs_own(folder, monkeypatch):
     base = toy.config(folder, "base", tokenizer={"joint": False, "vocabulary_size": 310})
     train(base)
-    tokenizer = {"vocabulary_size": 5000, "sampling": 0.1}
-    tuned = toy.config(folder, "tuned", tokenizer=tokenizer, training={"init_from": str(base.folder)})
+    tuned = toy.config(folder, "tuned", tokenizer={"vocabulary_size": 5000}, training={"init_from": str(base.folder)})
+    with pytest.raises(InputError, match=r"^tokenizer.vocabulary_size=5000: .* or set tokenizer.vocabulary_size=310$"):
+        train(tuned)
+    tuned = tuned.model_copy(update={"tokenizer": TokenizerConfig(sampling=0.1)})
     _stop_after(monkeypatch, [7])
     with pytest.raises(Interrupted):
         train(tuned)
@@ -580,9 +586,7 @@ def test_a_run_from_before_there_were_versions_of_the_split_keeps_its_own(folder
         train(older)
     recorded = older.folder / "config.yaml"
     recorded.write_text(recorded.read_text().replace("  split_version: 1\n", ""))
-    made = json.loads((older.folder / "provenance.json").read_text())
-    del made["took_effect"], made["resumed"]
-    (older.folder / "provenance.json").write_text(json.dumps(made))
+    toy.change_json(older.folder / "provenance.json", lambda made: (made.pop("took_effect"), made.pop("resumed")))
     assert read_config(older.folder) == older
     train(newer)
     assert "keeps it: data.split_version=1" in caplog.text
