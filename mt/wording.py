@@ -13,14 +13,14 @@ def nearest(word: str, choices: Sequence[str], likeness: float = 0.6) -> str | N
     return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=likeness)), None)
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Returns a value as one would type it on a command line."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{shown(part)}" for key, part in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{format_value(part)}" for key, part in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ",".join(shown(part) for part in value) + "]"
+        return "[" + ",".join(format_value(part) for part in value) + "]"
     return str(value)
 
 

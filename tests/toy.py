@@ -10,7 +10,7 @@ import numpy as np
 from mt.config import TrainConfig
 from mt.json_file import CHECKSUM_KEY
 from mt.run_folder import FILES, RESULTS, flat_config
-from mt.wording import shown
+from mt.wording import format_value
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
 
@@ -98,4 +98,4 @@ def words(config: TrainConfig) -> list[str]:
     model = {"transformer": "transformer_small", "rnn_attention": "rnn_attention"}[config.model.architecture]
     settings = flat_config(config)
     del settings["data.kind"], settings["model.architecture"]
-    return ["data=files", f"model={model}", *(f"{key}={shown(value)}" for key, value in settings.items())]
+    return ["data=files", f"model={model}", *(f"{key}={format_value(value)}" for key, value in settings.items())]

@@ -67,13 +67,11 @@ class Study:
     """None for models whose attention does not divide by √d."""
 
 
-def study(
-    output: Output, evaluation: EvaluationSet, shown: Sequence[int], studied: Sequence[int], device: str
-) -> Study:
+def study(output: Output, evaluation: EvaluationSet, rows: Sequence[int], studied: Sequence[int], device: str) -> Study:
     """Records the attention of a run's model on test sentences.
 
     Args:
-        shown: Numbers (from 0) of the test sentences for maps and alignments, none of them blank.
+        rows: Numbers (from 0) of the test sentences for maps and alignments, none of them blank.
         studied: Numbers of the test sentences for the statistics, likewise.
 
     Returns:
@@ -83,8 +81,8 @@ def study(
     if not studied or run is None or sources is None:
         return Study([], [], [], None)
     translator = Translator.load(run.folder, device=device)
-    maps = [translator.attention(sources[row], references[row]) for row in shown]
-    own = [translator.attention(sources[row], output.hypotheses[row]) for row in shown]
+    maps = [translator.attention(sources[row], references[row]) for row in rows]
+    own = [translator.attention(sources[row], output.hypotheses[row]) for row in rows]
     seen = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]
     key_width = _divided_by_root_of(run.config.model)
     scaling = None if key_width is None else _scaling(seen, key_width)

@@ -59,7 +59,7 @@ class _Said:
         return f"{count:,} sentences" if count != 1 else "one sentence"
 
     @property
-    def shown(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the difference in BLEU is more than chance."""
         return self.verdict.is_shown("BLEU")
 
@@ -87,7 +87,7 @@ class _Said:
         several = [one.repeats for one in (self.baseline, self.system) if len(one.outputs) > 1]
         size = f"{abs(gain):.2f}" if abs(gain) >= 0.005 else "less than 0.01"
         by = f"{size} BLEU{f' on average over the {several[0]}' if several else ''}"
-        if self.shown:
+        if self.is_significant:
             said = f"{better.name} translates better than {worse.name}: {by}, {self._reason()}."
         else:
             said = (
@@ -97,9 +97,9 @@ class _Said:
 
     def _reason(self) -> str:
         over_sentences = f"p ≤ {rounded_up(self.verdict.over_sentences('BLEU').p):.4f}"
-        if not self.verdict.seeds:
+        if not self.verdict.seed_tests:
             return f"more than the choice of sentences explains ({over_sentences})"
-        over_seeds = f"p ≤ {rounded_up(self.verdict.seeds['BLEU'].p or 0.0):.4f}"
+        over_seeds = f"p ≤ {rounded_up(self.verdict.seed_tests['BLEU'].p or 0.0):.4f}"
         return f"more than the choice of sentences ({over_sentences}) and of {self._repeats} ({over_seeds}) explains"
 
     @property
@@ -116,8 +116,8 @@ class _Said:
             too_few = f"with fewer than {fewest} no difference can be significant"
             return f"BLEU counts only {blocks} differently; {too_few}"
         doubts = [f"choice of sentences: p = {shown_p(bleu.p)}"]
-        if self.verdict.seeds:
-            over_seeds = self.verdict.seeds["BLEU"]
+        if self.verdict.seed_tests:
+            over_seeds = self.verdict.seed_tests["BLEU"]
             if over_seeds.p is None:
                 doubts.append(f"all {self._repeats} of each have the same score, so nothing can be said about others")
             else:
@@ -137,7 +137,7 @@ class _Said:
         views = []
         for name in ("chrF2", "TER"):
             same_way = self.verdict.gain(name) * self.verdict.gain("BLEU") > 0
-            words = VIEWS if self.shown else VIEWS_WITHOUT_WINNER
+            words = VIEWS if self.is_significant else VIEWS_WITHOUT_WINNER
             views.append(words[same_way, self.verdict.is_shown(name)])
         (chrf, both), (ter, _) = views
         return f"chrF2 and TER {both}." if chrf == ter else f"chrF2 {chrf}; TER {ter}."
@@ -155,7 +155,7 @@ class _Said:
 
     def _scope(self) -> str:
         """Returns what the verdict is valid for: only these outputs, unless both systems have several seeds."""
-        if self.verdict.seeds:
+        if self.verdict.seed_tests:
             return self._pair_counts()
         if not (self.baseline.runs or self.system.runs):
             return f"This is about these files, on this test set of {self.count}."
@@ -180,18 +180,18 @@ class _Said:
         if self.identical:
             return said
         better, worse = self.better_and_worse
-        if self.shown and self.verdict.seeds:
+        if self.is_significant and self.verdict.seed_tests:
             said.append(
                 f"On text like that of this test set ({self.count}), {better.name} gets a higher BLEU than "
                 f"{worse.name}, on average over all {self._repeats}, including those that were not tried."
             )
-        elif self.shown:
+        elif self.is_significant:
             said.append(
                 f"On text like that of this test set ({self.count}), {_these(better)} would score a higher BLEU than "
                 f"{_these(worse)}{' on average' if len(better.outputs) + len(worse.outputs) > 2 else ''}."
             )
-        if self.verdict.seeds:
-            over_seeds = self.verdict.seeds["BLEU"]
+        if self.verdict.seed_tests:
+            over_seeds = self.verdict.seed_tests["BLEU"]
             if over_seeds.p is not None and over_seeds.least_difference <= LARGEST:
                 low, high = max(-LARGEST, over_seeds.low), min(LARGEST, over_seeds.high)
                 said.append(
@@ -215,20 +215,20 @@ class _Said:
         bleu = self.verdict.over_sentences("BLEU")
         if bleu.differing_blocks < fewest_differing(self.verdict.level):
             return False
-        return self.shown or bleu.difference.low <= 0 <= bleu.difference.high
+        return self.is_significant or bleu.difference.low <= 0 <= bleu.difference.high
 
     def may_not(self) -> list[str]:
         """Returns the statements that do not follow."""
         said: list[str] = []
         if self.identical:
             return said
-        if not self.shown:
+        if not self.is_significant:
             said.append("That the two are equally good: that no difference is shown does not show that there is none.")
-        if self.verdict.seeds and self._repeats == "outputs":
+        if self.verdict.seed_tests and self._repeats == "outputs":
             said.append(
                 "That this holds if the systems are trained again, unless each file comes from a separate training."
             )
-        if not self.verdict.seeds:
+        if not self.verdict.seed_tests:
             said.append(self._about_seeds())
         said.append(
             "That the same holds for other kinds of text, or that readers would notice: BLEU compares with one "

@@ -67,7 +67,7 @@ class Findings:
     """F1 of words."""
     same_pieces: bool
     """Whether all target tokenizers are the same, so that numbers of target tokens can be compared."""
-    shown: list[int]
+    attention_rows: list[int]
     """Numbers (from 0) of the test sentences whose attention is shown."""
     studies: list[Study]
     """The attention of each system's first output."""
@@ -102,7 +102,7 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
     if look:
         logger.info("looking into attention")
     lengths = _lengths(evaluation, systems) if look else []
-    shown = _sentences_to_show(lengths, contrasts[0].chrf_differences)
+    attention_rows = _sentences_to_show(lengths, contrasts[0].chrf_differences)
     studied = evenly_spaced([row for row, count in enumerate(lengths) if count], look)
     return Findings(
         evaluation,
@@ -117,8 +117,8 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
         by_rarity,
         by_frequency,
         len({TokenizerPair.load(run.folder).target.model for system in systems for run in system.runs}) <= 1,
-        shown,
-        [study(system.first, evaluation, shown, studied, config.device) for system in systems],
+        attention_rows,
+        [study(system.first, evaluation, attention_rows, studied, config.device) for system in systems],
     )
 
 

@@ -68,9 +68,9 @@ def differences(verdicts: Sequence[Verdict]) -> Figure:
     """
     rows = []
     for number, verdict in enumerate(verdicts, 1):
-        rows.append((number, f"{verdict.system}, over sentences", verdict.sentences[0].difference))
-        if verdict.seeds and math.isfinite(verdict.seeds["BLEU"].low):
-            over_seeds = verdict.seeds["BLEU"]
+        rows.append((number, f"{verdict.system}, over sentences", verdict.sentence_tests[0].difference))
+        if verdict.seed_tests and math.isfinite(verdict.seed_tests["BLEU"].low):
+            over_seeds = verdict.seed_tests["BLEU"]
             interval = Interval(over_seeds.difference, over_seeds.low, over_seeds.high)
             rows.append((number, f"{verdict.system}, over seeds", interval))
     figure, axes = _intervals(rows, f"BLEU minus that of {legible(verdicts[0].baseline)}, with intervals")

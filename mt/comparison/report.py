@@ -23,7 +23,7 @@ from mt.run_folder import flat_config
 from mt.scoring import Interval
 from mt.significance import ENUMERATED, fewest_differing
 from mt.training.provenance import NOT_RECORDED
-from mt.wording import shown
+from mt.wording import format_value
 
 PIXELS_PER_INCH = 90
 PAGE, MARKDOWN, JSON = "report.html", "comparison.md", "comparison.json"
@@ -61,7 +61,7 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
         "reached_note": _reached_note(findings.systems),
         "fewest": fewest_differing(findings.contrasts[0].verdict.level),
         "enumerated": ENUMERATED,
-        "seeds_tested": any(contrast.verdict.seeds for contrast in findings.contrasts),
+        "seeds_tested": any(contrast.verdict.seed_tests for contrast in findings.contrasts),
         "trials": trials,
     }
     page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
@@ -105,9 +105,9 @@ def as_json(findings: Findings) -> dict:
                 "may_conclude": contrast.conclusions.may,
                 "may_not_conclude": contrast.conclusions.may_not,
                 "level": verdict.level,
-                "more_than_chance": {one.metric: verdict.is_shown(one.metric) for one in verdict.sentences},
-                "over_sentences": [dataclasses.asdict(one) for one in verdict.sentences],
-                "over_seeds": {metric: dataclasses.asdict(welch) for metric, welch in verdict.seeds.items()},
+                "more_than_chance": {one.metric: verdict.is_shown(one.metric) for one in verdict.sentence_tests},
+                "over_sentences": [dataclasses.asdict(one) for one in verdict.sentence_tests],
+                "over_seeds": {metric: dataclasses.asdict(welch) for metric, welch in verdict.seed_tests.items()},
                 "pairs": [[dataclasses.asdict(one) for one in pair] for pair in verdict.pairs],
                 "chrf_differences": contrast.chrf_differences,
                 "baseline_wins": [dataclasses.asdict(example) for example in contrast.baseline_wins],
@@ -190,7 +190,7 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
 def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, list[str]]:
     """Returns the keys whose value is not the same in all runs of all systems, with the values of each system."""
     keys = dict.fromkeys(key for runs in systems for run in runs for key in run)
-    values = {key: [[shown(run[key]) if key in run else "" for run in runs] for runs in systems] for key in keys}
+    values = {key: [[format_value(run[key]) if key in run else "" for run in runs] for runs in systems] for key in keys}
     return {
         key: [", ".join(dict.fromkeys(of_system)) for of_system in of_systems]
         for key, of_systems in values.items()
@@ -250,7 +250,7 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
             _picture(
                 plots.differences(verdicts),
                 "Difference in BLEU with intervals: "
-                + "; ".join(f"{one.system} {one.sentences[0].difference.score:+.2f}" for one in verdicts),
+                + "; ".join(f"{one.system} {one.sentence_tests[0].difference.score:+.2f}" for one in verdicts),
             ),
         ],
         "curves": [
@@ -304,7 +304,7 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
                 )
             ]
         for place, attention in enumerate(study.maps):
-            about = f"cross-attention of {system.name} for test sentence {findings.shown[place] + 1}"
+            about = f"cross-attention of {system.name} for test sentence {findings.attention_rows[place] + 1}"
             pictures[f"means {place} {number}"] = [
                 _picture(plots.mean_attention(system.name, attention), f"Mean {about}")
             ]

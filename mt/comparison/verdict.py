@@ -72,9 +72,9 @@ class Verdict:
 
     baseline: str
     system: str
-    sentences: list[PairedScores]
+    sentence_tests: list[PairedScores]
     """The test over sentences for each metric, on the two outputs, or on the outputs of all seeds together."""
-    seeds: dict[str, SeedTest]
+    seed_tests: dict[str, SeedTest]
     """The test over seeds, by metric; empty unless both systems have several seeds."""
     pairs: list[list[PairedScores]]
     """If a system has several seeds: the tests over sentences, one for each metric, of the two systems' first outputs,
@@ -91,16 +91,16 @@ class Verdict:
         """Returns whether the systems are called different in a metric: by the test over sentences and, if both have
         several seeds, also by the test over seeds."""
         by_sentences = self.is_significant(self.over_sentences(metric))
-        return by_sentences and (not self.seeds or self.is_shown_by_seeds(metric))
+        return by_sentences and (not self.seed_tests or self.is_shown_by_seeds(metric))
 
     def is_shown_by_seeds(self, metric: str) -> bool:
         """Returns whether the test over seeds finds the difference to be more than chance."""
-        p = self.seeds[metric].p
+        p = self.seed_tests[metric].p
         return p is not None and p < self.level
 
     def over_sentences(self, metric: str) -> PairedScores:
         """Returns the test over sentences for one metric."""
-        return next(one for one in self.sentences if one.metric == metric)
+        return next(one for one in self.sentence_tests if one.metric == metric)
 
     def gain(self, metric: str) -> float:
         """Returns by how much the system is better, on average over the seeds. The sign of TER is reversed."""

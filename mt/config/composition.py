@@ -35,7 +35,7 @@ from mt.config.mistakes import Mistake, Vocabulary
 from mt.config.model import ModelConfig
 from mt.errors import InputError
 from mt.installation import CONF
-from mt.wording import brief, nearest, shown
+from mt.wording import brief, format_value, nearest
 
 MOST_JOBS = 1000
 """Of one command line. Composing so many takes minutes. A range with more is a slip, and would fill the memory."""
@@ -372,7 +372,7 @@ class _Composer(Generic[Config]):
             if OmegaConf.is_dict(node) and OmegaConf.is_interpolation(node, name):
                 value = node[name]
                 if isinstance(value, bool | int | float):
-                    node[name] = shown(value)
+                    node[name] = format_value(value)
         resolved = {
             key: OmegaConf.to_container(part, resolve=True) if OmegaConf.is_config(part := complete[key]) else part
             for key in complete
@@ -393,7 +393,7 @@ def _default_name(name: str | float | None, chosen: Mapping[str, str | None], sw
     or those of its data and model; then, in a sweep, the settings that set it apart and are not in the name yet."""
     groups = ["experiment"] if chosen["experiment"] else ["data", "model"]
     if name is not None:
-        groups, parts = [], [shown(name)]
+        groups, parts = [], [format_value(name)]
     else:
         parts = [str(chosen[group]) for group in groups]
     return "-".join([*parts, *(word for word in swept if word.partition("=")[0] not in groups)]).replace("/", "_")

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from mt.config.fields import Section
 from mt.config.keys import kind_name, nearest_key, schema_keys, sections_in
-from mt.wording import LONGEST_SHOWN, brief, nearest, shown
+from mt.wording import LONGEST_SHOWN, brief, format_value, nearest
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Vocabulary:
         if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             return [self._wrong_kind(key, first)]
         reasons = dict.fromkeys(self._reason(key, details) for details in errors)
-        return [Mistake(key, f"{key}={brief(shown(first['input']))}: {' or '.join(reasons)}")]
+        return [Mistake(key, f"{key}={brief(format_value(first['input']))}: {' or '.join(reasons)}")]
 
     def unknown_option(self, group: str, option: str) -> Mistake:
         """For ``model=transfromer_small``."""
@@ -76,7 +76,7 @@ class Vocabulary:
 
     def unknown_key(self, key: str, value: object) -> Mistake:
         """For ``training.warmup``, for ``data.path`` where the data are files, and for ``hydra.job.name``."""
-        typed = f"{brief(key)}={brief(shown(value))}"
+        typed = f"{brief(key)}={brief(format_value(value))}"
         section, _, name = key.rpartition(".")
         everywhere = [full for full, _ in schema_keys(self.schema)]
         if key in everywhere:
@@ -94,7 +94,7 @@ class Vocabulary:
         kinds = [kind_name(kind) for kind in self._sections_at(key)]
         if "tag" not in context:
             return Mistake(full, f"{full}: is needed, one of {', '.join(kinds)}", "missing")
-        return Mistake(full, f"{full}={brief(shown(context['tag']))}: {_one_of(kinds, context['tag'])}")
+        return Mistake(full, f"{full}={brief(format_value(context['tag']))}: {_one_of(kinds, context['tag'])}")
 
     def _reason(self, key: str, details: ErrorDetails) -> str:
         kind, context, value = details["type"], details.get("ctx", {}), details["input"]

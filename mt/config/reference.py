@@ -15,7 +15,7 @@ from mt.config.decoding import DecodingChoice
 from mt.config.fields import Section
 from mt.config.keys import kind_key, kind_name, schema_keys, sections_in
 from mt.installation import CONF, as_typed_here
-from mt.wording import shown
+from mt.wording import format_value
 
 COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "train": ("python train.py", TrainConfig),
@@ -176,7 +176,7 @@ def _first_words(section: type[Section]) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    return "…" if field.is_required() else shown(field.default)
+    return "…" if field.is_required() else format_value(field.default)
 
 
 def _choices(annotation: object) -> list[str]:

@@ -27,7 +27,7 @@ from mt.weights import checksum, read_tensors, weights_of, write_tensors
 from mt.word_counts import write_word_counts
 
 # fmt: off
-SHOWN = (
+RESULT_KEYS = (
     "bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature",
     "parameters", "updates", "best_update", "training_minutes", "target_tokens",
 )
@@ -139,9 +139,9 @@ def _targets(data: PreparedData) -> Iterator[str]:
 
 def show_results(run: Path) -> None:
     """Logs the results of a finished run. Raises InputError if its results.json is damaged."""
-    results = read_json(run / RESULTS, *SHOWN)
-    signatures = {name for name in SHOWN if name.endswith("_signature")}
-    if wrong := [name for name in SHOWN if name not in signatures and not is_number(results[name])]:
+    results = read_json(run / RESULTS, *RESULT_KEYS)
+    signatures = {name for name in RESULT_KEYS if name.endswith("_signature")}
+    if wrong := [name for name in RESULT_KEYS if name not in signatures and not is_number(results[name])]:
         raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     rows = [
         ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),

@@ -25,7 +25,7 @@ from mt.run_folder import PROVENANCE, TOOK_EFFECT
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 from mt.training.workers import Workers
-from mt.wording import shown
+from mt.wording import format_value
 
 Value = str | int | float | bool | None
 
@@ -178,7 +178,7 @@ def as_it_went(recorded: dict) -> dict:
     update 1,201 on fp32``. So two runs differ even if only some of their sessions did."""
 
     def told(before: Value, after: Value, update: int) -> str:
-        return f"{shown(before)}, from update {update + 1:,} on {shown(after)}"
+        return f"{format_value(before)}, from update {update + 1:,} on {format_value(after)}"
 
     return {name: value for name, value in recorded.items() if name != "resumed"} | _with_changes(recorded, told)
 

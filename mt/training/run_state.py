@@ -21,7 +21,7 @@ from mt.run_folder import (
 )
 from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
 from mt.weights import refuse_another_tokenizer
-from mt.wording import shown
+from mt.wording import format_value
 
 logger = logging.getLogger(__name__)
 
@@ -101,8 +101,8 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
         )
     replaced = [name for name in type(ours).model_fields if getattr(tokenizer, name) != getattr(ours, name)]
     if given := [name for name in replaced if name in ours.model_fields_set]:
-        asked = " ".join(f"tokenizer.{name}={shown(getattr(ours, name))}" for name in given)
-        needed = " ".join(f"tokenizer.{name}={shown(getattr(tokenizer, name))}" for name in given)
+        asked = " ".join(f"tokenizer.{name}={format_value(getattr(ours, name))}" for name in given)
+        needed = " ".join(f"tokenizer.{name}={format_value(getattr(tokenizer, name))}" for name in given)
         raise InputError(f"{asked}: the tokenizer is that of {origin}; leave this out, or set {needed}")
     if replaced:
         instead = (f"{name} {getattr(tokenizer, name)} instead of {getattr(ours, name)}" for name in replaced)
@@ -134,7 +134,7 @@ def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
         if not name.endswith("dropout")
     }
     if differing:
-        needed = " ".join(f"model.{name}={shown(before)}" for name, before in differing.items())
+        needed = " ".join(f"model.{name}={format_value(before)}" for name, before in differing.items())
         raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
 
 
@@ -167,7 +167,8 @@ def _refuse_another_config(config: TrainConfig) -> None:
     differing = {key: pair for key, pair in differing.items() if key not in written or written[key] != pair[1]}
     if differing:
         lines = "\n".join(
-            f"  {name}: {shown(before)} in the run, now {shown(now)}" for name, (before, now) in differing.items()
+            f"  {name}: {format_value(before)} in the run, now {format_value(now)}"
+            for name, (before, now) in differing.items()
         )
         raise InputError(
             f"{config.folder} was begun with another config:\n{lines}\n"

@@ -45,7 +45,7 @@ def test_a_clear_winner_is_named_and_what_it_speaks_of():
     assert "chrF2 and TER agree. This is about this run of A and this run of B" in said.words
     assert "60 sentences. Another seed can move BLEU by half a point or more." in said.words
     assert said.may[0].endswith("this run of B would score a higher BLEU than this run of A.")
-    difference = verdict.sentences[0].difference
+    difference = verdict.sentence_tests[0].difference
     assert f"between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)" in said.may[1]
     due = "That the difference is due to the settings or the models: "
     assert said.may_not[0].startswith(f"{due}there is one seed of A and B")
@@ -67,7 +67,7 @@ def test_no_winner_does_not_mean_equally_good():
 def test_equal_outputs_leave_nothing_to_test():
     verdict, said = _judged(_system("A", SPOILT), _system("B", SPOILT))
     assert said.words == "A and B give the same translations: there is nothing to test."
-    assert all(one.p == 1 and one.difference == Interval(0, 0, 0) for one in verdict.sentences)
+    assert all(one.p == 1 and one.difference == Interval(0, 0, 0) for one in verdict.sentence_tests)
     assert not any("interval" in sentence for sentence in said.may)
 
 
@@ -81,7 +81,7 @@ def test_a_few_sentences_are_never_enough(differing):
 
 def test_six_sentences_can_be_enough():
     verdict, said = _judged(_system("A", _spoilt_in(range(6))), _system("B", REFERENCES))
-    assert said.words.startswith("B translates better than A") and verdict.sentences[0].p == 2 / 64
+    assert said.words.startswith("B translates better than A") and verdict.sentence_tests[0].p == 2 / 64
 
 
 def test_a_repeated_source_is_one_piece_of_evidence():
@@ -89,7 +89,7 @@ def test_a_repeated_source_is_one_piece_of_evidence():
     spoilt = _system("A", _spoilt_in(range(9)))  # nine sentences, of three sources
     assert _words(spoilt, _system("B", REFERENCES)).startswith("B translates better")
     verdict, said = _judged(spoilt, _system("B", REFERENCES), sources=sources)
-    assert said.words.startswith("No winner") and verdict.sentences[0].differing_blocks == 3
+    assert said.words.startswith("No winner") and verdict.sentence_tests[0].differing_blocks == 3
 
 
 def test_without_sources_equal_references_are_one_block():
@@ -151,21 +151,21 @@ def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
 def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
     """Each pair of runs differs by more than the choice of sentences explains, but so do the runs of one system."""
     verdict, said = _judged(_system("A", *_seeds(60, range(40), range(10))), _system("B", *_seeds(60, range(30), ())))
-    assert verdict.sentences[0].p < SIGNIFICANCE_LEVEL < verdict.seeds["BLEU"].p
+    assert verdict.sentence_tests[0].p < SIGNIFICANCE_LEVEL < verdict.seed_tests["BLEU"].p
     assert not verdict.is_shown("BLEU") and said.words.startswith("No winner: B is ahead of A by")
-    least = math.ceil(verdict.seeds["BLEU"].least_difference * 100) / 100
+    least = math.ceil(verdict.seed_tests["BLEU"].least_difference * 100) / 100
     assert f"only a difference of {least:.2f} BLEU or more could be significant" in said.words
     assert "choice of seeds: p = " in said.words
 
 
 def test_numbers_of_seeds_may_differ():
     verdict, _ = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,))))
-    assert len(verdict.pairs) == 2 and verdict.is_shown("BLEU") and verdict.seeds["BLEU"].difference > 0
+    assert len(verdict.pairs) == 2 and verdict.is_shown("BLEU") and verdict.seed_tests["BLEU"].difference > 0
 
 
 def test_one_seed_against_several_speaks_of_these_runs():
     verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, A_LITTLE))
-    assert verdict.seeds == {} and len(verdict.pairs) == 1
+    assert verdict.seed_tests == {} and len(verdict.pairs) == 1
     assert said.words.startswith("B translates better than A") and "this run of A and these runs of B" in said.words
     due = "That the difference is due to the settings or the models: "
     assert said.may_not[0].startswith(f"{due}there is one seed of A,")
@@ -175,7 +175,7 @@ def test_all_outputs_of_a_sentence_are_exchanged_together():
     """Two seeds that say the same are no more evidence than one."""
     alone, _ = _judged(_system("A", SPOILT), _system("B", _spoilt_in(range(30, 60, 3))))
     twice, said = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
-    assert [one.p for one in twice.sentences] == [one.p for one in alone.sentences]
+    assert [one.p for one in twice.sentence_tests] == [one.p for one in alone.sentence_tests]
     assert not twice.is_shown("BLEU")  # nothing is known of how seeds scatter that are equal
     assert "all seeds of each have the same score, so nothing can be said about others" in said.words
 
@@ -184,15 +184,15 @@ def test_all_outputs_of_a_sentence_are_exchanged_together():
 def test_an_interval_does_not_say_what_the_test_cannot(sources):
     """Few sentences that all point one way: the bootstrap's interval leaves zero out."""
     verdict, said = _judged(_system("A", _spoilt_in(range(5))), _system("B", REFERENCES), sources=sources)
-    assert verdict.sentences[0].difference.low > 0 and not verdict.is_shown("BLEU")
+    assert verdict.sentence_tests[0].difference.low > 0 and not verdict.is_shown("BLEU")
     assert said.may == []
 
 
 def test_one_seed_against_several_says_what_the_table_says():
     """A run that is empty drags the mean of the scores down by more than the score of the mean counts."""
     verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, [""] * 60))
-    difference = verdict.sentences[0].difference.score
-    assert verdict.sentences[0].system.score == pytest.approx(50)
+    difference = verdict.sentence_tests[0].difference.score
+    assert verdict.sentence_tests[0].system.score == pytest.approx(50)
     assert f"{abs(difference):.2f} BLEU on average over the seeds" in said.words
 
 
@@ -274,7 +274,7 @@ def test_a_tiny_difference_is_called_less_than_a_hundredth():
 
 def _of_seeds(p_of_sentences, seeds):
     verdict = _verdict((3, p_of_sentences), (3, 0.001), (3, 0.001))
-    return replace(verdict, seeds=dict.fromkeys(("BLEU", "chrF2", "TER"), seeds), pairs=[])
+    return replace(verdict, seed_tests=dict.fromkeys(("BLEU", "chrF2", "TER"), seeds), pairs=[])
 
 
 def _conclusions(verdict):
@@ -301,7 +301,7 @@ def test_an_interval_ends_where_bleu_does():
 
 def test_pairs_of_seeds_are_counted_for_each_side():
     won, lost, open_ = (
-        (_verdict((gain, p), (0, 1), (0, 1)).sentences) for gain, p in ((1, 0.01), (-1, 0.01), (1, 0.2))
+        (_verdict((gain, p), (0, 1), (0, 1)).sentence_tests) for gain, p in ((1, 0.01), (-1, 0.01), (1, 0.2))
     )
     verdict = replace(_of_seeds(0.001, SeedTest(3, 0.01, 2, 4, 1)), pairs=[won, won, won, lost, lost, open_])
     assert (
@@ -315,10 +315,9 @@ def test_pairs_of_seeds_are_counted_for_each_side():
 )
 def test_an_interval_that_leaves_zero_out_needs_a_test_that_agrees(low, high, p, trusted):
     verdict = _verdict((3, p), (3, 0.001), (3, 0.001))
-    bleu = replace(verdict.sentences[0], difference=Interval(3, low, high))
-    said = conclude(
-        replace(verdict, sentences=[bleu, *verdict.sentences[1:]]), _system("A", SPOILT), _system("B", REFERENCES)
-    )
+    bleu = replace(verdict.sentence_tests[0], difference=Interval(3, low, high))
+    verdict = replace(verdict, sentence_tests=[bleu, *verdict.sentence_tests[1:]])
+    said = conclude(verdict, _system("A", SPOILT), _system("B", REFERENCES))
     assert any("(95 % interval)" in sentence for sentence in said.may) == trusted
 
 

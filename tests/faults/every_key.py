@@ -152,7 +152,7 @@ class Train(Command):
         }
         with (
             mock.patch("mt.training.trainer.Trainer._validate"),
-            mock.patch("mt.training.command.deliver"),
+            mock.patch("mt.training.trainer.Trainer.deliver"),
             mock.patch("mt.training.command.advice_on_size", lambda *_: None),
             mock.patch("mt.training.memory.memory_bytes", lambda device: MEMORY),
         ):

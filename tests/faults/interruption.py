@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 
 from mt.config import TrainConfig
 from mt.errors import InputError
-from mt.run_folder import WEIGHTS
+from mt.json_file import CHECKSUM_KEY
+from mt.run_folder import FILES, WEIGHTS
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy
 from tests.faults.outcome import Outcome
@@ -29,6 +30,8 @@ TIMED = {
     "decoding_sentences_per_second",
     "training_minutes",
     "peak_memory_bytes",
+    FILES,
+    CHECKSUM_KEY,
 }
 
 

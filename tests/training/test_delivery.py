@@ -8,11 +8,11 @@ import pytest
 from mt.errors import InputError
 from mt.json_file import is_number
 from mt.run_folder import RESULTS
-from mt.training.delivery import SHOWN, show_results
+from mt.training.delivery import RESULT_KEYS, show_results
 
 
 def _results(**changes):
-    return {name: "signature" if name.endswith("_signature") else 12 for name in SHOWN} | changes
+    return {name: "signature" if name.endswith("_signature") else 12 for name in RESULT_KEYS} | changes
 
 
 def _show(folder, content):

@@ -118,11 +118,11 @@ def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
 def test_two_workers_with_muon_go_on_bit_by_bit(folder):
     """Each moves its share of the matrices, and a checkpoint holds the momentum of all."""
     whole, stopped = (
-        _config(folder, name, max_updates=100, optimizer={"kind": "muon"}) for name in ("whole", "stopped")
+        _config(folder, name, max_updates=50, optimizer={"kind": "muon"}) for name in ("whole", "stopped")
     )
     assert _run(whole, 2)[0] == 0
     together = Together(toy.words(stopped), 2)
-    _wait_for_checkpoint(stopped, 20)
+    _wait_for_checkpoint(stopped, 10)
     together.workers[1].terminate()
     assert "stopped at update" in finish(together)[1]
     status, said = _run(stopped, 2)
@@ -134,7 +134,7 @@ def test_two_workers_with_muon_go_on_bit_by_bit(folder):
 
 def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder):
     """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
-    one, two = (_config(folder, name, max_updates=100, workers=workers) for name, workers in (("one", 1), ("two", 2)))
+    one, two = (_config(folder, name, max_updates=70, workers=workers) for name, workers in (("one", 1), ("two", 2)))
     train(one)
     deaths = [
         (lambda leader, other: leader.send_signal(signal.SIGTERM), 143, "stopped at update"),
@@ -219,7 +219,7 @@ def test_torchrun_and_workers_are_refused_together(folder):
 
 
 def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
-    whole, killed = _config(folder, "whole", max_updates=100), _config(folder, "killed", max_updates=100, shard=True)
+    whole, killed = _config(folder, "whole", max_updates=50), _config(folder, "killed", max_updates=50, shard=True)
     train(whole)
     process = torchrun(toy.words(killed), 2, "--max-restarts=1")
     _wait_for_checkpoint(killed, 10)
