@@ -78,8 +78,8 @@ def test_the_markdown_has_the_verdict_and_its_tables(report):
     assert f"**{words}**" in text
     assert "| run 2 of each |" in text and "| parameters |" in text and "&" not in text
     assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
-    assert "they are 10 updates apart." in (report / "report.html").read_text()
-    assert "they are 10 updates apart." in text and "Difference: the second system's score minus" in text
+    assert "they are 20 updates apart." in (report / "report.html").read_text()
+    assert "they are 20 updates apart." in text and "Difference: the second system's score minus" in text
     assert "More than chance: p below 0.05." in text and "You may not conclude:" in text
     assert "| word F1 by training count |" in text and "\n\n\n\n" not in text
 
