@@ -8,6 +8,7 @@ that can see it run there, for at most ``SECONDS`` by their usual durations. Sto
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,7 @@ def main(words: list[str]) -> None:
         for mutant in mutants
         if mutant.name not in known or ("again" in words and known[mutant.name] == "survived")
     ]
+    random.Random(1).shuffle(due)  # so that those of a run that was stopped are a sample of all
     copies: SimpleQueue[Path] = SimpleQueue()
     for number in range(os.cpu_count() or 1):
         copies.put(_copy(number))

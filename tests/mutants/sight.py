@@ -22,11 +22,13 @@ class Sight:
     """For each test how long it takes."""
 
     def of(self, module: str, line: int) -> list[str]:
-        """Returns the tests that can see a mistake in a line, the likeliest and quickest first: those of the file that
-        is named like the module, then the others. A line that runs at import concerns every test of its module."""
+        """Returns the tests that may see a mistake in a line, the likeliest and quickest first: those of the file that
+        is named like the module, whose processes coverage does not follow, then all that execute the line. A line that
+        runs at import concerns every test of its module."""
         there = self.lines.get(module, {})
-        tests = there.get(line) or set().union(*there.values())
         own = f"/test_{Path(module).stem}.py::"
+        tests = there.get(line) or set().union(*there.values())
+        tests |= {test for test in self.seconds if own in test}
         return sorted(tests & self.seconds.keys(), key=lambda test: (own not in test, self.seconds[test]))
 
 
