@@ -15,12 +15,14 @@ from mt.config import ExportConfig, TrainConfig, TranslateConfig
 from mt.config.composition import Files
 from mt.config.keys import schema_keys
 from mt.config.reference import help_text
+from tests.processes import run
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def call(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = run(*words, cwd=folder, env=dict(os.environ))
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def call_train(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -163,6 +165,7 @@ def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
     [
         ("raise InputError('no such folder')", 2, "no such folder"),
         ("raise RunError('diverged')", 1, "diverged"),
+        ("from mt.errors import WorkerDied; raise WorkerDied('another worker has died')", 1, "another worker has died"),
         ("raise Interrupted(signal.SIGTERM, 'state saved')", 143, "state saved"),
         ("raise KeyboardInterrupt", 130, "interrupted"),
         ("raise OSError(errno.ENOSPC, 'No space', 'runs/a')", 1, "disk is full (runs/a)"),

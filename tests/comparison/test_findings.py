@@ -1,18 +1,21 @@
 """What is looked at, and what it cost."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from mt.comparison import cost as cost_module
 from mt.comparison.attention import _spreads, study
 from mt.comparison.cost import Cost, evenly_spaced, same_validation
 from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
 from mt.comparison.report import _cost_rows
-from mt.comparison.systems import open_systems
+from mt.comparison.systems import Output, Run, System, open_systems
 from mt.comparison.verdict import rounded_up
 from mt.config import CompareConfig
 from mt.translation.translator import Translator
+from tests.clock import Clock
 
 
 @pytest.fixture
@@ -63,6 +66,43 @@ def test_validations_on_fewer_pairs_do_not_compare(systems):
 
 def test_sentences_are_taken_from_the_whole_set():
     assert evenly_spaced(range(100), 4) == [0, 25, 50, 75] and evenly_spaced([1, 2], 5) == [1, 2]
+
+
+def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
+    clock = Clock()
+    rounds = {"A": iter([1.0, 0.25, 0.5]), "B": iter([2.0, 2.0, 4.0])}
+
+    class Fake:
+        def __init__(self, name):
+            self.name = name
+
+        def translate(self, lines):
+            if len(lines) == 8:  # all of them at once
+                self.each = next(rounds[self.name])
+            if len(lines) != 2:  # not what only warms it up
+                clock.seconds += len(lines) * (self.each if len(lines) == 8 else 4 * self.each)
+
+    monkeypatch.setattr(cost_module, "time", clock)
+    monkeypatch.setattr(cost_module.Translator, "load", lambda folder, device: Fake(folder))
+    monkeypatch.setattr(cost_module, "ROUNDS", 3)
+    runs = [SimpleNamespace(folder=name) for name in ("A", "B")]
+    assert cost_module._decoding_speeds(runs, list("abcdefgh"), "cpu") == [(4.0, 1.0), (0.5, 0.125)]
+
+
+def test_costs_are_means_over_the_runs():
+    def run(updates, minutes, tokens, reached_after):
+        results = {"parameters": 7, "updates": updates, "target_tokens": tokens, "training_minutes": minutes}
+        results["peak_memory_bytes"] = updates * 10
+        metrics = [
+            {"split": "valid", "step": 1, "bleu": bleu, "seconds": seconds, "target_tokens": seconds * 100}
+            for bleu, seconds in ((None, 1), (10.0, 2), (30.0, reached_after), (40.0, 999))
+        ]
+        return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics))
+
+    found = cost_module._cost(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0, 3.0, 2.0)
+    assert found == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000, 3.0, 2.0)
+    never = cost_module._cost(System("A", [run(10, 1.0, 600, 60)]), 50.0, None, None)
+    assert never.minutes_to_reach is never.target_tokens_to_reach is None
 
 
 def test_the_table_of_costs_says_what_is_what():

@@ -4,7 +4,9 @@ import json
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from mt.training import monitor as monitor_module
 from mt.training.monitor import Monitor
+from tests.clock import Clock
 
 
 def _record(run, update, metrics_bytes, steps):
@@ -52,3 +54,12 @@ def test_samples_show_control_characters_and_keep_the_table(tmp_path):
     board.Reload()
     text = board.Tensors("samples/text_summary")[0].tensor_proto.string_val[0].decode()
     assert text.splitlines()[-1] == "| a\\x1b[2Jb | c\\|d | e f |"
+
+
+def test_the_time_to_go_is_told_without_a_terminal(tmp_path, monkeypatch, caplog):
+    clock = Clock()
+    monkeypatch.setattr(monitor_module, "time", clock)
+    with caplog.at_level("INFO"), Monitor(tmp_path, 10, max_updates=100, metrics_bytes=0) as monitor:
+        clock.seconds += 60  # for 20 updates of this process
+        monitor.show_training(30, 1.5, 1234.4)
+    assert "update 30/100  loss 1.500  1,234 target tokens/s  3.5 minutes to go" in caplog.text

@@ -25,6 +25,7 @@ from mt.errors import InputError, Interrupted, RunError
 from mt.json_file import CHECKSUM_KEY
 from mt.model import attention
 from mt.run_folder import FILES, open_model, read_config
+from mt.training import delivery
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint, save_checkpoint
 from mt.training.command import _only_process, train
@@ -36,6 +37,7 @@ from mt.training.workers import Workers
 from mt.translation.translator import Translator
 from mt.word_counts import read_word_counts
 from tests import toy
+from tests.clock import Clock
 
 
 @pytest.fixture
@@ -143,6 +145,45 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
     for name in ("source", "reference", "hypothesis"):
         path = f"scored/test.{name}"
         assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
+
+
+def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
+    """Updates take two seconds each, validations five, which are no training, and translating the test set eight. The
+    run is stopped and goes on."""
+    clock = Clock()
+    update, validate, translate = (
+        trainer_module.Trainer._update, trainer_module.Trainer._validate, delivery.translate_together
+    )  # fmt: skip
+
+    def taking(seconds, work):
+        def timed(*arguments):
+            clock.seconds += seconds
+            return work(*arguments)
+
+        return timed
+
+    monkeypatch.setattr(trainer_module, "time", clock)
+    monkeypatch.setattr(delivery, "time", clock)
+    monkeypatch.setattr(trainer_module.Trainer, "_update", taking(2, update))
+    monkeypatch.setattr(trainer_module.Trainer, "_validate", taking(5, validate))
+    monkeypatch.setattr(delivery, "translate_together", taking(8, translate))
+    config = toy.config(folder, training={"log_every": 4, "validate_every": 8, "max_updates": 18})
+    _stop_after(monkeypatch, [6])
+    with pytest.raises(Interrupted):
+        train(config)
+    train(config)
+    lines = [json.loads(line) for line in (config.folder / "metrics.jsonl").read_text().splitlines()]
+    trained = [line for line in lines if line["split"] == "train"]
+    assert [line["step"] for line in trained] == [4, 8, 12, 16, 18]
+    assert [line["seconds"] for line in trained] == [8, 16, 24, 32, 36]
+    before = 0
+    for line, seconds in zip(trained, [8, 8, 8, 8, 4], strict=True):
+        assert line["target_tokens_per_second"] == pytest.approx((line["target_tokens"] - before) / seconds)
+        before = line["target_tokens"]
+    assert [line["seconds"] for line in lines if line["split"] == "valid"] == [16, 32, 36]
+    results = _results(config)
+    assert results["training_minutes"] == pytest.approx(36 / 60)
+    assert results["decoding_sentences_per_second"] == pytest.approx(40 / 8)
 
 
 def test_metrics_of_a_killed_process_are_cut_back(folder, monkeypatch):
