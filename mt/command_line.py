@@ -33,6 +33,7 @@ CANNOT_BE_WRITTEN = {
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
+    errno.EFBIG,
     errno.EIO,
     errno.EMFILE,
     errno.EEXIST,
@@ -71,6 +72,8 @@ def end_with(work: Callable[[], None]) -> NoReturn:
     """Calls ``work`` and then ends the process, with the exit statuses of ``main``."""
     _log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     status = _exit_status(work)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # the exit status is settled

@@ -4,15 +4,20 @@ PyTorch takes seconds to import, but a mistake in the config should be told at o
 that does its work only after its config has been checked.
 """
 
-from mt.command_line import main
-from mt.config import CompareConfig, ExportConfig, TrainConfig, TranslateConfig
+from mt.start import end_at_once, ending_at_once
+
+end_at_once()  # before anything that takes long to import
+
+from mt.command_line import main  # noqa: E402
+from mt.config import CompareConfig, ExportConfig, TrainConfig, TranslateConfig  # noqa: E402
 
 
 def train() -> None:
     """Trains a translation model. ``--help`` lists the settings, for this command and those below."""
 
     def run(config: TrainConfig) -> None:
-        from mt.training.command import train
+        with ending_at_once():
+            from mt.training.command import train
 
         train(config)
 
@@ -23,7 +28,8 @@ def translate() -> None:
     """Translates text line by line."""
 
     def run(config: TranslateConfig) -> None:
-        from mt.translation.command import translate
+        with ending_at_once():
+            from mt.translation.command import translate
 
         translate(config)
 
@@ -34,7 +40,8 @@ def compare() -> None:
     """Compares finished runs."""
 
     def run(config: CompareConfig) -> None:
-        from mt.comparison.command import compare
+        with ending_at_once():
+            from mt.comparison.command import compare
 
         compare(config)
 
@@ -45,7 +52,8 @@ def export_for_ctranslate2() -> None:
     """Exports a model for CTranslate2."""
 
     def run(config: ExportConfig) -> None:
-        from mt.exchange.ctranslate2 import export
+        with ending_at_once():
+            from mt.exchange.ctranslate2 import export
 
         export(config)
 

@@ -73,7 +73,7 @@ def _warn_of_missing_letters(pieces: Sequence[str]) -> None:
 
 @lru_cache
 def _warn_once_of_missing_letters() -> None:
-    warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    warnings.filterwarnings("ignore", message="Glyph .* missing from|Matplotlib currently does not support .* natively")
     logger.warning(
         "attention maps show boxes for letters that are not in %s; for Chinese, Japanese and Korean install a font "
         "such as Noto Sans CJK",

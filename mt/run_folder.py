@@ -267,10 +267,19 @@ def _as_yaml(values: dict) -> str:
     return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
 
 
+class _WithoutMerges(yaml.SafeLoader):
+    """Refuses merge keys (``<<``), which this project never writes: a few hundred bytes of nested ones stand for more
+    keys than the memory can hold."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            raise yaml.constructor.ConstructorError(None, None, "merge keys (<<) are not allowed", node.start_mark)
+
+
 def _read_mapping(path: Path) -> dict:
     """Reads a YAML file of keys and values, without tags. Raises InputError, which names it, if it is anything else."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), _WithoutMerges)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:

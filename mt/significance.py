@@ -121,6 +121,21 @@ def randomisation_test(
     return Randomisation(p, differing, exact)
 
 
+def combined(tests: Sequence[Randomisation]) -> Randomisation:
+    """Combines tests of the same hypothesis on data that depend on each other: p is twice the median of theirs.
+
+    Twice the median is a valid p however the tests depend on each other (Rüger 1978; Meinshausen, Meier & Bühlmann
+    2009). A single test is returned as it is.
+    """
+    if len(tests) == 1:
+        return tests[0]
+    ordered = sorted(test.p for test in tests)
+    upper_median = ordered[len(ordered) // 2]
+    return Randomisation(
+        min(1.0, 2 * upper_median), max(test.differing for test in tests), all(test.exact for test in tests)
+    )
+
+
 def _all_exchanges(count: int) -> Iterator[np.ndarray]:
     """Yields all exchanges as one matrix (2ⁿ, n): each row has 1 for blocks that are exchanged and 0 for the others."""
     yield (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.float64)

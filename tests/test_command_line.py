@@ -3,8 +3,10 @@
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,7 @@ def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
         ("raise KeyboardInterrupt", 130, "interrupted"),
         ("raise OSError(errno.ENOSPC, 'No space', 'runs/a')", 1, "disk is full (runs/a)"),
         ("raise OSError(errno.EDQUOT, 'Quota')", 1, "disk is full"),
+        ("raise OSError(errno.EFBIG, 'File too large', 'runs/a')", 1, "File too large (runs/a)"),
         (
             "raise PermissionError(errno.EACCES, 'Permission denied', 'runs/a')",
             1,
@@ -305,3 +308,17 @@ def test_jobs_that_would_share_a_result_or_the_input_are_refused(
 ) -> None:
     assert run_jobs(words[0], "-m", *words[1:]) == []
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("seconds", [0.3, 0.8, 1.3])
+def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, seconds: float) -> None:
+    """Wherever it comes: while Python itself starts, Ctrl-C or SIGTERM ends it as any other program."""
+    shutil.copytree(ROOT / "tests/formats/2/transformer", tmp_path / "run")
+    words = [sys.executable, ROOT / "translate.py", f"run={tmp_path / 'run'}"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(seconds)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode in (128 + number, -number)
+    assert seconds < 0.5 or b"Traceback" not in said

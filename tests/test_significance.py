@@ -12,10 +12,12 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from mt.scoring import corpus_metrics
 from mt.significance import (
     ENUMERATED,
+    Randomisation,
     _critical_t,
     _outside,
     blocks_of,
     bootstrap_scores,
+    combined,
     fewest_differing,
     least_p,
     middle_95,
@@ -25,13 +27,16 @@ from mt.significance import (
 )
 from tests import toy
 from tests.calibration import (
+    SENTENCES,
     SIGNIFICANCE_LEVEL,
+    VARIANTS,
     Cell,
     SeedCell,
     exact_power,
     exchangeable,
     metrics,
     most_allowed,
+    pool,
     share_called_different,
     simulate_seeds,
 )
@@ -196,6 +201,27 @@ def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds: tup
     deviation, _, called = simulate_seeds(SeedCell(seeds, 150, 0.1), pairs, trials=99)
     assert 0.2 < deviation < 1.5 and called["both"] <= most_allowed(pairs)
     assert called["sentences"] > 0.1  # what asking only one of the two questions would lead to
+
+
+@pytest.mark.parametrize("rows", [14, 60])
+def test_one_output_against_several_is_rarely_called_different(rows: int) -> None:
+    """Most translations are perfect and a few very bad, so that the mean of several is unlike a single one."""
+    random, counts, score = np.random.default_rng(rows), pool("BLEU", False), metrics()["BLEU"].score
+    called, pairs = 0, 500
+    for _ in range(pairs):
+        sentences = random.integers(0, SENTENCES, rows)
+        first, *others = (counts[sentences, np.where(random.random(rows) < 1 / 8, VARIANTS - 1, 0)] for _ in range(6))
+        tests = [randomisation_test(first, other, score, 99, random) for other in others]
+        called += combined(tests).p < 0.05
+    assert called / pairs <= most_allowed(pairs)
+
+
+def test_several_tests_of_one_hypothesis_are_combined_by_their_median() -> None:
+    tests = [Randomisation(p, differing, True) for p, differing in ((0.4, 3), (0.01, 9), (0.02, 5))]
+    assert combined(tests) == Randomisation(0.04, 9, True)
+    assert combined(tests[:1]) == tests[0]
+    assert combined([*tests, Randomisation(0.03, 1, False)]) == Randomisation(0.06, 9, False)  # the upper of two
+    assert combined([tests[0]] * 2 + [Randomisation(0.9, 3, True)] * 3).p == 1
 
 
 def test_intervals_are_those_of_the_blocks_drawn_anew() -> None:

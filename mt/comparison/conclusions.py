@@ -66,8 +66,8 @@ class _Said:
     @property
     def identical(self) -> bool:
         """Whether both systems give the same translations."""
-        outputs = [{tuple(output.hypotheses) for output in one.outputs} for one in (self.baseline, self.system)]
-        return outputs[0] == outputs[1]
+        first, second = (sorted(output.hypotheses for output in one.outputs) for one in (self.baseline, self.system))
+        return first == second
 
     @property
     def better_and_worse(self) -> tuple[System, System]:

@@ -1,6 +1,7 @@
 """Writes the findings: report.html for people, comparison.md for a pull request, comparison.json for programs."""
 
 import dataclasses
+import hashlib
 import json
 import math
 import re
@@ -18,10 +19,12 @@ from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
 from mt.comparison.systems import EvaluationSet, Run, System
 from mt.comparison.verdict import shown_p
+from mt.data.tokenizer import TokenizerPair
 from mt.files import write_atomically
 from mt.run_folder import flat_config
 from mt.scoring import Interval
 from mt.significance import ENUMERATED, fewest_differing
+from mt.terminal import visible
 from mt.training.provenance import NOT_RECORDED
 from mt.wording import format_value
 
@@ -67,7 +70,7 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
     page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
     write_atomically(folder / PAGE, page)
     environment.autoescape = False
-    write_atomically(folder / MARKDOWN, environment.get_template("comparison.md.jinja").render(values))
+    write_atomically(folder / MARKDOWN, visible(environment.get_template("comparison.md.jinja").render(values)))
     write_atomically(folder / JSON, json.dumps(_finite(as_json(findings)), indent=2, ensure_ascii=False) + "\n")
 
 
@@ -158,7 +161,7 @@ def differing_settings(findings: Findings) -> dict[str, list[str]]:
 def differing_conditions(findings: Findings) -> dict[str, list[str]]:
     """Returns the resolved settings, versions, machine and data that differ between runs, with each system's values."""
     trained = [system.runs for system in findings.systems if system.runs]
-    return _differing([[_conditions(run.provenance) for run in runs] for runs in trained])
+    return _differing([[_conditions(run) for run in runs] for runs in trained])
 
 
 def _unknown_effect(systems: Sequence[System]) -> list[str]:
@@ -171,11 +174,16 @@ def _unknown_effect(systems: Sequence[System]) -> list[str]:
     return unknown
 
 
-def _conditions(provenance: dict) -> dict[str, object]:
+def _conditions(run: Run) -> dict[str, object]:
+    provenance = run.provenance
+    tokenizers = TokenizerPair.load(run.folder).by_file()
+    pieces = {name: hashlib.sha256(tokenizer.model).hexdigest()[:12] for name, tokenizer in tokenizers.items()}
+    if weights := provenance.get("initial_weights"):
+        pieces["initial weights"] = str(weights)[:12]
     data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
     made_with = {"code revision": provenance.get("code_revision"), "python": provenance.get("python")}
     took_effect = dict(_flat("took effect", provenance.get("took_effect", {})))
-    return {**took_effect, **made_with, **provenance["libraries"], **provenance["machine"], **data}
+    return {**took_effect, **made_with, **provenance["libraries"], **provenance["machine"], **data, **pieces}
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:

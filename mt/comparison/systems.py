@@ -155,7 +155,8 @@ def _named(systems: Sequence[list[Output]]) -> list[System]:
         [", ".join(names) for names in short],
         [", ".join(names) for names in whole],
     ]
-    names = next((names for names in candidates if len(set(names)) == len(names)), candidates[-1])
+    numbered = [f"{name} ({number})" for number, name in enumerate(candidates[-1], 1)]
+    names = next((names for names in candidates if len(set(names)) == len(names)), numbered)
     return [System(name, outputs) for name, outputs in zip(names, systems, strict=True)]
 
 

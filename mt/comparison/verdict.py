@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 
 import numpy as np
@@ -13,6 +13,7 @@ from mt.scoring import CorpusMetric, Interval, corpus_metrics
 from mt.significance import (
     SeedTest,
     bootstrap_scores,
+    combined,
     middle_95,
     randomisation_test,
     seed_test,
@@ -39,7 +40,8 @@ class PairedScores:
     difference: Interval
     """The system's score minus the baseline's, with the bootstrap interval over sentences."""
     p: float
-    """p of the paired randomisation test: how likely so large a difference would be if the two were equally good."""
+    """p of the paired randomisation test: how likely so large a difference would be if the two were equally good. If
+    one of several outputs is compared with a single one, twice the median of the p of each."""
     exact: bool
     """Whether all exchanges were tried instead of a random sample."""
     differing_blocks: int
@@ -184,7 +186,8 @@ def judge(
 
 
 def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
-    """Tests one metric over sentences.
+    """Tests one metric over sentences. If one system has a single output, its tests against each of the outputs of the
+    other are combined.
 
     Args:
         first, second: Counts of the baseline and of the system, (B, C) or (R, B, C). Their R may be different.
@@ -194,20 +197,28 @@ def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: 
     ours, theirs = drawn[: len(first)].mean(axis=0), drawn[len(first) :].mean(axis=0)
     scores = [float(metric.score(counts.sum(axis=1)).mean()) for counts in (first, second)]
     difference = scores[1] - scores[0]
-    if len(first) != len(second):
-        # The outputs cannot be paired for the exchange, so the mean counts of each system are exchanged instead.
-        first, second = (counts.mean(axis=0, keepdims=True) for counts in (first, second))
-    found = randomisation_test(first, second, metric.score, trials, generator(SEED, "randomisation"))
-    exchanged = float(metric.score(second.sum(axis=1)).mean() - metric.score(first.sum(axis=1)).mean())
+    random = generator(SEED, "randomisation")
+    if 1 in (len(first), len(second)):
+        tests = [randomisation_test(one, other, metric.score, trials, random) for one in first for other in second]
+        found = combined(tests)
+    elif len(first) == len(second):
+        found = randomisation_test(first, second, metric.score, trials, random)
+    else:
+        # The outputs cannot be paired, so the mean counts of each system are exchanged instead. Alone, this would call
+        # equal systems different too often where the mean of several is unlike a single one. The test over seeds, which
+        # has to agree, keeps it from that.
+        means = first.mean(axis=0), second.mean(axis=0)
+        found = randomisation_test(*means, metric.score, trials, random)
+        exchanged = float(metric.score(means[1].sum(axis=0)) - metric.score(means[0].sum(axis=0)))
+        if exchanged * difference < 0:  # then the test is no evidence for a difference of the mean scores
+            found = replace(found, p=1.0)
     return PairedScores(
         metric.name,
         metric.signature,
         Interval(scores[0], *middle_95(ours)),
         Interval(scores[1], *middle_95(theirs)),
         Interval(difference, *middle_95(theirs - ours)),
-        # If the scores of the mean counts differ in the other direction than the mean scores, the test of the former is
-        # no evidence for a difference of the latter.
-        found.p if exchanged * difference >= 0 else 1.0,
+        found.p,
         found.exact,
         found.differing,
     )

@@ -29,6 +29,8 @@ from mt.wording import format_value
 
 Value = str | int | float | bool | None
 
+PACKAGE = Path(__file__).parents[1]
+"""The folder of the code."""
 MAY_CHANGE = ("code_revision", "libraries", "python", "machine", TOOK_EFFECT)
 """The entries of provenance.json that may be different when a run goes on."""
 NOT_RECORDED = "not recorded"
@@ -57,8 +59,17 @@ class _Recorded(_Facts):
     resumed: list[_Resumed] = []
 
 
-def begin_provenance(data: PreparedData, workers: Workers, took_effect: dict[str, dict]) -> dict:
-    """Returns the content of provenance.json for a run that begins, except for the checksum of the weights."""
+def begin_provenance(
+    data: PreparedData, workers: Workers, took_effect: dict[str, dict], initial_weights: str | None
+) -> dict:
+    """Returns the content of provenance.json for a run that begins, except for the checksum of its final weights.
+
+    Args:
+        data: What the run learns from and is measured on.
+        workers: The processes that train together.
+        took_effect: What ``took_effect`` returned.
+        initial_weights: Checksum of the weights that ``training.init_from`` brought; None if they were drawn at random.
+    """
     packages = ("torch", "sentencepiece", "datasets", "sacrebleu", "hydra-core", "numpy")
     return {
         "code_revision": _code_revision(),
@@ -81,6 +92,7 @@ def begin_provenance(data: PreparedData, workers: Workers, took_effect: dict[str
                 ("test", data.corpus.test),
             )
         },
+        "initial_weights": initial_weights,
         TOOK_EFFECT: took_effect,
         "resumed": [],
     }
@@ -221,20 +233,30 @@ def _changes(before: dict, now: dict) -> dict:
 
 
 def _code_revision() -> str | None:
-    """Returns the commit of the code, or None if git cannot tell. For an installed wheel, returns its version: the
-    repository around it, if there is one, is another project's."""
+    """Returns the commit of the code, or None if git cannot tell. If the code has been changed since, a checksum of the
+    changed code follows. For an installed wheel, returns its version: the repository around it, if there is one, is
+    another project's."""
     if IS_INSTALLED:
         return f"mt-trainer {version('mt-trainer')}"
     try:
-        return subprocess.run(
+        revision = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=Path(__file__).parent,
+            cwd=PACKAGE,
             capture_output=True,
             text=True,
             check=True,
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{revision}-{code_checksum(PACKAGE)[:12]}" if revision.endswith("-dirty") else revision
+
+
+def code_checksum(package: Path) -> str:
+    """Returns the SHA-256 of all Python files in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def fingerprint(pairs: datasets.Dataset) -> str:

@@ -32,7 +32,7 @@ from mt.training.replication import full_tensor, gradient_sync, replicate, shard
 from mt.training.signals import StopRequest
 from mt.training.validation import Validation, Validator, translator_of
 from mt.training.workers import Workers
-from mt.weights import load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
+from mt.weights import checksum, load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ class Trainer:
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
         if brought := checkpoint.folder if checkpoint else settings.init_from:
             load_weights(self.model, config.model, Path(brought) / WEIGHTS)
+        initial_weights = checksum(weights_of(self.model)) if brought and not checkpoint else None
         self.model.to(device)
         self.objective = Objective(self.model, settings)
         if settings.shard:
@@ -106,6 +107,7 @@ class Trainer:
             data,
             workers,
             took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch),
+            initial_weights,
         )
         """The content of provenance.json."""
         if checkpoint:

@@ -269,3 +269,32 @@ def test_mistakes_are_one_message(runs, words, expected):
 def test_help_tells_every_key(runs):
     told = _run(runs["rnn-1"].parent, "--help").stdout.decode()
     assert all(name in told for name in CompareConfig.model_fields)
+
+
+def test_other_pieces_and_other_initial_weights_are_conditions(runs, tmp_path):
+    """Which no setting tells: another training may lie in the same folder by now."""
+    other = toy.copy_to_change(runs["rnn-1"], tmp_path / "rnn-1")
+    one, another = (toy.copy_to_change(runs["rnn-2"], tmp_path / name) for name in ("one", "another"))
+    Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315)).save(
+        other / "tokenizer.model"
+    )
+    for folder, weights in ((one, "a" * 64), (another, "b" * 64)):
+        toy.change_json(folder / "provenance.json", lambda made, weights=weights: made.update(initial_weights=weights))
+    found, _ = _compare(tmp_path / "o", str(runs["rnn-1"]), str(other), studied_sentences=0)
+    pieces = found["differing_conditions"]["tokenizer.model"]
+    assert len(set(pieces)) == 2 and all(len(checksum) == 12 for checksum in pieces)
+    found, _ = _compare(tmp_path / "p", str(one), str(another), studied_sentences=0)
+    assert found["differing_conditions"] == {"initial weights": ["a" * 12, "b" * 12]}
+
+
+def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):
+    names = "x\x1b[31mred.txt", "y.txt", "ref.txt"
+    for name in names:
+        (tmp_path / name).write_text("ba de fi\ngo ku la\n")
+    first, second, references = (str(tmp_path / name) for name in names)
+    config = CompareConfig(
+        first=first, second=second, references=references, target_language="yy", output=str(tmp_path / "o")
+    )
+    compare(config)
+    text = (tmp_path / "o/comparison.md").read_text()
+    assert "\x1b" not in text and "\\x1b" in text

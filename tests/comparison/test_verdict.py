@@ -321,10 +321,20 @@ def test_an_interval_that_leaves_zero_out_needs_a_test_that_agrees(low, high, p,
     assert any("(95 % interval)" in sentence for sentence in said.may) == trusted
 
 
+def test_several_outputs_against_a_single_one_are_tested_one_by_one():
+    baseline, others = _system("A", SPOILT), (REFERENCES, A_LITTLE, SPOILT)
+    bleu = _judged(baseline, _system("B", *others))[0].over_sentences("BLEU")
+    alone = [_judged(baseline, _system("B", lines))[0].over_sentences("BLEU") for lines in others]
+    assert alone[2].p == 1
+    assert bleu.p == pytest.approx(2 * max(one.p for one in alone[:2]), abs=2e-3)
+    assert bleu.differing_blocks == max(one.differing_blocks for one in alone)
+
+
 def test_mean_counts_that_point_the_other_way_are_no_evidence():
     """A perfect output and an empty one have a mean score of 50, above the baseline's; but their mean counts are too
     short for it."""
-    baseline, system = _system("A", _spoilt_in(range(60), "za za za za ")), _system("B", REFERENCES, [""] * 60)
+    low = _spoilt_in(range(60), "za za za za ")
+    baseline, system = _system("A", low, low, low), _system("B", REFERENCES, [""] * 60)
     evaluation = EvaluationSet(REFERENCES, REFERENCES, "xx", "yy")
     counts = Counts(evaluation, [baseline, system])
     bleu = judge(baseline, system, counts, 200, 2000, 1).over_sentences("BLEU")
@@ -332,6 +342,11 @@ def test_mean_counts_that_point_the_other_way_are_no_evidence():
     mean_counts = counts.of_system(system, metric).mean(axis=0).sum(axis=0)
     of_mean = float(metric.score(mean_counts) - metric.score(counts.of_output(baseline, 0, metric).sum(axis=0)))
     assert of_mean < 0 < bleu.difference.score and bleu.p == 1
+
+
+def test_how_often_an_output_occurs_counts():
+    _, said = _judged(_system("A", SPOILT, SPOILT, A_LITTLE), _system("B", SPOILT, A_LITTLE, A_LITTLE))
+    assert "nothing to test" not in said.words
 
 
 def test_identical_outputs_leave_nothing_to_conclude():

@@ -14,7 +14,7 @@ from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.preparation import prepare
-from mt.training.provenance import as_it_went, gone_on, latest, read_provenance, up_to
+from mt.training.provenance import as_it_went, code_checksum, gone_on, latest, read_provenance, up_to
 from mt.training.workers import Workers
 from tests import toy
 
@@ -229,3 +229,27 @@ def test_muon_that_was_asked_for_stays_muon(folder):
     config = toy.config(folder, training={"optimizer": {"kind": "muon"}})
     _begun(config)
     assert read_config(config.folder).training.optimizer.kind == "muon"
+
+
+def test_changed_code_has_another_checksum(tmp_path):
+    (tmp_path / "inner").mkdir()
+    for name, text in (("a.py", "x = 1\n"), ("inner/b.py", "y = 2\n"), ("notes.txt", "z")):
+        (tmp_path / name).write_text(text)
+    found = {code_checksum(tmp_path)}
+    for name, text in (("inner/b.py", "y = 3\n"), ("c.py", "")):
+        (tmp_path / name).write_text(text)
+        found.add(code_checksum(tmp_path))
+    (tmp_path / "notes.txt").write_text("another")
+    assert len(found) == 3 and code_checksum(tmp_path) in found
+
+
+def test_the_weights_that_a_run_began_with_are_recorded(folder):
+    base = toy.config(folder, "base", training={"max_updates": 10})
+    train(base)
+    tuned = toy.config(folder, "tuned", training={"init_from": str(base.folder), "max_updates": 10})
+    train(tuned)
+    assert _recorded(base)["initial_weights"] is None
+    assert _recorded(tuned)["initial_weights"] == _recorded(base)["weights_sha256"]
+    longer = tuned.training.model_copy(update={"max_updates": 12})
+    train(tuned.model_copy(update={"training": longer}))  # from its own checkpoint
+    assert _recorded(tuned)["initial_weights"] == _recorded(base)["weights_sha256"]
