@@ -316,7 +316,9 @@ def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number:
     """Wherever it comes: while Python itself starts, Ctrl-C or SIGTERM ends it as any other program."""
     shutil.copytree(ROOT / "tests/formats/2/transformer", tmp_path / "run")
     words = [sys.executable, ROOT / "translate.py", f"run={tmp_path / 'run'}"]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    # Tests that run in the background inherit an ignored SIGINT.
+    process = subprocess.Popen(words, **pipes, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     time.sleep(seconds)
     process.send_signal(number)
     _, said = process.communicate(timeout=30)

@@ -275,8 +275,8 @@ def test_sweeps_make_a_job_of_every_combination() -> None:
 
 
 def test_a_warm_up_too_long_for_the_run_names_one_that_fits() -> None:
-    (line,) = mistakes("training.max_updates=80")
-    assert line == "training.schedule.warmup=100 leaves nothing of max_updates=80: take less, such as 8"
+    (line,) = mistakes("training.max_updates=90")
+    assert line == "training.schedule.warmup=100 leaves nothing of max_updates=90: take less, such as 9"
 
 
 def test_a_swept_name_is_left_alone() -> None:

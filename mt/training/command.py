@@ -56,7 +56,8 @@ def train(config: TrainConfig) -> None:
     if under_torchrun():
         if config.training.workers not in (1, "auto"):
             raise InputError(
-                f"training.workers={config.training.workers}: torchrun starts the workers, --nproc-per-node many"
+                f"training.workers={config.training.workers}: torchrun sets the number of workers with "
+                "--nproc-per-node; leave training.workers out"
             )
         _train_as_worker(config, config.training.threads, seat_from_torchrun())
         return

@@ -298,3 +298,16 @@ def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):
     compare(config)
     text = (tmp_path / "o/comparison.md").read_text()
     assert "\x1b" not in text and "\\x1b" in text
+
+
+def test_runs_that_do_not_say_what_took_effect_are_named(runs, tmp_path):
+    """As those of an earlier version. The word counts are those of the first seed: another need not have them."""
+    older = [toy.copy_to_change(runs[name], tmp_path / name) for name in ("rnn-1", "rnn-2")]
+    toy.change_json(older[1] / "provenance.json", lambda made: made.update(took_effect={}))
+    (older[1] / TARGET_WORDS).unlink()
+    transformers = [str(runs["transformer-1"]), str(runs["transformer-2"])]
+    found, page = _compare(tmp_path / "o", list(map(str, older)), transformers, studied_sentences=0)
+    told = f"What the settings came to is not known for {older[1]}: an earlier version"
+    assert told in page and found["bleu_by_rarest_word"]
+    _, page = _compare(tmp_path / "p", transformers, list(map(str, older))[:1], studied_sentences=0)
+    assert "What the settings came to is not known" not in page

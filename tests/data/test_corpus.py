@@ -250,6 +250,12 @@ def test_a_held_out_part_larger_than_a_tenth_is_cut_and_told(tmp_path: Path, cap
         corpus = load(kind="files", train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=5)
     assert (len(corpus.valid), len(corpus.test)) == (10, 5)
     assert "data.valid_pairs=30 is cut to 10" in caplog.text and "data.test_pairs" not in caplog.text
+    files = " + ".join(str(path) for path in sorted(tmp_path.iterdir()))
+    assert [str(report) for report in corpus.report] == [
+        f"train: {files}: 100 pairs read, 85 kept, 5 held out for test, 10 held out for valid",
+        f"test: held out of {files}: 5 pairs read, 5 kept",
+        f"valid: held out of {files}: 10 pairs read, 10 kept",
+    ]
 
 
 def test_what_is_held_out_leaves_something_to_learn_from(tmp_path: Path) -> None:

@@ -829,3 +829,17 @@ def test_tensorboard_reads_back_what_metrics_jsonl_says(folder):
     assert tags["images"] == ["cross-attention/layer_0"]
     assert any("samples" in tag for tag in tags["tensors"])
     assert "train/target_tokens_per_second" in tags["scalars"]
+
+
+def test_a_refused_run_takes_no_file_of_the_user_with_it(folder):
+    config = toy.config(folder, tokenizer={"vocabulary_size": 100_000})
+    for mine in (["notes.txt"], []):
+        config.folder.mkdir(parents=True)
+        for name in mine:
+            (config.folder / name).write_text("mine")
+        with pytest.raises(InputError, match="more than the training text supports"):
+            train(config)
+        assert config.folder.exists() == bool(mine)
+        if mine:
+            assert (config.folder / "notes.txt").read_text() == "mine"
+            shutil.rmtree(config.folder)

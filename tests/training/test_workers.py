@@ -215,7 +215,7 @@ def test_auto_takes_every_core_that_a_batch_keeps_busy(monkeypatch, workers, thr
 
 def test_torchrun_and_workers_are_refused_together(folder):
     status, said = _run(_config(folder, "both", workers=3), 2)
-    assert status != 0 and said.count("torchrun starts the workers") == 1
+    assert status != 0 and said.count("torchrun sets the number of workers") == 1
 
 
 def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
