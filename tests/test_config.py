@@ -38,6 +38,7 @@ from mt.config.reference import COMMANDS, head_comment, settings_page
 from mt.installation import CONF
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
+from tests.processes import run
 
 LANGUAGES = {"source_language": "en", "target_language": "es"}
 LANGUAGE_WORDS = ["data.source_language=en", "data.target_language=es"]
@@ -73,6 +74,7 @@ def test_every_key_is_described(command: str) -> None:
 def test_the_page_of_settings_is_current() -> None:
     page = (CONF.parent / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page == settings_page(), "make it anew: python -m mt.config > docs/settings.md"
+    assert run("-m", "mt.config").stdout.decode() == page
 
 
 def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model() -> None:
