@@ -22,12 +22,14 @@ def end_at_once() -> None:
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """The same inside a ``with`` statement."""
+    """Does the same inside a ``with`` statement, and restores the handlers that were there before."""
     before = {number: signal.getsignal(number) for number in ENDING}
     end_at_once()
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

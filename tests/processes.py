@@ -11,9 +11,8 @@ from subprocess import PIPE, CompletedProcess, Popen
 
 import psutil
 
-from tests.preloaded import Command
+from tests.preloaded import PROJECT, Command
 
-PROJECT = Path(__file__).parents[1]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 """One thread a process: what they compute is then the same however busy the machine is."""
 Process = Popen[bytes] | Command

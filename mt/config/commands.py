@@ -228,8 +228,10 @@ class CompareConfig(Section):
         folders = [os.path.abspath(folder) for system in self.systems for folder in system]
         for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
             yield f"{folder} is given twice"
-        # p is at least 1 / (trials + 1), and each of the systems has its share of the level, 0.05.
-        needed = 20 * (len(self.systems) - 1)
+        # p is at least 1 / (trials + 1), or twice that where only one of two systems has several outputs, and each of
+        # the systems has its share of the level, 0.05.
+        numbers = [len(system) for system in self.systems]
+        needed = (40 if 1 in numbers and max(numbers) > 1 else 20) * (len(self.systems) - 1)
         if self.randomization_trials < needed:
             yield (
                 f"randomization_trials={self.randomization_trials} could not show any difference between one system "

@@ -258,6 +258,10 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
             [f"runs=[{','.join(f'{number}.txt' for number in range(7))}]", "randomization_trials=119"],
             b"between one system and 6 others: take 120 or more",
         ),
+        (
+            ["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=119"],  # twice the median of p
+            b"between one system and 3 others: take 120 or more",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -28,7 +28,7 @@ class Sight:
         there = self.lines.get(module, {})
         own = f"/test_{Path(module).stem}.py::"
         tests = there.get(line) or set().union(*there.values())
-        tests |= {test for test in self.seconds if own in test}
+        tests = tests | {test for test in self.seconds if own in test}
         return sorted(tests & self.seconds.keys(), key=lambda test: (own not in test, self.seconds[test]))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import subprocess
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import yaml
 from mt.device import choose_precision, name_of
 from mt.errors import InputError
 from mt.run_folder import read_config
+from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
@@ -253,3 +255,20 @@ def test_the_weights_that_a_run_began_with_are_recorded(folder):
     longer = tuned.training.model_copy(update={"max_updates": 12})
     train(tuned.model_copy(update={"training": longer}))  # from its own checkpoint
     assert _recorded(tuned)["initial_weights"] == _recorded(base)["weights_sha256"]
+
+
+def test_changed_code_is_another_revision(tmp_path, monkeypatch):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=tmp_path, check=True)
+
+    (tmp_path / "a.py").write_text("x = 1")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message=x")
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    found = [provenance._code_revision()]
+    assert len(found[0]) == 40
+    for text in ("x = 2", "x = 3"):
+        (tmp_path / "a.py").write_text(text)
+        found.append(provenance._code_revision())
+    assert len(set(found)) == 3 and all(revision.startswith(f"{found[0]}-dirty-") for revision in found[1:])
