@@ -356,6 +356,7 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
         ),
         (["data.train=[train.yy,train.xx]"], b"has the yy file first: the source comes first"),
         (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be made: Not a directory"),
+        (["runs=" + 5000 * "9"], b"99 (5,000 characters): the folder 9"),
         (["data.train=[valid.xx,train.yy]"], b"40"),
         (["tokenizer.vocabulary_size=100000"], b"tokenizer.vocabulary_size"),
         (["training.init_from=nowhere"], b"training.init_from=nowhere: no such run or model folder"),
@@ -365,7 +366,7 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
         (["training.device=cuda:9"], b"cuda:9"),
         (["data.max_length=1"], b"data.max_length"),
     ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
+    ids=lambda value: value[0][:80] if isinstance(value, list) else "",
 )
 def test_bad_input_is_one_clear_message_and_leaves_nothing_half_done(trained, change, expected):
     folder, _ = trained

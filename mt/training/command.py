@@ -35,6 +35,7 @@ from mt.training.process_group import Seat, seat_from_torchrun, under_torchrun
 from mt.training.run_state import RunState, run_state
 from mt.training.trainer import Trainer
 from mt.training.workers import Workers, working_together
+from mt.wording import brief
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,9 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            raise InputError(f"runs={config.runs}: the folder {run} cannot be made: {error.strerror}") from error
+            raise InputError(
+                f"runs={brief(config.runs)}: the folder {brief(str(run))} cannot be made: {error.strerror}"
+            ) from error
         refuse_links_out(run)
         with _only_process(run), _removed_if_refused(run, new), _log_file(run / LOG), logging_redirect_tqdm():
             recover_folders(run)
