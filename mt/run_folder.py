@@ -16,12 +16,12 @@ import yaml
 
 from mt.config import ModelDescription, PiecesConfig, Section, TrainConfig
 from mt.config.earlier import as_of_today
-from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
 from mt.json_file import CHECKSUM_KEY, read_json, sha256
 from mt.model.build import build_model, build_shapes
 from mt.model.seq2seq import Seq2Seq
+from mt.text.tokenizer import TokenizerPair
 from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
 
 Checked = TypeVar("Checked", bound=Section)

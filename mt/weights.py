@@ -10,11 +10,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 from mt.config import ModelConfig
-from mt.data.tokenizer import TOKENIZER_FILES, TokenizerPair
 from mt.errors import InputError
 from mt.files import write_atomically
 from mt.json_file import sealed, unsealed
 from mt.model.seq2seq import Seq2Seq
+from mt.text.tokenizer import TOKENIZER_FILES, TokenizerPair
 
 CHECKSUMS = "checksums"
 """Key of the only entry in the metadata of our safetensors files. The entry is sealed JSON with the key TENSORS and,

@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import save_file
 
 from mt.config import MixtureConfig, ModelDescription, TokenizerConfig, TransformerConfig
-from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
 from mt.model.build import build_model
 from mt.run_folder import config_differences, open_model, read_description, write_config, write_description
+from mt.text.tokenizer import TokenizerPair
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from mt.weights import (
     checksum,

@@ -18,8 +18,8 @@ from mt.comparison.differences import (
 from mt.comparison.systems import EvaluationSet, System
 from mt.comparison.verdict import Counts, SystemScore, Verdict, judge
 from mt.config import CompareConfig
-from mt.data.tokenizer import TokenizerPair
 from mt.scoring import sentence_chrf
+from mt.text.tokenizer import TokenizerPair
 from mt.word_counts import read_word_counts
 
 logger = logging.getLogger(__name__)

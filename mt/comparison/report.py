@@ -19,12 +19,12 @@ from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
 from mt.comparison.systems import EvaluationSet, Run, System
 from mt.comparison.verdict import shown_p
-from mt.data.tokenizer import TokenizerPair
 from mt.files import write_atomically
 from mt.run_folder import flat_config
 from mt.scoring import Interval
 from mt.significance import ENUMERATED, fewest_differing
 from mt.terminal import visible
+from mt.text.tokenizer import TokenizerPair
 from mt.training.provenance import NOT_RECORDED
 from mt.wording import format_value
 

@@ -19,8 +19,8 @@ from pyarrow.compute import list_value_length
 from torch import Tensor
 
 from mt.data.column import column
-from mt.data.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.randomness import generator, key
+from mt.text.tokenizer import BOS, EOS, PAD, TokenizerPair
 
 if TYPE_CHECKING:
     import datasets

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 
 from mt.data.column import column
-from mt.data.tokenizer import TokenizerPair
+from mt.text.tokenizer import TokenizerPair
 
 VERSION = 1
 """Part of the cache's key. Raise it when the same text is to give other pieces than before."""

@@ -16,13 +16,13 @@ import numpy as np
 from torch import Tensor, nn
 
 from mt.config import ExportConfig, TransformerConfig
-from mt.data.tokenizer import BOS, EOS, UNK
 from mt.errors import InputError
 from mt.files import new_folder, resolved
 from mt.model.attention import MultiHeadAttention
 from mt.model.embedding import Embedding, LearnedPositions, sinusoidal_positions
 from mt.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from mt.run_folder import TrainedModel, open_model
+from mt.text.tokenizer import BOS, EOS, UNK
 
 logger = logging.getLogger(__name__)
 

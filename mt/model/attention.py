@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mt.data.tokenizer import PAD
 from mt.device import eager_on_cpu
 from mt.model.dropout import Dropout
 from mt.model.linear import Linear
+from mt.text.tokenizer import PAD
 
 
 def padding_mask(pieces: Tensor) -> Tensor:

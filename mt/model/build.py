@@ -8,10 +8,10 @@ from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
 from mt.config import ModelConfig, TransformerConfig
-from mt.data.tokenizer import TokenizerPair
 from mt.model.rnn import RNNAttention
 from mt.model.seq2seq import Seq2Seq
 from mt.model.transformer import Transformer
+from mt.text.tokenizer import TokenizerPair
 
 
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:

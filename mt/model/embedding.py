@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from mt.data.tokenizer import PAD
 from mt.model.dropout import Dropout
+from mt.text.tokenizer import PAD
 
 
 class TokenEmbedding(nn.Embedding):

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import RNNAttentionConfig
-from mt.data.tokenizer import PAD
 from mt.device import recurrent_layers_need_fp32
 from mt.model.attention import AdditiveAttention, DotAttention, mask_bias
 from mt.model.dropout import Dropout, SharedDropout
 from mt.model.embedding import TokenEmbedding
 from mt.model.linear import Linear
 from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
+from mt.text.tokenizer import PAD
 
 
 def reversed_positions(is_piece: Tensor) -> Tensor:

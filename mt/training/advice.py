@@ -9,9 +9,9 @@ from mt.config import CorpusConfig, ModelConfig
 from mt.config.composition import model_presets
 from mt.data.column import column
 from mt.data.corpus import evenly_spaced
-from mt.data.tokenizer import TokenizerPair
 from mt.language import OF_COUNTRIES, base_language, script_in, script_of
 from mt.model.build import build_shapes
+from mt.text.tokenizer import TokenizerPair
 
 MOST_PARAMETERS = 50
 """The most parameters per target piece of the corpus. On Multi30k, which has 0.4 M pieces, a model of 2.6 M parameters

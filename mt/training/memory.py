@@ -1,10 +1,10 @@
 """Refuses models that cannot be trained in the memory of this machine at all."""
 
 from mt.config import TrainConfig
-from mt.data.tokenizer import TokenizerPair
 from mt.device import memory_bytes
 from mt.errors import InputError
 from mt.model.build import build_shapes
+from mt.text.tokenizer import TokenizerPair
 from mt.training.workers import Workers
 
 KEPT_WHOLE = 4

@@ -9,8 +9,8 @@ import datasets
 from mt.config import TrainConfig
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
-from mt.data.tokenizer import TokenizerPair
 from mt.errors import InputError
+from mt.text.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_scripts
 from mt.training.workers import Workers
 

@@ -30,10 +30,10 @@ import torch
 
 from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import EOS, UNK
 from mt.errors import InputError
 from mt.exchange.ctranslate2 import EXPORT, export_into, library, obstacles, positions_of
 from mt.run_folder import TrainedModel
+from mt.text.tokenizer import EOS, UNK
 from mt.translation.engine import TorchEngine
 from mt.translation.search import NEVER_WRITTEN, Hypothesis, forced_log_probabilities, longest_hypotheses
 

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig
-from mt.data.tokenizer import BOS, EOS, PAD, UNK
 from mt.errors import RunError
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import generator
+from mt.text.tokenizer import BOS, EOS, PAD, UNK
 
 NEVER_WRITTEN = [PAD, UNK, BOS]
 BLOCK = 64

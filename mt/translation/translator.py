@@ -18,13 +18,13 @@ from torch import Tensor
 
 from mt.config import DecodingChoice, DecodingConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import TokenizerPair
 from mt.device import autocast, choose_device, choose_precision
 from mt.errors import InputError
 from mt.language import writes_spaces
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
+from mt.text.tokenizer import TokenizerPair
 from mt.translation.ctranslate2_engine import check_machine, open_engine
 from mt.translation.engine import Engine, TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities

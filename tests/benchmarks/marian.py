@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
-from mt.data.tokenizer import BOS, EOS, PAD
 from mt.model.embedding import sinusoidal_positions
+from mt.text.tokenizer import BOS, EOS, PAD
 from mt.translation.search import NEVER_WRITTEN
 from tests.benchmarks import task
 

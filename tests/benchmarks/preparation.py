@@ -8,8 +8,8 @@ from pathlib import Path
 from mt.data.batching import TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.data.encoding import drop_long, encode_pairs
-from mt.data.tokenizer import TokenizerPair
 from mt.run_folder import read_config
+from mt.text.tokenizer import TokenizerPair
 from tests.benchmarks import task
 
 PROJECT = Path(__file__).parents[2]

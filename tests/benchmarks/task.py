@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.data.tokenizer import PAD
+from mt.text.tokenizer import PAD
 
 VOCABULARY = 8000
 WIDTH = 256

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import Tensor
 from transformers.trainer_pt_utils import LabelSmoother
 
-from mt.data.tokenizer import PAD
+from mt.text.tokenizer import PAD
 from tests.benchmarks import task
 from tests.benchmarks.marian import new_marian
 

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.data.batching import Batch
-from mt.data.tokenizer import PAD
 from mt.device import keep_freed_memory, limit_kernel_caches
 from mt.model.seq2seq import Seq2Seq
 from mt.model.transformer import Transformer
+from mt.text.tokenizer import PAD
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.replication import replicate

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mt.data.tokenizer import PAD
+from mt.text.tokenizer import PAD
 from tests.benchmarks import task
 
 

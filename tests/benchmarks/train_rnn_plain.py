@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from mt.data.tokenizer import PAD
+from mt.text.tokenizer import PAD
 from tests.benchmarks import task
 from tests.benchmarks.train_plain import step_of
 

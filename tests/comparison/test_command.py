@@ -10,9 +10,9 @@ import pytest
 
 from mt.comparison.command import compare
 from mt.config import CompareConfig, TokenizerConfig
-from mt.data.tokenizer import Tokenizer
 from mt.errors import InputError
 from mt.scoring import corpus_scores
+from mt.text.tokenizer import Tokenizer
 from mt.word_counts import TARGET_WORDS
 from tests import toy
 from tests.processes import run

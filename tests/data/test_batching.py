@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mt.config import TokenizerConfig
 from mt.data.batching import SAMPLES, Batch, TrainingBatches, _cut_anew, collate, evaluation_batches, plan_epoch
 from mt.data.encoding import drop_long, encode_pairs
-from mt.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
 from mt.training.workers import interleaved
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)

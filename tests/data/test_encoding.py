@@ -7,7 +7,7 @@ import pytest
 
 from mt.config import TokenizerConfig
 from mt.data.encoding import encode_pairs
-from mt.data.tokenizer import Tokenizer, TokenizerPair
+from mt.text.tokenizer import Tokenizer, TokenizerPair
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from mt.data.tokenizer import PAD
 from mt.model.attention import (
     AdditiveAttention,
     DotAttention,
@@ -18,6 +17,7 @@ from mt.model.attention import (
     record_attention,
     scaled_dot_product_attention,
 )
+from mt.text.tokenizer import PAD
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from torch import nn
 
 from mt.config import RNNAttentionConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import PAD
 from mt.model.rnn import BidirectionalLSTM, LayerState, LSTMCell, RNNAttention, reversed_positions
+from mt.text.tokenizer import PAD
 
 VOCABULARY = 30
 HIDDEN = 12

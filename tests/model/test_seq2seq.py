@@ -6,10 +6,10 @@ from pydantic import TypeAdapter
 
 from mt.config import ModelConfig, TransformerConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import BOS
 from mt.model.embedding import TokenEmbedding
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
+from mt.text.tokenizer import BOS
 
 VOCABULARY = 30
 TRANSFORMER = {

@@ -6,9 +6,9 @@ from torch import nn
 
 from mt.config import TransformerConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import EOS, PAD
 from mt.model.embedding import sinusoidal_positions
 from mt.model.transformer import Residual, Transformer
+from mt.text.tokenizer import EOS, PAD
 
 VOCABULARY = 30
 

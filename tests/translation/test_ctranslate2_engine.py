@@ -13,11 +13,11 @@ import torch
 
 from mt.config import DecodingConfig, ExportConfig, ModelDescription, TokenizerConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError
 from mt.exchange.ctranslate2 import export, export_into, obstacles
 from mt.model.build import build_model
 from mt.run_folder import config_differences, open_model, read_config, write_config, write_description
+from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.training.objective import Objective
 from mt.translation.translator import Translator
 from mt.weights import weights_of, write_tensors

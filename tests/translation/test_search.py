@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import BOS, EOS, PAD
 from mt.errors import RunError
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
+from mt.text.tokenizer import BOS, EOS, PAD
 from mt.translation.search import BLOCK, _inverse_cumulative, forced_log_probabilities, largest, search
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, ModelDescription, RNNAttentionConfig, TokenizerConfig, TransformerConfig
 from mt.data.batching import collate
-from mt.data.tokenizer import Tokenizer, TokenizerPair
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
+from mt.text.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.command import _as_json, _text
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities

@@ -15,12 +15,12 @@ import numpy as np
 import sentencepiece
 
 from mt.config import TokenizerConfig
-from mt.data.sentencepiece_file import character_coverage, normalization
-from mt.data.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 from mt.errors import InputError
 from mt.files import UNDECODABLE, write_atomically
 from mt.language import has_many_characters
 from mt.randomness import generator
+from mt.text.sentencepiece_file import character_coverage, normalization
+from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 
 if TYPE_CHECKING:
     import datasets  # takes a second to import, which translate.py need not wait for

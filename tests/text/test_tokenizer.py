@@ -15,10 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
-from mt.data.subword_sampling import bpe_dropout
-from mt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.errors import InputError, Interrupted
 from mt.randomness import generator
+from mt.text.subword_sampling import bpe_dropout
+from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
 
@@ -167,7 +167,7 @@ def test_samples_are_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: P
     tokenizer.save(tmp_path / "model")
     text = sentences(1, seed=9)[0]
     code = (
-        "from pathlib import Path; from mt.data.tokenizer import Tokenizer;"
+        "from pathlib import Path; from mt.text.tokenizer import Tokenizer;"
         f"tokenizer = Tokenizer.load(Path({str(tmp_path / 'model')!r}));"
         f"print([tokenizer.sample({text!r}, 0.3, key) for key in range(20)])"
     )
