@@ -15,12 +15,13 @@ import pydantic
 import yaml
 
 from mt.config import ModelDescription, PiecesConfig, Section, TrainConfig
-from mt.config.earlier import as_of_today
+from mt.config.earlier import as_of_today, with_text_layer
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
 from mt.json_file import CHECKSUM_KEY, read_json, sha256
 from mt.model.build import build_model, build_shapes
 from mt.model.seq2seq import Seq2Seq
+from mt.text.layer import TextLayer
 from mt.text.tokenizer import TokenizerPair
 from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
 
@@ -49,7 +50,7 @@ CHECKPOINTS = "checkpoints"
 MISTAKES_TOLD = 10
 """How many mistakes in one file an error message tells."""
 
-FORMAT = 2
+FORMAT = 3
 """The format of model.yaml. It is raised whenever a key is added, taken away or given another meaning. Every earlier
 format stays readable. Folders of format 1 have no model.yaml; their config.yaml says the same among other things."""
 
@@ -63,6 +64,10 @@ NO_PART_OF_A_RUN = (
 with another number of threads or workers, or compiled, its result is no longer the same to the last bit."""
 
 
+WITHOUT_RULES = {"rules": 0}
+"""The text layer of models of formats 1 and 2, which knew none."""
+
+
 @dataclass(frozen=True)
 class TrainedModel:
     """All that is needed to translate."""
@@ -70,6 +75,11 @@ class TrainedModel:
     description: ModelDescription
     tokenizers: TokenizerPair
     model: Seq2Seq
+
+    @property
+    def layer(self) -> TextLayer:
+        described = self.description
+        return TextLayer(described.text, self.tokenizers, described.source_language, described.target_language)
 
 
 def open_model(folder: Path) -> TrainedModel:
@@ -92,6 +102,8 @@ def open_model(folder: Path) -> TrainedModel:
             f"{folder}: there is {kinds[tokenizers.joint]}, but the model was trained with "
             f"{kinds[description.tokenizer.joint]}"
         )
+    if description.text.rules and not (tokenizers.source.slots and tokenizers.target.slots):
+        raise InputError(f"{folder / MODEL}: says text.rules={description.text.rules}, but the tokenizer has no slots")
     # A description may claim a model of any size, so no memory is allocated for it before the shapes of the weights
     # have confirmed it.
     claimed = build_shapes(description.model, tokenizers)
@@ -169,6 +181,8 @@ def read_description(folder: Path) -> ModelDescription:
         raise InputError(f"{path}: damaged: it does not say its format, a number from 2 on")
     if version > FORMAT:
         raise InputError(f"{path}: written by a newer version: format {version}, this code reads up to {FORMAT}")
+    if version == 2:
+        values["text"] = WITHOUT_RULES
     return _checked(path, f"not a model description of format {version}", ModelDescription, values, strict=True)
 
 
@@ -185,6 +199,7 @@ def _read_description_of_format_1(folder: Path) -> ModelDescription:
         if isinstance(decoding.get(name), int):
             decoding[name] = min(decoding[name], 2**31 - 1)
     described = {
+        "text": WITHOUT_RULES,
         **{name: data[name] for name in ("source_language", "target_language") if name in data},
         **({"model": values["model"]} if "model" in values else {}),
         "decoding": decoding,
@@ -236,7 +251,7 @@ def read_config(folder: Path) -> TrainConfig:
         InputError: The config is missing or wrong. The message names the file.
     """
     path = folder / CONFIG
-    values = _read_mapping(path)
+    values = with_text_layer(_read_mapping(path))
     if not _tells_what_took_effect(folder):
         values = as_of_today(values)
     return _checked(path, "not a config of this version", TrainConfig, values)

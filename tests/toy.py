@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import TrainConfig
+from mt.config import AugmentationConfig, TextDescription, TrainConfig
 from mt.json_file import CHECKSUM_KEY
 from mt.run_folder import FILES, RESULTS, flat_config
+from mt.text.layer import TextLayer
+from mt.text.tokenizer import TokenizerPair
 from mt.wording import format_value
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
@@ -23,6 +25,12 @@ MODELS = {
     "rnn": {"architecture": "rnn_attention", "width": 32, "hidden": 48, "encoder_layers": 1, "decoder_layers": 2},
 }  # fmt: skip
 """One small model of each architecture."""
+
+SLOTS = 4
+UNCHANGED = dict.fromkeys(AugmentationConfig.model_fields, 0.0)
+"""Pairs stay as they are: the toy language has neither names nor capitals."""
+CHANGED = {"typos": 0.2, "slots": 0.3, "joined": 0.1, "unpunctuated": 0.1, "lower_case": 0.1}
+"""Many pairs are changed."""
 
 
 def sentences(count: int, seed: int, longest: int = 8) -> list[str]:
@@ -58,6 +66,7 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
                 for split in ("train", "valid", "test")
             },
         },
+        "text": {"slots": SLOTS, "augmentation": UNCHANGED},
         "tokenizer": {"kind": "bpe", "vocabulary_size": 320},
         "model": MODELS[architecture],
         "training": {
@@ -75,6 +84,11 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
     for section, change in changes.items():
         values[section] = values[section] | change if isinstance(change, dict) else change
     return TrainConfig.model_validate(values)
+
+
+def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
+    """The text layer of the toy language."""
+    return TextLayer(TextDescription.model_validate(rules), tokenizers, "xx", "yy")
 
 
 def copy_to_change(run: Path, to: Path) -> Path:

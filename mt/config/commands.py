@@ -22,6 +22,7 @@ from mt.config.fields import (
     Threads,
 )
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.config.text import TextConfig, TextDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
@@ -38,6 +39,7 @@ class TrainConfig(Section):
     seed: Seed = 1
     """Decides everything random: first weights, order of the batches, dropout, subword sampling."""
     data: DataConfig
+    text: TextConfig = TextConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
@@ -100,17 +102,19 @@ class ModelDescription(Section):
 
     source_language: LanguageCode
     target_language: LanguageCode
+    text: TextDescription
     model: ModelConfig
     tokenizer: PiecesConfig
     decoding: DecodingConfig
     """How translations are searched for unless the user says otherwise."""
 
     @classmethod
-    def of(cls, config: TrainConfig) -> Self:
-        """Returns the part of a run's config that a model needs."""
+    def of(cls, config: TrainConfig, text: TextDescription) -> Self:
+        """Returns the part of a run's config that a model needs, and its text layer."""
         return cls(
             source_language=config.data.source_language,
             target_language=config.data.target_language,
+            text=text,
             model=config.model,
             tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
             decoding=config.decoding,

@@ -38,6 +38,9 @@ class DecodingConfig(Section):
     """With method=sample: draw from the likeliest pieces that together have this probability."""
     seed: Seed = 1
     """With method=sample: what is drawn depends on this number and the line's number."""
+    split_sentences: Literal["auto", False] = "auto"
+    """auto: lines with more sentences than the training text had are cut into their sentences, which are translated by
+    themselves and joined again. false: no line is cut."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
     """A hypothesis has at most max_length_ratio · source pieces + max_length_extra pieces."""
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20

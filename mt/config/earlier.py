@@ -5,7 +5,7 @@ has to stay readable, and the same command without the setting has to go on with
 setting had been left at its default.
 """
 
-from mt.config import TrainingConfig, scheduled_checkpoints
+from mt.config import AugmentationConfig, TrainingConfig, scheduled_checkpoints
 
 
 def as_of_today(values: dict) -> dict:
@@ -23,6 +23,12 @@ def as_of_today(values: dict) -> dict:
     if "decoding" in sections:  # the seed is for sampling, and the test set has always been translated by beam search
         today["decoding"] = _without(sections["decoding"], "seed")
     return today
+
+
+def with_text_layer(values: dict) -> dict:
+    """Completes the values of a config.yaml that was written before there was a text layer: those runs had none, and
+    their pairs were not changed."""
+    return {"text": {"rules": 0, "augmentation": dict.fromkeys(AugmentationConfig.model_fields, 0.0)}} | values
 
 
 def _without(section: dict, *names: str) -> dict:

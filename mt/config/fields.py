@@ -85,6 +85,8 @@ Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
 Share = Annotated[float, NotABool, Field(gt=0, le=1)]
 Weight = Annotated[float, NotABool, Field(ge=1e-4, le=1e4)]
 Text = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
+"""A list of texts, in YAML, too, where nothing else is converted."""
 LanguageCode = Annotated[
     str, AfterValidator(_matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN"))
 ]

@@ -4,7 +4,8 @@ The plan is a function of the unsampled lengths, the weights, the seed, the epoc
 what ran before nor on how many workers share the work, so an epoch can be entered at any batch.
 
 Subword sampling makes equal lengths unequal, so that a fifth of every batch would be padding. Therefore the pairs of up
-to WINDOW planned batches are sampled together and then divided again into as many batches.
+to WINDOW planned batches are sampled together and then divided again into as many batches. Augmentation changes few
+pairs and hardly their lengths, so that without subword sampling the planned batches stay as they are.
 """
 
 from bisect import bisect_left
@@ -18,9 +19,12 @@ import torch
 from pyarrow.compute import list_value_length
 from torch import Tensor
 
+from mt.config import AugmentationConfig
 from mt.data.column import column
 from mt.randomness import generator, key
-from mt.text.tokenizer import BOS, EOS, PAD, TokenizerPair
+from mt.text.augmentation import Augmentation
+from mt.text.layer import TextLayer
+from mt.text.tokenizer import BOS, EOS, PAD
 
 if TYPE_CHECKING:
     import datasets
@@ -128,6 +132,16 @@ def collate(
     return Batch.of(torch.tensor(ids, dtype=torch.int64), _padded(sources, first=()), _padded(targets, first=(BOS,)))
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The batches of an epoch."""
+
+    batches: list[np.ndarray]
+    """The row numbers of each batch."""
+    joined: dict[int, tuple[int, ...]]
+    """The rows that are joined to a row and make one pair with it. They are in no batch themselves."""
+
+
 def plan_epoch(
     source_lengths: np.ndarray,
     target_lengths: np.ndarray,
@@ -135,8 +149,9 @@ def plan_epoch(
     seed: int,
     epoch: int,
     batch_tokens: int,
-) -> list[np.ndarray]:
-    """Returns the batches of an epoch, each an array of row numbers.
+    joined: float = 0.0,
+) -> Plan:
+    """Plans the batches of an epoch.
 
     A row of weight w occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every batch, the number of rows times
     the longest length is at most ``batch_tokens`` on each side. A single row that is longer than that has a batch of
@@ -149,14 +164,64 @@ def plan_epoch(
         seed, epoch: Determine the draws for fractional weights, the order of rows of equal lengths, and the order of
             the batches.
         batch_tokens: The budget: the most tokens of a batch on each side, padding included.
+        joined: The share of the rows that are joined with one or two others.
     """
     random = generator(seed, "epoch", epoch)
     times = np.floor(weights).astype(np.int64)
     times += random.random(len(times)) < weights - times
     rows = random.permutation(np.repeat(np.arange(len(times)), times))
 
+    followers: dict[int, tuple[int, ...]] = {}
+    if joined:
+        rows, followers = _join(rows, times, (source_lengths, target_lengths), joined, generator(seed, "joined", epoch))
+        source_lengths, target_lengths = (
+            _lengths_of_joined(lengths, followers) for lengths in (source_lengths, target_lengths)
+        )
     batches = _cut(rows, source_lengths[rows], target_lengths[rows], batch_tokens)
-    return [batches[number] for number in random.permutation(len(batches))]
+    return Plan([batches[number] for number in random.permutation(len(batches))], followers)
+
+
+def _join(
+    rows: np.ndarray, times: np.ndarray, lengths: Sequence[np.ndarray], share: float, random: np.random.Generator
+) -> tuple[np.ndarray, dict[int, tuple[int, ...]]]:
+    """Joins some rows, which are in random order, with those that come next.
+
+    Rows that occur several times in the epoch are not joined, nor are those that would be longer than every row of the
+    corpus: a model with learned positions may have no position for their ends.
+
+    Args:
+        rows: The rows of the epoch.
+        times: (N,), how often each row occurs.
+        lengths: The lengths (N,) of the sources and of the targets, EOS included.
+        share: The share of the rows to join.
+        random: Decides how many are joined each time.
+
+    Returns:
+        The rows that are left, and those that are joined to some of them.
+    """
+    candidates = rows[: round(share * len(rows))]
+    candidates = candidates[times[candidates] == 1].tolist()
+    longest = [int(side.max()) for side in lengths]
+    followers: dict[int, tuple[int, ...]] = {}
+    start = 0
+    for size in random.integers(2, 4, len(candidates) // 2).tolist():
+        first, *others = candidates[start : start + size]
+        start += size
+        together = [int(side[[first, *others]].sum()) - len(others) for side in lengths]
+        if others and all(one <= most for one, most in zip(together, longest, strict=True)):
+            followers[first] = tuple(others)
+        if start >= len(candidates):
+            break
+    taken = np.array([row for group in followers.values() for row in group], dtype=np.int64)
+    return rows[~np.isin(rows, taken)], followers
+
+
+def _lengths_of_joined(lengths: np.ndarray, joined: dict[int, tuple[int, ...]]) -> np.ndarray:
+    """Returns the lengths (N,), where those that others are joined to have the length of all of them together."""
+    together = lengths.copy()
+    for first, others in joined.items():
+        together[first] += sum(int(lengths[row]) - 1 for row in others)
+    return together
 
 
 class TrainingBatches:
@@ -165,7 +230,8 @@ class TrainingBatches:
     def __init__(
         self,
         pairs: "datasets.Dataset",
-        tokenizers: TokenizerPair,
+        layer: TextLayer,
+        augmentation: AugmentationConfig,
         sampling: float,
         seed: int,
         batch_tokens: int,
@@ -176,20 +242,25 @@ class TrainingBatches:
         """
         Args:
             pairs: From ``encode_pairs``, with a weight for each pair.
-            tokenizers: For subword sampling.
+            layer: Makes pieces of pairs that are changed or cut in another way.
+            augmentation: How often pairs are changed.
             sampling: The strength of subword sampling (see ``Tokenizer.sample``); 0 turns it off.
-            seed: Determines the plan and the sampling.
+            seed: Determines the plan, the changes and the sampling.
             batch_tokens: The most source tokens and the most target tokens in a batch, padding included. They are
-                counted before sampling, which lengthens sentences a little.
+                counted before pairs are changed or sampled, which lengthens sentences a little.
             rank, workers: Every batch is divided into ``workers`` shares; this worker gets number ``rank``.
             gather: Takes a table of this worker and returns those of all workers, in the order of their ranks. All
                 workers call it equally often.
         """
         self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
         self._weights = column(pairs, "weight").to_numpy()
-        read = ["id", *ENCODED, *(SIDES if sampling else ())]
-        self._pairs = pairs.with_format("arrow").select_columns(read)
-        self._tokenizers = tokenizers
+        self._pairs = pairs.with_format("arrow").select_columns(["id", *ENCODED])
+        self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
+        self._layer = layer
+        self._augmentation = None
+        if not augmentation.is_off:
+            self._augmentation = Augmentation(augmentation, layer, seed, len(pairs))
+        self._joined = augmentation.joined
         self._sampling = sampling
         self._seed = seed
         self._batch_tokens = batch_tokens
@@ -198,7 +269,7 @@ class TrainingBatches:
         self._gather = gather
         self._ahead: dict[tuple[int, int], list[pyarrow.Table]] = {}
         """This worker's samples of the next window, by the window's epoch and number."""
-        self._planned: tuple[int, list[np.ndarray]] = (-1, [])
+        self._planned: tuple[int, Plan] = (-1, Plan([], {}))
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """Yields this worker's part of each batch of an epoch, from batch ``start`` on. A part may be empty.
@@ -208,12 +279,12 @@ class TrainingBatches:
         if self._sampling:
             yield from self._sampled_epoch(number, start)
             return
-        for batch in self._plan(number)[start:]:
+        for batch in self._plan(number).batches[start:]:
             rows = self._share(batch)
-            yield _collate_table(self._pairs[rows]) if len(rows) else no_pairs()
+            yield _collate_table(self._pieces(number, rows)) if len(rows) else no_pairs()
 
     def _sampled_epoch(self, number: int, start: int) -> Iterator[Batch]:
-        windows = _windows(self._plan(number))
+        windows = _windows(self._plan(number).batches)
         first = 0
         for place, window in enumerate(windows):
             past, first = first, first + len(window)
@@ -224,7 +295,7 @@ class TrainingBatches:
             # The next window's pairs are sampled while these batches are handed out, some of them with each batch.
             last = place + 1 == len(windows)
             epoch, following = (number + 1, 0) if last else (number, place + 1)
-            upcoming = (_windows(self._plan(number + 1)) if last else windows)[following : following + 1]
+            upcoming = (_windows(self._plan(number + 1).batches) if last else windows)[following : following + 1]
             rows = self._own_rows(upcoming[0]) if upcoming else np.empty(0, dtype=np.int64)
             ahead: list[pyarrow.Table] = []
             batches = _cut_anew(samples, len(window), generator(self._seed, "window", number, place))
@@ -244,7 +315,7 @@ class TrainingBatches:
         return np.array_split(np.concatenate(window), self._workers)[self._rank]
 
     def batches_in_epoch(self, number: int) -> int:
-        return len(self._plan(number))
+        return len(self._plan(number).batches)
 
     @property
     def longer_than_a_batch(self) -> int:
@@ -252,30 +323,79 @@ class TrainingBatches:
         longest = np.maximum(self._lengths["source"], self._lengths["target"])
         return int((longest > self._batch_tokens).sum())
 
-    def _plan(self, number: int) -> list[np.ndarray]:
+    def _plan(self, number: int) -> Plan:
         if self._planned[0] != number:
             lengths = self._lengths["source"], self._lengths["target"]
-            plan = plan_epoch(*lengths, self._weights, self._seed, number, self._batch_tokens)
+            plan = plan_epoch(*lengths, self._weights, self._seed, number, self._batch_tokens, self._joined)
             self._planned = number, plan
         return self._planned[1]
 
-    def _sample(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
-        """Returns the given rows, cut into pieces by subword sampling."""
+    def _pieces(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
+        """Returns the given pairs as pieces, those changed that augmentation changes in this epoch."""
         table = self._pairs[rows]
-        columns = [table["id"].to_pylist(), *(self._sample_side(side, epoch, table) for side in SIDES)]
+        if self._augmentation is None:
+            return table
+        joined = self._plan(epoch).joined
+        is_changed = self._augmentation.is_changed(epoch, rows) | np.fromiter(
+            (row in joined for row in rows.tolist()), bool
+        )
+        if not is_changed.any():
+            return table
+        places = np.flatnonzero(is_changed)
+        texts = self._marked_texts(epoch, rows[places])
+        tokenizers = self._layer.tokenizers
+        columns: list[pyarrow.Array | pyarrow.ChunkedArray] = [table["id"]]
+        for side, tokenizer, changed in zip(
+            SIDES, (tokenizers.source, tokenizers.target), zip(*texts, strict=True), strict=True
+        ):
+            sentences = table[f"{side}_ids"].combine_chunks().to_numpy(zero_copy_only=False)
+            for place, pieces in zip(places.tolist(), tokenizer.encode(changed), strict=True):
+                sentences[place] = self._not_too_long(side, epoch, rows[place], pieces)
+            columns.append(pyarrow.array(sentences, SAMPLES.field(f"{side}_ids").type))
         return pyarrow.table(columns, schema=SAMPLES)
 
-    def _sample_side(self, side: str, epoch: int, table: pyarrow.Table) -> list[list[int]]:
-        tokenizer = self._tokenizers.source if side == "source" else self._tokenizers.target
-        longest = self._lengths[side].max()
-        sentences = []
-        columns = (table[name].to_pylist() for name in ("id", f"{side}_ids", side))
-        for pair, pieces, text in zip(*columns, strict=True):
-            sampled = tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair))
-            # A sample longer than every sentence of the corpus is not used: a model with learned positions may have no
-            # position for its end.
-            sentences.append(sampled if len(sampled) < longest else pieces)
-        return sentences
+    def _sample(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
+        """Returns the given pairs as pieces, changed by augmentation and cut by subword sampling."""
+        ids = self._pairs[rows]["id"].to_pylist()
+        sides = zip(*self._marked_texts(epoch, rows), strict=True) if len(rows) else ([], [])
+        tokenizers = self._layer.tokenizers
+        columns: list[list] = [ids]
+        for side, tokenizer, texts in zip(SIDES, (tokenizers.source, tokenizers.target), sides, strict=True):
+            columns.append(
+                [
+                    self._not_too_long(
+                        side,
+                        epoch,
+                        row,
+                        tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair)),
+                    )
+                    for row, pair, text in zip(rows.tolist(), ids, texts, strict=True)
+                ]
+            )
+        return pyarrow.table(columns, schema=SAMPLES)
+
+    def _marked_texts(self, epoch: int, rows: np.ndarray) -> list[tuple[str, str]]:
+        """Returns the texts of pairs as the tokenizer gets them, each joined with others and changed as planned."""
+        joined = self._plan(epoch).joined
+        groups = [(row, *joined.get(row, ())) for row in rows.tolist()]
+        table = self._texts[np.concatenate([np.array(group) for group in groups])]
+        sources, targets = (iter(table[side].to_pylist()) for side in SIDES)
+        texts = []
+        for group in groups:
+            source, target = ([next(side) for _ in group] for side in (sources, targets))
+            if self._augmentation is None:
+                texts.append(self._layer.mark_pair(source[0], target[0]))
+            else:
+                texts.append(self._augmentation.pair(epoch, group[0], source, target))
+        return texts
+
+    def _not_too_long(self, side: str, epoch: int, row: int, pieces: list[int]) -> Sequence[int]:
+        """Returns the pieces or, if they are more than those of every sentence of the corpus, those of the unchanged
+        pairs: a model with learned positions may have no position for the end of anything longer."""
+        if len(pieces) < self._lengths[side].max():
+            return pieces
+        group = [row, *self._plan(epoch).joined.get(row, ())]
+        return [piece for sentence in self._pairs[group][f"{side}_ids"].to_pylist() for piece in sentence]
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:

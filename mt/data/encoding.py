@@ -6,25 +6,33 @@ import datasets
 import numpy as np
 import pyarrow
 
+from mt.config import RulesConfig
 from mt.data.column import column
-from mt.text.tokenizer import TokenizerPair
+from mt.text.layer import TextLayer
 
-VERSION = 1
+VERSION = 2
 """Part of the cache's key. Raise it when the same text is to give other pieces than before."""
 
 
-def encode_pairs(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> datasets.Dataset:
+def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     """Adds columns ``source_ids`` and ``target_ids`` (int32, without BOS and EOS), and their lengths ``source_length``
     and ``target_length``.
 
-    The result is kept in the cache of ``datasets``, under a fingerprint of the pairs and of the tokenizers.
+    The result is kept in the cache of ``datasets``, under a fingerprint of the pairs, the tokenizers and the rules by
+    which the text layer marks a pair.
     """
-    text = f"{pairs._fingerprint} {_digest(tokenizers.source.model)} {_digest(tokenizers.target.model)} {VERSION}"
+    tokenizers = layer.tokenizers
+    languages = f"{layer.source_language} {layer.target_language}"
+    rules = layer.rules.model_dump_json(include=set(RulesConfig.model_fields))
+    text = (
+        f"{pairs._fingerprint} {_digest(tokenizers.source.model)} {_digest(tokenizers.target.model)} {VERSION} "
+        f"{languages} {rules}"
+    )
     encoded = pairs.with_format("arrow").map(
         _encode,
         batched=True,
         batch_size=2000,
-        fn_kwargs={"tokenizers": tokenizers},
+        fn_kwargs={"layer": layer},
         new_fingerprint=_digest(text.encode()),
     )
     return encoded.with_format(None)
@@ -39,11 +47,14 @@ def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Datase
     return pairs.select(kept), len(pairs) - len(kept)
 
 
-def _encode(pairs: pyarrow.Table, tokenizers: TokenizerPair) -> pyarrow.Table:
+def _encode(pairs: pyarrow.Table, layer: TextLayer) -> pyarrow.Table:
     # The rows of a selection arrive in chunks of one row each, and would be written like that.
     pairs = pairs.combine_chunks()
-    for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
-        pieces = pyarrow.array(tokenizer.encode(pairs[side].to_pylist()), pyarrow.list_(pyarrow.int32()))
+    texts = map(layer.mark_pair, pairs["source"].to_pylist(), pairs["target"].to_pylist())
+    sources, targets = zip(*texts, strict=True)
+    tokenizers = layer.tokenizers
+    for side, tokenizer, marked in (("source", tokenizers.source, sources), ("target", tokenizers.target, targets)):
+        pieces = pyarrow.array(tokenizer.encode(marked), pyarrow.list_(pyarrow.int32()))
         pairs = pairs.append_column(f"{side}_ids", pieces)
         pairs = pairs.append_column(f"{side}_length", pieces.value_lengths())
     return pairs

@@ -3,11 +3,12 @@
 Byte fallback is always on: a character without a piece of its own becomes its UTF-8 bytes, so no text is ever unknown.
 """
 
+import functools
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from mt.files import UNDECODABLE, write_atomically
 from mt.language import has_many_characters
 from mt.randomness import generator
 from mt.text.sentencepiece_file import character_coverage, normalization
+from mt.text.slots import slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 
 if TYPE_CHECKING:
@@ -75,7 +77,14 @@ class Tokenizer:
             self._unigram = False
 
     @classmethod
-    def train(cls, sentences: Iterable[str], languages: tuple[str, ...], config: TokenizerConfig) -> "Tokenizer":
+    def train(
+        cls,
+        sentences: Iterable[str],
+        languages: tuple[str, ...],
+        config: TokenizerConfig,
+        slots: int = 0,
+        single_digits: bool = False,
+    ) -> "Tokenizer":
         """Trains a tokenizer on some text.
 
         Args:
@@ -83,6 +92,8 @@ class Tokenizer:
             languages: The codes of its languages. They decide the share of characters that get a piece of their own,
                 and the normalisation, unless ``config`` does.
             config: Kind, size and normalisation.
+            slots: How many slots (see ``mt.text.slots``) become pieces.
+            single_digits: Whether every digit is a piece of its own, so that a model can copy any number.
 
         Raises:
             InputError: The text has too little variety for the size of the vocabulary, or too many characters.
@@ -102,6 +113,8 @@ class Tokenizer:
                 hard_vocab_limit=config.kind != "char",
                 character_coverage=coverage,
                 byte_fallback=True,
+                user_defined_symbols=[slot(number) for number in range(slots)],
+                split_digits=single_digits,
                 normalization_rule_name=rule,
                 remove_extra_whitespaces=config.normalization != "identity",
                 shuffle_input_sentence=False,
@@ -149,6 +162,19 @@ class Tokenizer:
     def character_coverage(self) -> float:
         """The share of the training text's characters for which the training was to make pieces."""
         return character_coverage(self.model)
+
+    def normalise(self, text: str) -> str:
+        """Returns a text as it is before it is cut, without the marks of the words' starts."""
+        return self._processor.normalize(UNDECODABLE.sub("\ufffd", text)).replace(WORD_START, "")
+
+    def has_piece(self, text: str) -> bool:
+        """Returns whether a text is a piece of its own, other than a control piece or a byte."""
+        return text in self._scores
+
+    @functools.cached_property
+    def slots(self) -> int:
+        """The number of slots (see ``mt.text.slots``) that are pieces."""
+        return next(number for number in count() if not self.has_piece(slot(number)))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the pieces of each text, without BOS and EOS.
@@ -240,10 +266,13 @@ class TokenizerPair:
         target_language: str,
         config: TokenizerConfig,
         seed: int,
+        slots: int = 0,
+        single_digits: bool = False,
     ) -> "TokenizerPair":
         """Trains one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says.
 
-        ``seed`` determines which pairs are taken if there are more than MOST_SENTENCES sentences.
+        ``seed`` determines which pairs are taken if there are more than MOST_SENTENCES sentences. For ``slots`` and
+        ``single_digits`` see ``Tokenizer.train``.
 
         Raises:
             InputError: See ``Tokenizer.train``.
@@ -254,11 +283,11 @@ class TokenizerPair:
             pairs = pairs.select(np.sort(rows))
         if config.joint:
             both = chain(_texts(pairs, "source"), _texts(pairs, "target"))
-            tokenizer = Tokenizer.train(both, (source_language, target_language), config)
+            tokenizer = Tokenizer.train(both, (source_language, target_language), config, slots, single_digits)
             return cls(tokenizer, tokenizer)
         return cls(
-            source=Tokenizer.train(_texts(pairs, "source"), (source_language,), config),
-            target=Tokenizer.train(_texts(pairs, "target"), (target_language,), config),
+            source=Tokenizer.train(_texts(pairs, "source"), (source_language,), config, slots, single_digits),
+            target=Tokenizer.train(_texts(pairs, "target"), (target_language,), config, slots, single_digits),
         )
 
     @classmethod

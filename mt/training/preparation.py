@@ -6,27 +6,36 @@ from pathlib import Path
 
 import datasets
 
-from mt.config import TrainConfig
-from mt.data.corpus import Corpus, load_corpus
+from mt.config import RulesConfig, TextDescription, TrainConfig
+from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.errors import InputError
+from mt.text.layer import TextLayer
+from mt.text.sentences import usual_most
 from mt.text.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_scripts
 from mt.training.workers import Workers
 
 logger = logging.getLogger(__name__)
 
+LINES_COUNTED = 20_000
+"""Of the training text, to learn how many sentences a line has."""
+
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A corpus, its tokenizers, and the pieces that they cut it into."""
+    """A corpus, the text layer with its tokenizers, and the pieces that they cut the corpus into."""
 
     corpus: Corpus
-    tokenizers: TokenizerPair
+    layer: TextLayer
     train: datasets.Dataset
     valid: datasets.Dataset
     """Like ``train``, encoded and without the pairs that have more than data.max_length pieces. Validation translates
     those all the same, but computes no loss on them."""
+
+    @property
+    def tokenizers(self) -> TokenizerPair:
+        return self.layer.tokenizers
 
 
 def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> PreparedData:
@@ -49,7 +58,7 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
         logger.warning("%s", doubt)
     tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
     with workers.leader_first():
-        return _encode(config, corpus, tokenizers)
+        return _encode(config, corpus, _layer(config, corpus, tokenizers))
 
 
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
@@ -59,12 +68,26 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         return tokenizers
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
-    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed)
+    slots = config.text.slots if config.text.rules else 0
+    return TokenizerPair.train(
+        corpus.train, *languages, config.tokenizer, config.seed, slots, single_digits=config.text.rules > 0
+    )
 
 
-def _encode(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> PreparedData:
-    train, too_long = drop_long(encode_pairs(corpus.train, tokenizers), config.data.max_length)
-    valid, too_long_to_validate = drop_long(encode_pairs(corpus.valid, tokenizers), config.data.max_length)
+def _layer(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> TextLayer:
+    """Returns the text layer of a run, once it is known how many sentences a line of its training text has."""
+    source_language, target_language = config.data.source_language, config.data.target_language
+    lines = evenly_spaced(corpus.train, LINES_COUNTED)["source"]
+    rules = TextDescription(
+        **{name: getattr(config.text, name) for name in RulesConfig.model_fields},
+        most_sentences=usual_most(lines, source_language),
+    )
+    return TextLayer(rules, tokenizers, source_language, target_language)
+
+
+def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer) -> PreparedData:
+    train, too_long = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
+    valid, too_long_to_validate = drop_long(encode_pairs(corpus.valid, layer), config.data.max_length)
     if too_long:
         logger.info(
             "train: %s pairs dropped: more than data.max_length=%d pieces",
@@ -77,4 +100,4 @@ def _encode(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> P
         raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
     if len(valid) == 0:
         raise InputError(f"no validation pair has at most data.max_length={config.data.max_length} pieces")
-    return PreparedData(corpus, tokenizers, train, valid)
+    return PreparedData(corpus, layer, train, valid)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt.config import TrainConfig
+from mt.config import RulesConfig, TextConfig, TrainConfig
 from mt.config.composition import model_presets
 from mt.errors import InputError
 from mt.json_file import read_json
@@ -32,7 +32,7 @@ class RunState:
 
     config: TrainConfig
     """The run's config, with the settings that come from a folder: those of a tokenizer that was trained before, and
-    the version of the split that the run was begun with."""
+    the versions of the split and of the text layer that the run was begun with."""
     checkpoint: Checkpoint | None
     """The checkpoint to resume from; None for a new run."""
     tokenizer_from: Path | None
@@ -45,7 +45,7 @@ def run_state(config: TrainConfig) -> RunState:
 
     Returns:
         Its state. The config in it is completed with what an existing run has already settled: the tokenizer's settings
-        and the version of the split.
+        and the versions of the split and of the text layer.
 
     Raises:
         InputError: A file is damaged; or the run was begun with another config; or it is finished and its checkpoints
@@ -55,7 +55,7 @@ def run_state(config: TrainConfig) -> RunState:
     checkpoint = newest_checkpoint(run)
     origin = config.training.init_from or config.tokenizer.reuse
     if checkpoint or (run / RESULTS).is_file():
-        config = _with_split_of(run, _with_tokenizer_of(run, config) if origin else config)
+        config = _with_versions_of(run, _with_tokenizer_of(run, config) if origin else config)
         _refuse_another_config(config)
         if _is_finished(config):
             _refuse_to_extend_what_stopped_early(config)
@@ -90,10 +90,12 @@ def _starting_from(origin: Path, config: TrainConfig) -> TrainConfig:
 
 
 def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
-    """Returns the config with the settings that the tokenizer of a folder was trained with. Sampling stays as it is: it
-    is no property of a tokenizer."""
+    """Returns the config with the settings that the tokenizer of a folder was trained with, the rules of its text layer
+    and the number of its slots among them. Sampling stays as it is: it is no property of a tokenizer."""
+    theirs = read_description(origin)
+    config = config.model_copy(update={"text": _with_rules_of(origin, theirs.text, config.text)})
     ours = config.tokenizer
-    tokenizer = ours.model_copy(update=read_description(origin).tokenizer.model_dump())
+    tokenizer = ours.model_copy(update=theirs.tokenizer.model_dump())
     if tokenizer.kind == "char" and tokenizer.sampling > 0:
         raise InputError(
             f"tokenizer.sampling={tokenizer.sampling}: the tokenizer of {origin} has kind=char, which cuts a text in "
@@ -110,14 +112,34 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
     return config.model_copy(update={"tokenizer": tokenizer})
 
 
-def _with_split_of(run: Path, config: TrainConfig) -> TrainConfig:
-    """Returns the config with the version of the split that the run was begun with. Without this, the command that
-    began a run before there was a newer version would no longer go on with it."""
-    version = read_config(run).data.split_version
-    if version >= config.data.split_version:
-        return config
-    logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
-    return config.model_copy(update={"data": config.data.with_split(version)})
+def _with_rules_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextConfig:
+    """Returns our text layer with the rules and slots of another, whose tokenizer we take."""
+    if (theirs.rules, theirs.slots) == (ours.rules, ours.slots):
+        return ours
+    if given := [name for name in ("rules", "slots") if ours.is_given(name)]:
+        asked = " ".join(f"text.{name}={format_value(getattr(ours, name))}" for name in given)
+        raise InputError(f"{asked}: the tokenizer is that of {origin}, with text.rules={theirs.rules}; leave this out")
+    logger.info("the text layer is that of %s: rules %d instead of %d", origin, theirs.rules, ours.rules)
+    update: dict[str, object] = {"rules": theirs.rules, "slots": theirs.slots}
+    if theirs.rules == 0:
+        if ours.terms or ours.patterns:
+            raise InputError(f"text.terms and text.patterns need slots, which the tokenizer of {origin} does not have")
+        update["augmentation"] = ours.augmentation.model_copy(update={"slots": 0.0})
+    return ours.model_copy(update=update)
+
+
+def _with_versions_of(run: Path, config: TrainConfig) -> TrainConfig:
+    """Returns the config with the versions of the split and of the text layer that the run was begun with. Without
+    this, the command that began a run before there was a newer version would no longer go on with it."""
+    begun = read_config(run)
+    version = begun.data.split_version
+    if version < config.data.split_version:
+        logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
+        config = config.model_copy(update={"data": config.data.with_split(version)})
+    if begun.text.rules < config.text.rules:
+        logger.info("%s was begun with older rules for its text and keeps them: text.rules=%d", run, begun.text.rules)
+        config = config.model_copy(update={"text": begun.text})
+    return config
 
 
 def _refuse_another_model(config: TrainConfig, origin: Path) -> None:

@@ -91,7 +91,8 @@ class Trainer:
         """The last update, until it is counted."""
         self.batches = TrainingBatches(
             data.train,
-            data.tokenizers,
+            data.layer,
+            config.text.augmentation,
             config.tokenizer.sampling,
             config.seed,
             settings.batch_tokens,
@@ -121,7 +122,7 @@ class Trainer:
         if workers.is_leader:
             self.data.tokenizers.save(self.run)
             write_config(self.run, config)
-            write_description(self.run, ModelDescription.of(config))
+            write_description(self.run, ModelDescription.of(config, self.data.layer.rules))
             write_json(self.run / PROVENANCE, self.provenance)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate

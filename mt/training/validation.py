@@ -118,7 +118,7 @@ def translator_of(
     objective: Objective, data: PreparedData, config: TrainConfig, decoding: DecodingConfig, precision: torch.dtype
 ) -> Translator:
     """Returns a translator that always has the weights that the model has by then."""
-    return Translator(objective.model, data.tokenizers, config.data.target_language, decoding, precision)
+    return Translator(objective.model, data.layer, decoding, precision)
 
 
 def translate_together(

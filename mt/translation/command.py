@@ -72,6 +72,12 @@ def translate(config: TranslateConfig) -> None:
             raise InputError(f"reference={config.reference} has more lines than the input's {written}")
     if written == 0:
         logger.warning("the input has no lines")
+    if translator.items.repaired:
+        logger.warning(
+            "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
+            f"{translator.items.found:,}",
+            f"{translator.items.repaired:,}",
+        )
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:

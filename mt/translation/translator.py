@@ -24,7 +24,7 @@ from mt.language import writes_spaces
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
-from mt.text.tokenizer import TokenizerPair
+from mt.text.layer import Part, TextLayer
 from mt.translation.ctranslate2_engine import check_machine, open_engine
 from mt.translation.engine import Engine, TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities
@@ -66,6 +66,27 @@ class SentenceAttention:
         return [seen.weights[0] for name, seen in self.maps.items() if name.endswith("cross_attention")]
 
 
+@dataclass(frozen=True)
+class _CutPart:
+    """A part of a line, and its pieces, in several lists if there are too many for one."""
+
+    part: Part
+    pieces: list[list[int]]
+
+
+@dataclass
+class Items:
+    """How many items the translated lines had that are not to be translated, and how many slots for them the model had
+    dropped or doubled, which were put back or removed."""
+
+    found: int = 0
+    repaired: int = 0
+
+    def count(self, found: int, repaired: int) -> None:
+        self.found += found
+        self.repaired += repaired
+
+
 class Translator:
     """Translates and scores text with a trained model.
 
@@ -78,8 +99,7 @@ class Translator:
     def __init__(
         self,
         model: Seq2Seq,
-        tokenizers: TokenizerPair,
-        target_language: str,
+        layer: TextLayer,
         config: DecodingConfig,
         precision: torch.dtype = torch.float32,
         engine: Engine | None = None,
@@ -87,11 +107,14 @@ class Translator:
         """If no ``engine`` is given, the model itself searches."""
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
-        self.tokenizers = tokenizers
+        self.layer = layer
+        self.tokenizers = layer.tokenizers
         self.config = config
         self.precision = precision
         self.device = model.output_weight.device
-        self._between_parts = " " if writes_spaces(target_language) else ""
+        self.items = Items()
+        """What became of the items that slots stood for, in all lines so far."""
+        self._between_pieces = " " if writes_spaces(layer.target_language) else ""
 
     @classmethod
     def load(
@@ -121,8 +144,7 @@ class Translator:
         model = trained.model.to(chosen)
         return cls(
             model,
-            trained.tokenizers,
-            trained.description.target_language,
+            trained.layer,
             config,
             choose_precision(precision, chosen),
             open_engine(trained, Path(folder), config) if config.engine == "ctranslate2" else None,
@@ -145,17 +167,19 @@ class Translator:
     ) -> list[list[ScoredText]]:
         """Returns up to n_best scored translations of each line, best first. A blank line has one, which is empty.
 
+        The score of a line that is translated in parts is log P of all parts / their lengthᵅ.
+
         Args:
             numbers: The numbers of the lines, by default from 0 on. The random numbers of sampling depend on them.
             after_batch: Called after each batch. It may raise an exception to stop the translation.
         """
         _refuse_what_is_no_list_of_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        parts = self._parts(lines, numbers)
+        cut = self._cut_lines(lines, numbers)
         flat = [
-            ((number, part), pieces)
-            for number, pieces_of_line in zip(numbers, parts, strict=True)
-            for part, pieces in enumerate(pieces_of_line)
+            ((number, place), pieces)
+            for number, line in zip(numbers, cut, strict=True)
+            for place, pieces in enumerate(pieces for one in line for pieces in one.pieces)
         ]
         found: list[list[Hypothesis]] = [[] for _ in flat]
 
@@ -170,19 +194,20 @@ class Translator:
                     found[place] = hypotheses
                 if after_batch:
                     after_batch()
-        following = iter(found)
-        return self._texts([list(islice(following, len(pieces_of_line))) for pieces_of_line in parts])
+        return self._texts(cut, found)
 
     def score(self, lines: Sequence[str], references: Sequence[str]) -> list[ScoredText]:
         """Returns each reference with its score as a translation of its line (forced decoding).
 
-        The score is None if the line or the reference is blank or has more than ``max_source_length`` pieces.
+        Lines are not cut into sentences. What is not to be translated and stands in both a line and its reference is
+        in slots on both sides. The score is None if the line or the reference is blank or has more than
+        ``max_source_length`` pieces.
         """
         _refuse_what_is_no_list_of_lines(lines)
         _refuse_what_is_no_list_of_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references")
-        sources, targets = self.tokenizers.source.encode(lines), self.tokenizers.target.encode(references)
+        sources, targets = self._encoded(lines, references)
         longest = self._longest_part()
         fits = [0 < len(s) <= longest and 0 < len(t) <= longest for s, t in zip(sources, targets, strict=True)]
         scores: list[float | None] = [None] * len(lines)
@@ -211,8 +236,7 @@ class Translator:
         """Returns the attention maps of a line and a translation of it, by default the model's own."""
         if translation is None:
             translation = self.translate([line])[0]
-        source = self.tokenizers.source.encode([line])[0][: self._longest_part()]
-        target = self.tokenizers.target.encode([translation])[0][: self._longest_part()]
+        source, target = (pieces[0][: self._longest_part()] for pieces in self._encoded([line], [translation]))
         pair = collate([0], [source], [target]).to(self.device)
         with self._evaluating(), self._arithmetic(), record_attention(self.model, with_scores) as maps:
             self.model.decode(self.model.encode(pair.source), pair.target_input)
@@ -221,6 +245,14 @@ class Translator:
             [*self.tokenizers.source.pieces(source), end],
             [*self.tokenizers.target.pieces(target), end],
             {name: seen[0] for name, seen in maps.items()},
+        )
+
+    def _encoded(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
+        """Returns the pieces of pairs, as they are trained on."""
+        marked = [self.layer.mark_pair(source, target) for source, target in zip(sources, targets, strict=True)]
+        return (
+            self.tokenizers.source.encode([source for source, _ in marked]),
+            self.tokenizers.target.encode([target for _, target in marked]),
         )
 
     @contextmanager
@@ -275,11 +307,16 @@ class Translator:
         longest = self.config.max_source_length
         return longest if self.model.max_length is None else min(longest, self.model.max_length - 1)
 
-    def _parts(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[list[int]]]:
-        """Returns the pieces of each line, cut into parts if there are too many. A blank line has no parts."""
+    def _cut_lines(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[_CutPart]]:
+        """Returns the parts of each line as pieces. A blank line has no parts."""
+        split = self.config.split_sentences == "auto"
+        marked = [self.layer.mark(line, split) if line.strip() else [] for line in lines]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
-        encoded = self.tokenizers.source.encode([line if line.strip() else "" for line in lines])
-        return [self._cut(pieces, number) for pieces, number in zip(encoded, numbers, strict=True)]
+        encoded = iter(self.tokenizers.source.encode([part.text for parts in marked for part in parts]))
+        return [
+            [_CutPart(part, self._cut(next(encoded), number)) for part in parts]
+            for parts, number in zip(marked, numbers, strict=True)
+        ]
 
     def _cut(self, pieces: list[int], number: int) -> list[list[int]]:
         longest = self._longest_part()
@@ -305,23 +342,47 @@ class Translator:
         )
         return parts
 
-    def _texts(self, lines: Sequence[list[list[Hypothesis]]]) -> list[list[ScoredText]]:
-        """Returns the translations of each line, given the hypotheses of its parts.
+    def _texts(self, lines: Sequence[list[_CutPart]], found: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
+        """Returns the translations of each line.
 
-        The i-th best translation of a line is put together from the i-th best of each part.
+        Args:
+            lines: The parts of each line.
+            found: The hypotheses for all pieces of all parts, one after another.
         """
-        ranked = [_by_rank(parts) for parts in lines]
-        pieces = [hypothesis.pieces for ranks in ranked for chosen in ranks for hypothesis in chosen]
-        texts = iter(self.tokenizers.target.decode(pieces))
+        decoded = iter(self.tokenizers.target.decode([one.pieces for several in found for one in several]))
+        following = iter([[(one, next(decoded)) for one in several] for several in found])
+        by_part = [[list(islice(following, len(part.pieces))) for part in line] for line in lines]
         return [
-            [self._join(chosen, list(islice(texts, len(chosen)))) for chosen in ranks] or [ScoredText("", None)]
-            for ranks in ranked
+            [
+                self._line(line, parts, rank)
+                for rank in range(max([len(several) for part in parts for several in part], default=1))
+            ]
+            for line, parts in zip(lines, by_part, strict=True)
         ]
 
-    def _join(self, parts: list[Hypothesis], texts: list[str]) -> ScoredText:
-        text = LINE_BREAKS.sub(" ", self._between_parts.join(filter(None, texts)))
-        length = sum(hypothesis.length for hypothesis in parts)
-        total = sum(hypothesis.log_probability for hypothesis in parts)
+    def _line(self, line: list[_CutPart], found: list[list[list[tuple[Hypothesis, str]]]], rank: int) -> ScoredText:
+        """Puts a translation of a line together from the translations of its parts with this rank, from 0 on.
+
+        Args:
+            line: The parts of the line.
+            found: For each part, and each of its lists of pieces, the hypotheses and their texts, best first. Where
+                there are too few, the last one counts.
+        """
+        translations: list[str] = []
+        chosen: list[Hypothesis] = []
+        for part, several in zip(line, found, strict=True):
+            best = [each[min(rank, len(each) - 1)] for each in several]
+            chosen += [hypothesis for hypothesis, _ in best]
+            text = self._between_pieces.join(filter(None, (text for _, text in best)))
+            text, repairs = self.layer.restore(part.part, text)
+            if rank == 0:
+                self.items.count(len(part.part.items), repairs)
+            translations.append(text)
+        text = LINE_BREAKS.sub(" ", self.layer.join([part.part for part in line], translations).strip())
+        if not chosen:
+            return ScoredText(text, None)
+        length = sum(hypothesis.length for hypothesis in chosen)
+        total = sum(hypothesis.log_probability for hypothesis in chosen)
         return ScoredText(text, total / length**self.config.length_penalty)
 
     def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:
@@ -364,15 +425,6 @@ def _completed(
     except ValidationError as error:
         reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
         raise InputError(f"{'; '.join(reasons)} (what is not set here is the model's own, from {folder})") from None
-
-
-def _by_rank(parts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
-    """Returns the best hypothesis of each part, then the second best of each, and so on.
-
-    A part that has too few repeats its last.
-    """
-    ranks = max(map(len, parts), default=0)
-    return [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(ranks)]
 
 
 def _refuse_what_is_no_list_of_lines(lines: Sequence[str]) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from mt.data.batching import TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.data.encoding import drop_long, encode_pairs
-from mt.run_folder import read_config
-from mt.text.tokenizer import TokenizerPair
+from mt.run_folder import open_model, read_config
 from tests.benchmarks import task
 
 PROJECT = Path(__file__).parents[2]
@@ -48,10 +47,10 @@ def write_inputs(folder: Path, batches: int) -> float:
     """Write ``batches.safetensors``, ``test.source`` and ``test.target``; returns the padding of an
     epoch's targets as a share of its real target tokens."""
     config = read_config(folder / "run")
-    tokenizers = TokenizerPair.load(folder / "run")
+    layer = open_model(folder / "run").layer
     corpus = load_corpus(config.data)
-    pairs, _ = drop_long(encode_pairs(corpus.train, tokenizers), config.data.max_length)
-    training = TrainingBatches(pairs, tokenizers, 0.0, config.seed, task.BATCH_TOKENS)
+    pairs, _ = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
+    training = TrainingBatches(pairs, layer, config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)
     first = [(batch.source, batch.target) for batch in islice(training.epoch(0), batches)]
     task.save_batches(first, folder / "batches.safetensors")
 

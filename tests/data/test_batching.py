@@ -13,11 +13,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.config import TokenizerConfig
+from mt.config import AugmentationConfig, TokenizerConfig
 from mt.data.batching import SAMPLES, Batch, TrainingBatches, _cut_anew, collate, evaluation_batches, plan_epoch
 from mt.data.encoding import drop_long, encode_pairs
+from mt.text.layer import TextLayer
 from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
 from mt.training.workers import interleaved
+from tests import toy
+
+UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
+CHANGED = AugmentationConfig.model_validate(toy.UNCHANGED | toy.CHANGED)
+EVERY_WAY = pytest.mark.parametrize(
+    ("sampling", "augmentation"), [(0.0, UNCHANGED), (0.3, UNCHANGED), (0.0, CHANGED), (0.3, CHANGED)]
+)
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 
@@ -25,7 +33,7 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1
 def plan(lengths: list[tuple[int, int]], weight: float = 1.0, **changes: int) -> list[np.ndarray]:
     source, target = np.array(lengths, dtype=np.int32).T
     arguments = {"seed": 1, "epoch": 0, "batch_tokens": 60} | changes
-    return plan_epoch(source, target, np.full(len(lengths), weight, dtype=np.float32), **arguments)
+    return plan_epoch(source, target, np.full(len(lengths), weight, dtype=np.float32), **arguments).batches
 
 
 @given(lengths=LENGTHS, seed=st.integers(0, 5), epoch=st.integers(0, 5), batch_tokens=st.integers(1, 300))
@@ -75,7 +83,7 @@ def test_little_padding(batch_tokens: int) -> None:
     # As long as image captions are, and as closely related.
     source = np.clip(draw.gamma(9, 1.7, 29_000), 4, 50).astype(int)
     target = np.clip(source * draw.normal(1.04, 0.17, 29_000), 4, 60).astype(int)
-    batches = plan_epoch(source, target, np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens)
+    batches = plan_epoch(source, target, np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens).batches
     padded = {
         side: 1 - lengths.sum() / sum(len(rows) * lengths[rows].max() for rows in batches)
         for side, lengths in (("source", source), ("target", target))
@@ -103,29 +111,35 @@ def tokenizers() -> TokenizerPair:
     tokenizer = Tokenizer.train(
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
-        TokenizerConfig(vocabulary_size=310),
+        TokenizerConfig(vocabulary_size=314),
+        slots=toy.SLOTS,
     )
     return TokenizerPair(tokenizer, tokenizer)
 
 
 @pytest.fixture(scope="module")
-def pairs(tokenizers: TokenizerPair) -> datasets.Dataset:
+def layer(tokenizers: TokenizerPair) -> TextLayer:
+    return toy.layer(tokenizers)
+
+
+@pytest.fixture(scope="module")
+def pairs(layer: TextLayer) -> datasets.Dataset:
     draw = np.random.default_rng(1)
     sides = {
         side: [f"{number} " + " ".join(draw.choice(WORDS, draw.integers(1, 9))) for number in range(300)]
         for side in ("source", "target")
     }
     whole = datasets.Dataset.from_dict(sides | {"id": range(1000, 1300), "weight": [1.0] * 300})
-    return encode_pairs(whole.select([*range(50), *range(90, 300)]), tokenizers)
+    return encode_pairs(whole.select([*range(50), *range(90, 300)]), layer)
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 def test_ids_tell_which_pairs_a_batch_holds(
-    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float
+    pairs: datasets.Dataset, layer: TextLayer, tokenizers: TokenizerPair, sampling: float
 ) -> None:
-    texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
+    texts = {pair["id"]: layer.mark_pair(pair["source"], pair["target"]) for pair in pairs}
     seen = []
-    for batch in TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=200).epoch(0):
+    for batch in TrainingBatches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
         sources = tokenizers.source.decode(batch.source.tolist())
         targets = tokenizers.target.decode(batch.target.tolist())
         for number, source, target in zip(batch.ids.tolist(), sources, targets, strict=True):
@@ -140,18 +154,22 @@ def rows_of(batches: list[Batch]) -> list[list]:
     return [[batch.ids.tolist(), batch.source.tolist(), batch.target.tolist()] for batch in batches]
 
 
-@pytest.mark.parametrize("sampling", [0.0, 0.3])
+@EVERY_WAY
 def test_an_epoch_can_be_entered_anywhere(
-    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float, monkeypatch: pytest.MonkeyPatch
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    sampling: float,
+    augmentation: AugmentationConfig,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mt.data.batching.WINDOW", 5)
-    batches = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=300)
+    batches = TrainingBatches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
     assert len(whole) == batches.batches_in_epoch(4) > 12
     widths = [max(map(len, target)) for _, _, target in whole]
     assert sum(wider > width for width, wider in pairwise(widths)) < 0.7 * len(widths)  # no window goes by length
     after = rows_of(list(batches.epoch(5)))
-    fresh = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=300)
+    fresh = TrainingBatches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
     for start in (0, 3, 4, 5, 6, 11, len(whole) - 1, len(whole)):
         assert rows_of(list(fresh.epoch(4, start))) == whole[start:]
         assert rows_of(list(fresh.epoch(5))) == after
@@ -160,9 +178,9 @@ def test_an_epoch_can_be_entered_anywhere(
     assert rows_of(list(fresh.epoch(4, 5))) == whole[5:]
 
 
-def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
+def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, layer: TextLayer) -> None:
     def sampled(seed: int, epoch: int, batch_tokens: int) -> dict[int, list[int]]:
-        batches = TrainingBatches(pairs, tokenizers, 0.3, seed, batch_tokens).epoch(epoch)
+        batches = TrainingBatches(pairs, layer, UNCHANGED, 0.3, seed, batch_tokens).epoch(epoch)
         return {
             number: [piece for piece in row if piece != PAD]
             for batch in batches
@@ -174,13 +192,13 @@ def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, tokenizers
     assert sampled(1, 0, 200) != sampled(2, 0, 200)
 
 
-def test_sampling_leaves_little_padding_and_batches_of_their_size(
-    pairs: datasets.Dataset, tokenizers: TokenizerPair
-) -> None:
-    many = datasets.concatenate_datasets([pairs] * 20)
+def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    layer = toy.layer(layer.tokenizers, rules=0)
+    texts = pairs.select_columns(["id", "source", "target", "weight"])
+    many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 20)
     for sampling in (0.0, 0.1, 0.3):
-        plain = list(TrainingBatches(many, tokenizers, 0.0, seed=1, batch_tokens=1000).epoch(0))
-        batches = list(TrainingBatches(many, tokenizers, sampling, seed=1, batch_tokens=1000).epoch(0))
+        plain = list(TrainingBatches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
+        batches = list(TrainingBatches(many, layer, UNCHANGED, sampling, seed=1, batch_tokens=1000).epoch(0))
         assert len(batches) == len(plain)
         longer = sum(batch.target_tokens for batch in batches) / sum(batch.target_tokens for batch in plain)
         assert max(batch.target_output.numel() for batch in batches) < 1.1 * longer * 1000
@@ -205,12 +223,16 @@ def test_one_long_sample_makes_no_large_batches_of_the_others() -> None:
     assert sorted(map(len, _cut_anew(samples, 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
-@pytest.mark.parametrize("sampling", [0.0, 0.3])
+@EVERY_WAY
 def test_workers_share_the_batches_that_one_would_have(
-    pairs: datasets.Dataset, tokenizers: TokenizerPair, sampling: float, monkeypatch: pytest.MonkeyPatch
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    sampling: float,
+    augmentation: AugmentationConfig,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mt.data.batching.WINDOW", 5)
-    one = TrainingBatches(pairs, tokenizers, sampling, seed=1, batch_tokens=100)
+    one = TrainingBatches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=100)
     alone = [*one.epoch(0, 7), *one.epoch(1)]
     workers = 3
     met = threading.Barrier(workers, timeout=60)
@@ -223,7 +245,7 @@ def test_workers_share_the_batches_that_one_would_have(
             met.wait()
             return list(given)
 
-        batches = TrainingBatches(pairs, tokenizers, sampling, 1, 100, rank, workers, gather)
+        batches = TrainingBatches(pairs, layer, augmentation, sampling, 1, 100, rank, workers, gather)
         return [*batches.epoch(0, 7), *batches.epoch(1)]
 
     def sentences(batch: Batch) -> list[list[int]]:
@@ -236,16 +258,72 @@ def test_workers_share_the_batches_that_one_would_have(
         assert interleaved([sentences(part) for part in parts]) == sentences(whole)
 
 
-def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
-    batches = TrainingBatches(pairs, tokenizers, 0.9, seed=1, batch_tokens=500)
+def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    batches = TrainingBatches(pairs, layer, UNCHANGED, 0.9, seed=1, batch_tokens=500)
     longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
     widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
     assert tuple(np.max(widths, axis=0)) <= longest
-    plain = TrainingBatches(pairs, tokenizers, 0.0, seed=1, batch_tokens=500)
+    plain = TrainingBatches(pairs, layer, UNCHANGED, 0.0, seed=1, batch_tokens=500)
     assert sum(b.source_tokens for b in batches.epoch(0)) > sum(b.source_tokens for b in plain.epoch(0))
 
 
-def test_evaluation_takes_every_pair_once_the_longest_first(pairs: datasets.Dataset, tokenizers: TokenizerPair) -> None:
+def pieces_of(batches: list[Batch]) -> dict[int, tuple[list[int], list[int]]]:
+    """The pieces of both sides of each pair, without padding."""
+    return {
+        number: ([piece for piece in source if piece != PAD], [piece for piece in target if piece != PAD])
+        for batch in batches
+        for number, source, target in zip(batch.ids.tolist(), batch.source.tolist(), batch.target.tolist(), strict=True)
+    }
+
+
+def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    unjoined = CHANGED.model_copy(update={"joined": 0.0})
+
+    def changed(seed: int, epoch: int, batch_tokens: int) -> dict[int, tuple[list[int], list[int]]]:
+        return pieces_of(list(TrainingBatches(pairs, layer, unjoined, 0.0, seed, batch_tokens).epoch(epoch)))
+
+    plain = pieces_of(list(TrainingBatches(pairs, layer, UNCHANGED, 0.0, 1, 200).epoch(0)))
+    once = changed(1, 0, 200)
+    assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < 0.7
+    assert once == changed(1, 0, 5000)
+    assert once != changed(1, 1, 200)
+    assert once != changed(2, 0, 200)
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: TextLayer, sampling: float) -> None:
+    long = {"id": [1], "source": ["kala mino" + " kala mino" * 30], "target": ["moku" + " telo" * 60], "weight": [1.0]}
+    texts = pairs.select_columns(list(long))
+    pairs = encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
+    joining = UNCHANGED.model_copy(update={"joined": 0.5})
+    plain = pieces_of(list(TrainingBatches(pairs, layer, UNCHANGED, 0.0, 1, 400).epoch(3)))
+    batches = TrainingBatches(pairs, layer, joining, sampling, 1, 400)
+    found = pieces_of(list(batches.epoch(3)))
+    joined = {pairs["id"][first]: [pairs["id"][row] for row in rows] for first, rows in batches._plan(3).joined.items()}
+    assert 0.4 < sum(len(others) + 1 for others in joined.values()) / len(plain) <= 0.5
+    assert {len(others) for others in joined.values()} == {1, 2}
+    assert sorted([*found, *(other for others in joined.values() for other in others)]) == sorted(plain)
+    if not sampling:
+        texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
+        for first, (source, target) in found.items():
+            group = [first, *joined.get(first, ())]
+            expected = layer.mark_pair(*(" ".join(texts[number][side] for number in group) for side in range(2)))
+            assert layer.tokenizers.source.decode([source])[0] == expected[0]
+            assert layer.tokenizers.target.decode([target])[0] == expected[1]
+
+
+def test_rows_that_occur_twice_are_not_joined() -> None:
+    lengths = np.full(100, 5)
+    lengths[0] = 50
+    weights = np.where(np.arange(100) < 50, 2.0, 1.0)
+    planned = plan_epoch(lengths, lengths, weights, 1, 0, 200, joined=0.9)
+    assert planned.joined and all(row >= 50 for first, others in planned.joined.items() for row in (first, *others))
+    times = np.bincount(np.concatenate(planned.batches), minlength=100)
+    others = [row for rows in planned.joined.values() for row in rows]
+    assert times.tolist() == [2] * 50 + [row not in others for row in range(50, 100)]
+
+
+def test_evaluation_takes_every_pair_once_the_longest_first(pairs: datasets.Dataset, layer: TextLayer) -> None:
     batches = list(evaluation_batches(pairs, batch_tokens=300))
     assert sorted(number for batch in batches for number in batch.ids.tolist()) == sorted(pairs["id"])
     widths = [max(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches]

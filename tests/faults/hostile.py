@@ -135,7 +135,8 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
 
 def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     """Runs whose config says that they were trained on the reader's own files, on data sets of the hub and on recipes:
-    a comparison opens none of them, starts no program and asks no network."""
+    a comparison opens none of them, starts no program and asks no network. A module of datasets in place of a data set
+    is refused."""
     outcome = Outcome("comparison of a malicious run")
     outside = folder / "outside"
     outside.mkdir()
@@ -151,6 +152,7 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
         "a data set of the hub": {"kind": "hub", "path": "someone/something"},
         "pickles by a module of datasets": {"kind": "hub", "path": "pandas"},
     }
+    refusals = {"pickles by a module of datasets": "path=pandas is no data set"}
     # A folder without the counts, too, sends nobody to the corpus.
     cases = [(what, data, counted) for counted in (False, True) for what, data in forged.items()]
     for what, data, counted in cases[:times]:
@@ -164,8 +166,11 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
         with _watched((copy, folder / "whole", report)) as troubles:
             try:
                 compare(CompareConfig.model_validate({"first": str(copy), "second": str(folder / "whole")} | little))
+                if what in refusals:
+                    troubles.append("was not refused")
             except InputError as error:
-                troubles.append(f"was not compared: {error}")
+                if what not in refusals or refusals[what] not in str(error):
+                    troubles.append(f"was not compared: {error}")
             except Exception as error:  # whatever it is, it is what is looked for
                 troubles.append(f"{type(error).__name__}: {error}")
         outcome.judge([f"{what}, with counts: {counted}: {trouble}" for trouble in troubles])

@@ -55,7 +55,7 @@ def _train(folder, tokenizers, architecture="transformer", updates=60, **model):
         optimizer.zero_grad()
         (objective(batch) / batch.target_tokens).backward()
         optimizer.step()
-    write_description(folder, ModelDescription.of(config))
+    write_description(folder, ModelDescription.of(config, toy.layer(tokenizers).rules))
     tokenizers.save(folder)
     write_tensors(folder / "model.safetensors", weights_of(built))
     return folder

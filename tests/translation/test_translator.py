@@ -31,7 +31,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def tokenizers():
-    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=315))
+    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=319), slots=toy.SLOTS)
     return TokenizerPair(one, one)
 
 
@@ -51,11 +51,13 @@ def _translator(tokenizers, config=TRANSFORMER, **decoding):
             parameter.mul_(2)
     values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
     if values.engine == "torch":
-        return Translator(model, tokenizers, "yy", values)
+        return Translator(model, toy.layer(tokenizers), values)
     with TemporaryDirectory() as folder:
-        description = ModelDescription.of(toy.config(Path(folder), model=config.model_dump()))
+        description = ModelDescription.of(
+            toy.config(Path(folder), model=config.model_dump()), toy.layer(tokenizers).rules
+        )
         engine = open_engine(TrainedModel(description, tokenizers, model), Path(folder), values)
-    return Translator(model, tokenizers, "yy", values, engine=engine)
+    return Translator(model, toy.layer(tokenizers), values, engine=engine)
 
 
 SEARCHES = [
@@ -164,7 +166,8 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     translator = _translator(tokenizers, config, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
-    (parts,) = translator._parts([" ".join(words)], [0])
+    ((whole,),) = translator._cut_lines([" ".join(words)], [0])
+    parts = whole.pieces
     assert len(parts) > 1 and all(len(part) <= 30 for part in parts)
     assert tokenizers.source.decode([sum(parts, [])]) == [" ".join(words)]
     texts = tokenizers.source.decode(parts)
@@ -175,14 +178,16 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
 
 def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
-    parts = [Hypothesis(tokenizers.target.encode([text])[0], -1.0) for text in ("ba", "", "go")]
-    assert translator._texts([[[part] for part in parts]])[0][0].text == "ba go"
+    hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
+    line = translator._cut_lines([" ".join(["ba"] * 90)], [0])
+    assert len(line[0][0].pieces) == len(hypotheses)
+    assert translator._texts(line, hypotheses)[0][0].text == "ba go"
 
 
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=2)
     line = " ".join(["ba", "de", "fi", "go", "ku"] * 20)
-    texts = tokenizers.source.decode(translator._parts([line], [0])[0])
+    texts = tokenizers.source.decode(translator._cut_lines([line], [0])[0][0].pieces)
     of_parts = translator.hypotheses(texts)
     (joined,) = translator.hypotheses([line])
     assert [one.text for one in joined] == [" ".join(part[rank].text for part in of_parts) for rank in (0, 1)]
@@ -191,7 +196,7 @@ def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     config = TokenizerConfig(vocabulary_size=320, normalization="identity")
-    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config)
+    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=toy.SLOTS)
     assert tokenizer.encode(["   "]) != [[]]
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
 

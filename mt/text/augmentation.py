@@ -1,0 +1,228 @@
+"""Changes training pairs, so that a model meets what people type: other cases, typing errors, missing punctuation, and
+slots.
+
+What becomes of a pair in an epoch depends on the seed, the epoch and the pair alone.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+import numpy as np
+import regex
+
+from mt.config import AugmentationConfig
+from mt.language import base_language, writes_spaces
+from mt.randomness import generator
+from mt.text.layer import TextLayer
+from mt.text.slots import slot
+
+PLACED_AT_AN_END = 0.4
+"""How often, where a pair gets slots, a new one is put at an end of both sides. Otherwise slots replace names and
+numbers that both sides share; a pair that shares none gets one at an end, too."""
+MOST_NAMES = 3
+"""The most names and numbers of a pair that are replaced by slots."""
+WORDS_WITH_A_TYPO = 1 / 8
+MOST_CAPITALS = 3
+"""The most words that are put into capitals, one behind the other."""
+
+WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
+NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
+FINAL_PUNCTUATION = regex.compile(r"\s*[.!?…。！？।॥؟]+\s*$")
+
+LAYOUTS = {
+    "fr": ("azertyuiop", "qsdfghjklm", "wxcvbn"),
+    "de": ("qwertzuiopü", "asdfghjklöä", "yxcvbnm"),
+    "es": ("qwertyuiop", "asdfghjklñ", "zxcvbnm"),
+    "ru": ("йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю"),
+    "uk": ("йцукенгшщзхї", "фівапролджє", "ячсмитьбю"),
+    "el": ("ςερτυθιοπ", "ασδφγηξκλ", "ζχψωβνμ"),
+}
+"""The rows of letters on the keyboards of some languages."""
+USUAL_LAYOUT = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+
+
+class Augmentation:
+    """The changes of one run."""
+
+    def __init__(self, config: AugmentationConfig, layer: TextLayer, seed: int, pairs: int) -> None:
+        """
+        Args:
+            config: How often each change is made.
+            layer: Puts slots into the pairs.
+            seed: Determines all changes.
+            pairs: The number of training pairs.
+        """
+        self._layer = layer
+        self._seed = seed
+        self._pairs = pairs
+        self._slots = config.slots
+        changes: list[tuple[float, Callable[[str, str, np.random.Generator], tuple[str, str]]]] = [
+            (config.lower_case, lambda source, target, random: (source.lower(), target)),
+            (config.title_case, lambda source, target, random: (title_case(source), target)),
+            (config.capitals, lambda source, target, random: (with_capitals(source, random), target)),
+            (config.unpunctuated, lambda source, target, random: without_final_punctuation(source, target)),
+            (config.typos, lambda source, target, random: (self._with_typos(source, random), target)),
+        ]
+        self._changes = [change for _, change in changes]
+        self._limits = np.array(list(accumulate(share for share, _ in changes)))
+        """A pair gets change i if its number, drawn uniformly from 0 to 1, lies between limits i - 1 and i."""
+        self._neighbours = _neighbours(LAYOUTS.get(base_language(layer.source_language), USUAL_LAYOUT))
+        self._between = tuple(
+            " " if writes_spaces(language) else "" for language in (layer.source_language, layer.target_language)
+        )
+        self._drawn: tuple[int, np.ndarray] = (-1, np.empty((0, 2)))
+
+    def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
+        """Returns which of some pairs are changed in an epoch, (B,) bool, given their rows (B,)."""
+        case, slots = self._draws(epoch)[rows].T
+        return (case < self._limits[-1]) | (slots < self._slots)
+
+    def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
+        """Returns the texts of a pair for the tokenizer.
+
+        Args:
+            epoch: The epoch.
+            row: The pair's row, on which its changes depend.
+            sources: Its source, and those of the pairs that are joined to it.
+            targets: Likewise.
+        """
+        source, target = (between.join(texts) for between, texts in zip(self._between, (sources, targets), strict=True))
+        case, slots = self._draws(epoch)[row]
+        random = generator(self._seed, "augmentation of a pair", epoch, row)
+        number = int(np.searchsorted(self._limits, case, side="right"))
+        if slots >= self._slots:
+            if number < len(self._changes):
+                source, target = self._changes[number](source, target, random)
+            return self._layer.mark_pair(source, target)
+        # Names are found before the case of the source is changed, and are slots by the time it is.
+        numbers = random.permutation(self._layer.slots).tolist()
+        names = names_and_numbers(source, target)
+        if not names or random.random() < PLACED_AT_AN_END:
+            source, target = self._layer.mark_pair(source, target, (), numbers[1:])
+            source, target = at_an_end(slot(numbers[0]), source, target, self._between, random)
+        else:
+            chosen = random.permutation(len(names))[:MOST_NAMES]
+            source, target = self._layer.mark_pair(source, target, [names[place] for place in chosen], numbers)
+        if number < len(self._changes):
+            source, target = self._changes[number](source, target, random)
+        return source, target
+
+    def _draws(self, epoch: int) -> np.ndarray:
+        if self._drawn[0] != epoch:
+            self._drawn = epoch, generator(self._seed, "augmentation", epoch).random((self._pairs, 2), dtype=np.float32)
+        return self._drawn[1]
+
+    def _with_typos(self, text: str, random: np.random.Generator) -> str:
+        return with_typos(text, random, self._neighbours)
+
+
+def names_and_numbers(source: str, target: str) -> list[str]:
+    """Returns the capitalised words and the numbers that stand exactly once on both sides."""
+    sides = [NAME_OR_NUMBER.findall(text) for text in (source, target)]
+    return [
+        word
+        for word in dict.fromkeys(sides[0])
+        if all(
+            words.count(word) == 1 and text.count(word) == 1
+            for words, text in zip(sides, (source, target), strict=True)
+        )
+    ]
+
+
+def at_an_end(
+    item: str, source: str, target: str, between: Sequence[str], random: np.random.Generator
+) -> tuple[str, str]:
+    """Puts an item in front of both sides, behind them, or before the punctuation at their ends.
+
+    Args:
+        item: What is put there.
+        source, target: The pair.
+        between: What stands between two words of the source, and of the target.
+        random: Decides where.
+    """
+    place = random.random()
+    sides = []
+    for text, blank in zip((source, target), between, strict=True):
+        end = FINAL_PUNCTUATION.search(text)
+        if place < 0.15:
+            sides.append(f"{item}{blank}{text}")
+        elif place < 0.5 or not end:
+            sides.append(f"{text}{blank}{item}")
+        else:
+            sides.append(f"{text[: end.start()]}{blank}{item}{end.group()}")
+    return sides[0], sides[1]
+
+
+def title_case(text: str) -> str:
+    return WORD.sub(lambda word: word[0][0].title() + word[0][1:], text)
+
+
+def with_capitals(text: str, random: np.random.Generator) -> str:
+    """Puts up to MOST_CAPITALS words in a row into capitals."""
+    words = list(WORD.finditer(text))
+    if not words:
+        return text
+    count = int(random.integers(1, MOST_CAPITALS + 1))
+    first = int(random.integers(len(words)))
+    start, end = words[first].start(), words[min(first + count, len(words)) - 1].end()
+    return text[:start] + text[start:end].upper() + text[end:]
+
+
+def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
+    """Takes the punctuation from the ends of both sides, if both have some."""
+    ends = [FINAL_PUNCTUATION.search(text) for text in (source, target)]
+    if ends[0] and ends[1] and ends[0].start() and ends[1].start():
+        return source[: ends[0].start()], target[: ends[1].start()]
+    return source, target
+
+
+def with_typos(text: str, random: np.random.Generator, neighbours: dict[str, str]) -> str:
+    """Puts a typing error into about every eighth word, and at least into one.
+
+    Args:
+        text: Any text.
+        random: Decides where, and what.
+        neighbours: For each letter, those beside it on the keyboard.
+    """
+    words = [word for word in WORD.finditer(text) if len(word[0]) > 1]
+    if not words:
+        return text
+    wrong = random.random(len(words)) < WORDS_WITH_A_TYPO
+    wrong[random.integers(len(words))] = True
+    parts, end = [], 0
+    for word, is_wrong in zip(words, wrong.tolist(), strict=True):
+        if is_wrong:
+            parts += [text[end : word.start()], with_a_typo(word[0], random, neighbours)]
+            end = word.end()
+    return "".join([*parts, text[end:]])
+
+
+def with_a_typo(word: str, random: np.random.Generator, neighbours: dict[str, str]) -> str:
+    """Returns a word with a letter dropped, doubled, swapped with the next, or replaced by one beside it."""
+    kind = random.integers(4)
+    place = int(random.integers(len(word)))
+    letter = word[place]
+    if kind == 0:
+        return word[:place] + word[place + 1 :]
+    if kind == 1:
+        return word[:place] + letter + word[place:]
+    beside = neighbours.get(letter.lower())
+    if kind == 2 and beside:
+        other = beside[int(random.integers(len(beside)))]
+        return word[:place] + (other.upper() if letter.isupper() else other) + word[place + 1 :]
+    place = min(place, len(word) - 2)
+    return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+
+
+def _neighbours(rows: Sequence[str]) -> dict[str, str]:
+    """Returns, for each letter, those beside it on a keyboard. Each row lies half a key further to the right."""
+    found: dict[str, str] = {}
+    for number, row in enumerate(rows):
+        for place, letter in enumerate(row):
+            beside = [row[place - 1 : place], row[place + 1 : place + 2]]
+            if number:
+                beside.append(rows[number - 1][place : place + 2])
+            if number + 1 < len(rows):
+                beside.append(rows[number + 1][max(0, place - 1) : place + 1])
+            found[letter] = "".join(beside)
+    return found

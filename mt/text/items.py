@@ -1,0 +1,215 @@
+"""What is not to be translated and comes back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
+
+The patterns below are those of version 1 of the text layer's rules. A change of what they find is a new version,
+because a model has learnt from text in which the items of its own version were slots.
+
+No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
+of them, and an item does not begin inside a word.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import regex
+
+from mt.errors import InputError
+from mt.language import HAN, script_of
+from mt.text.slots import SLOT
+from mt.text.tokenizer import Tokenizer
+from mt.wording import brief
+
+Span = tuple[int, int]
+"""First character of an item, and the one behind it."""
+
+# In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
+_ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
+_ADDRESS_END = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff.,;:!?()\[\]'*_]"
+_WORD = r"A-Za-z0-9\u00c0-\u024f"
+_ENDINGS = (
+    "com|org|net|edu|gov|info|io|app|dev|eu|uk|de|fr|es|it|nl|pl|ru|cn|jp|br|in|ch|at|"
+    "pdf|txt|md|rst|csv|tsv|json|xml|html?|ya?ml|toml|ini|cfg|conf|log|docx?|xlsx?|pptx?|odt|zip|gz|tar|exe|dll|iso|"
+    "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
+)
+_ICU = "plural|select|selectordinal|number|date|time"
+_GROUPED = r"[0-9]{1,3}(?:(?P<group>[,.'’\u00a0\u202f\u2009])[0-9]{3}(?:(?P=group)[0-9]{3})*+|(?:\ [0-9]{3})++)"
+
+KINDS = {
+    "code in backquotes": r"``[^`\n]{1,200}``|`[^`\n]{1,200}`",
+    "tag": r"</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->",
+    "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
+    "placeholder in two braces": r"\{\{[^{}\n]{0,100}\}\}",
+    "placeholder in braces": r"[$\#%]?\{\s?[\w.\-:$!%+\[\]/|']{0,100}\s?\}",
+    "placeholder of ICU": (
+        rf"\{{\s?\w{{1,60}}\s?,\s?(?:{_ICU})\b"
+        r"[^{}]{0,200}(?:\{[^{}]{0,200}\}[^{}]{0,200}){0,12}\}"
+    ),
+    "placeholder of printf": (
+        r"(?<![0-9%])%(?:\(\w{1,60}\))?(?:[0-9]{1,2}\$)?[-+0\#]{0,3}(?:[0-9]{1,3}|\*)?(?:\.(?:[0-9]{1,3}|\*))?"
+        r"(?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGaAcspn@](?![A-Za-z])"
+    ),
+    "variable": r"%[A-Za-z_]\w{0,60}%|(?<![\w$])\$[A-Za-z_]\w{0,60}(?:\([^()\s]{0,100}\))?",
+    "link": rf"(?<!\w)(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
+    "e-mail address": rf"(?<![{_WORD}._%+-])(?:mailto:)?[{_WORD}._%+-]++@[{_WORD}-]++(?:\.[{_WORD}-]++)++",
+    "mention or hashtag": r"(?<![\w@\#&])[@\#][A-Za-z_]\w*+(?:[.-]\w++)*+",
+    "name of an emoji": r"(?<![\w:]):[a-z][a-z0-9_+-]{1,40}:(?![\w:])",
+    "path": (
+        r"(?<!\w)[A-Za-z]:\\[^\s\"<>|?*]*+|(?<![\\\w])\\\\[\w.$-]++(?:\\[^\s\"<>|?*\\]++)++"
+        r"|(?<![\w/:.<~])(?:~|\.{1,2})?/(?:[\w.+-]++/)*+[\w+-]++(?:\.[\w+-]++)*+/?"
+    ),
+    "file or host": (
+        r"(?<![\w@./-])(?=[\w-]*+[.][\w-])[A-Za-z0-9_][\w-]*+(?:\.[A-Za-z0-9_][\w-]*+){0,8}"
+        rf"\.(?:{_ENDINGS})(?![\w-]|\.\w)"
+    ),
+    "name with underscores": r"(?<!\w)(?=\w*[A-Za-z])(?:[A-Za-z0-9]+_\w*[A-Za-z0-9]|__?[A-Za-z]\w*+)(?:\(\))?",
+    "code": (
+        r"(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
+        # capitals and digits: B-207, A4, 3D, but neither 1ST nor 5PM
+        r"|(?<![\w-])(?![0-9]++(?:ST|ND|RD|TH|AM|PM)\b)"
+        r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++)*+(?![\w-])"
+        # letters, then digits: mp3, x86, Covid-19
+        r"|(?<![\w-])[A-Za-z]{1,20}-?[0-9]++(?:[-._][A-Za-z0-9]++|[A-Za-z0-9])*+(?![\w-])"
+        # groups of both: 550e8400-e29b, but not 15-year-old
+        r"|(?<![\w-])(?![0-9]++(?:-[a-z]++)++(?![\w-]))(?=[\w-]{0,60}?[0-9])(?=[\w-]{0,60}?[A-Za-z])"
+        r"[A-Za-z0-9]{4,16}(?:-[A-Za-z0-9]{2,16}){1,6}(?![\w-])"
+        r"|(?<![\w-])(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{8,64}(?![\w-])"
+    ),
+    "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{0,2}[0-9]{2,})++",
+    "version": r"(?<![\w.,])v?[0-9]++(?:\.[0-9]++){2,}+(?!\w|[.,][0-9])",
+    "date": r"(?<![\w.,/-])[0-9]{1,4}(?P<dash>[./-])[0-9]{1,2}(?P=dash)[0-9]{1,4}(?!\w|[./-][0-9])",
+    "time": r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![0-9]|:[0-9])",
+    "number": (
+        # with a decimal or a grouping separator, or of three digits and more; with a currency
+        r"(?<![A-Za-z0-9_.,][$€£¥₹]?|[0-9]\ )[$€£¥₹]?"
+        rf"(?:{_GROUPED}(?:[.,][0-9]++)?|[0-9]++[.,][0-9]++|[0-9]{{3,}}+)(?:\ ?€)?(?![0-9]|[.,][0-9])"
+    ),
+    "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
+}
+"""The pattern of each kind of item."""
+
+ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+TRIGGER = regex.compile(r"[0-9@#$%&<{\\/:=;^_`+]|\.\w")
+"""Something of this is in every item, so that a line without it need not be searched."""
+
+UNIT = regex.compile(r"\X")
+"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners."""
+PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
+DIGIT = regex.compile(r"[0-9]")
+OF_WORDS = regex.compile(r"[\w\p{M}]")
+
+
+class Pattern(Protocol):
+    """What the regular expressions of ``regex`` and of ``re2`` have in common."""
+
+    def search(self, text: str) -> object: ...
+
+    def finditer(self, text: str) -> Iterator[Any]: ...
+
+
+def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]:
+    """Compiles what a user does not want translated.
+
+    Args:
+        terms: Words, found as they are, but not inside longer words.
+        patterns: Regular expressions of RE2, which take linear time on any text.
+
+    Raises:
+        InputError: A pattern cannot be read or matches the empty text, or google-re2 is not installed.
+    """
+    compiled: list[Pattern] = []
+    if terms:
+        longest_first = sorted(terms, key=len, reverse=True)
+        compiled.append(regex.compile(rf"(?<!\w)(?:{'|'.join(map(regex.escape, longest_first))})(?!\w)"))
+    for pattern in patterns:
+        try:
+            import re2
+        except ImportError:
+            raise InputError("text.patterns needs google-re2: pip install google-re2") from None
+        try:
+            compiled.append(re2.compile(pattern))
+        except re2.error as error:
+            raise InputError(f"text.patterns: {brief(pattern)}: {error}") from None
+        if compiled[-1].search(""):
+            raise InputError(f"text.patterns: {brief(pattern)}: matches the empty text, and so would be everywhere")
+    return compiled
+
+
+def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
+    """Returns the items of a text, in order. Items that touch or overlap are one.
+
+    Args:
+        patterns: Further patterns of the user's own.
+        characters: Finds what the tokenizer cannot write.
+    """
+    found = [match.span() for pattern in patterns for match in pattern.finditer(text)]
+    if TRIGGER.search(text):
+        found += [match.span() for match in ITEM.finditer(text)]
+    found += characters.unfamiliar(text)
+    return _united(span for span in found if span[0] < span[1])
+
+
+def _united(spans: Iterable[Span]) -> list[Span]:
+    united: list[Span] = []
+    for start, end in sorted(spans):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((start, end))
+    return united
+
+
+class FamiliarCharacters:
+    """Knows which characters a model can have learnt, which are those that its tokenizer has pieces for.
+
+    Others would be spelt in bytes that the model has never seen, and would come out as noise. So emoji, symbols and
+    words of another script are items. So are characters whose normalisation would change a number, such as ² and ½.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, language: str) -> None:
+        self._tokenizer = tokenizer
+        script = script_of(language)
+        # Rare characters of Chinese and the like are spelt in bytes in training, too.
+        self._own_script = regex.compile(f"[{script.letters}{HAN}]") if script else None
+        self._familiar: set[str] = set()
+        self._is_familiar = cache(self._look_up)
+
+    def unfamiliar(self, text: str) -> list[Span]:
+        """Returns the runs of unfamiliar characters. One with a letter or digit in it is extended to whole words."""
+        if self._familiar.issuperset(text):
+            return []
+        spans: list[Span] = []
+        all_familiar = True
+        for unit in UNIT.finditer(text):
+            if self._is_familiar(unit.group()):
+                if len(unit.group()) == 1:
+                    self._familiar.add(unit.group())
+                continue
+            all_familiar = False
+            start, end = unit.span()
+            is_word = OF_WORDS.match(text, start) is not None
+            if is_word or self._writes_digits(unit.group()):
+                while start > 0 and OF_WORDS.match(text, start - 1):
+                    start -= 1
+                while end < len(text) and OF_WORDS.match(text, end):
+                    end += 1
+            # Foreign words that follow each other are one item.
+            if spans and (start <= spans[-1][1] or (is_word and text[spans[-1][1] : start].isspace())):
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
+            else:
+                spans.append((start, end))
+        return [] if all_familiar else spans
+
+    def _look_up(self, unit: str) -> bool:
+        if unit.isspace():
+            return True
+        if PICTOGRAPH.search(unit) or SLOT.search(unit):
+            return False
+        if self._writes_digits(unit):
+            return False
+        if self._own_script and self._own_script.search(unit):
+            return True
+        return all(map(self._tokenizer.has_piece, self._tokenizer.normalise(unit)))
+
+    def _writes_digits(self, unit: str) -> bool:
+        """Returns whether normalising makes digits of something else, such as a superscript or a fraction."""
+        return not unit.isdecimal() and DIGIT.search(self._tokenizer.normalise(unit)) is not None

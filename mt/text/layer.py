@@ -1,0 +1,223 @@
+"""The text layer: what happens to a line before the tokenizer cuts it into pieces, and afterwards to its translation.
+
+A line is cut into sentences if it has more than the lines that the model learnt from. What is not to be translated
+(``mt.text.items``) is replaced by slots, and a sentence all in capitals is lowercased. ``restore`` undoes all of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import regex
+
+from mt.config import TextDescription
+from mt.files import UNDECODABLE
+from mt.language import writes_spaces
+from mt.text.case import in_capitals, is_in_capitals, lowercased
+from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
+from mt.text.sentences import sentences
+from mt.text.slots import SLOT, put_slots, repaired, slot_number
+from mt.text.tokenizer import TokenizerPair
+
+ENDS_SENTENCE = regex.compile(r"[.!?…。！？।॥؟]\p{P}*\s*$")
+LETTER = regex.compile(r"\p{L}")
+NUMBER = regex.compile(r"[0-9][0-9.,'’\s]*")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a line that is translated by itself, mostly a sentence."""
+
+    text: str
+    """What the tokenizer cuts. If it is empty, nothing of the part is to be translated."""
+    items: tuple[str, ...]
+    """What slots 0, 1, 2 … of the text stand for."""
+    capitals: bool
+    """Whether the part was all in capitals."""
+    before: str
+    """What stands before the text and comes back unchanged: white space and items."""
+    after: str
+    """What stands behind it, likewise."""
+
+
+class TextLayer:
+    """The rules of one model, for lines of its source language and for pairs."""
+
+    def __init__(
+        self, rules: TextDescription, tokenizers: TokenizerPair, source_language: str, target_language: str
+    ) -> None:
+        self.rules = rules
+        self.tokenizers = tokenizers
+        self.source_language = source_language
+        self.target_language = target_language
+        self.slots = min(tokenizers.source.slots, tokenizers.target.slots)
+        self._patterns = own_patterns(rules.terms, rules.patterns)
+        self._source_characters = FamiliarCharacters(tokenizers.source, source_language)
+        self._target_characters = FamiliarCharacters(tokenizers.target, target_language)
+
+    def mark(self, line: str, split: bool = True) -> list[Part]:
+        """Returns the parts of a line. Restoring the text of each and joining them gives the line again.
+
+        Args:
+            line: The line, which is not blank. Half a surrogate pair in it is read as U+FFFD, like broken UTF-8.
+            split: Whether it is cut into its sentences if it has more than the model's training text had.
+        """
+        if not self.rules.rules:
+            return [Part(line, (), False, "", "")]
+        line = UNDECODABLE.sub("\ufffd", line)
+        spans = find_items(line, self._patterns, self._source_characters)
+        items = [line[start:end] for start, end in spans]
+        # Items are taken out first, so that no sentence ends inside one.
+        marked = put_slots(line, spans, [0] * len(spans))
+        cut = sentences(marked, self.source_language) if split else []
+        if len(cut) <= self.rules.most_sentences:
+            cut = [marked]
+        parts: list[Part] = []
+        for text in (text for sentence in cut for text in self._with_few_slots(sentence)):
+            count = len(SLOT.findall(text))
+            parts.append(self._part(text, items[:count]))
+            items = items[count:]
+        return parts
+
+    def restore(self, part: Part, translation: str) -> tuple[str, int]:
+        """Returns a part's translation as it belongs into the line, and how many slots had to be removed or put back
+        because the model had doubled or dropped them."""
+        repairs = 0
+        if self.rules.rules:
+            translation, repairs = repaired(translation, part.text)
+            if part.capitals:
+                translation = in_capitals(translation, self.target_language)
+            translation = _filled(translation, part.items)
+        return part.before + translation + part.after, repairs
+
+    def join(self, parts: Sequence[Part], translations: Sequence[str]) -> str:
+        """Returns a line, given its parts and what ``restore`` made of their translations.
+
+        The parts keep the white space that was between them. But where only one of the two languages puts a space
+        between its sentences, the target has one if it is that language.
+        """
+        if writes_spaces(self.source_language) == writes_spaces(self.target_language):
+            return "".join(translations)
+        if writes_spaces(self.source_language):
+            return "".join(
+                text.removesuffix(" ") if part.after == " " else text
+                for part, text in zip(parts, translations, strict=True)
+            )
+        return "".join(
+            f"{text} " if part.text and not part.after else text for part, text in zip(parts, translations, strict=True)
+        ).removesuffix(" ")
+
+    def mark_pair(
+        self, source: str, target: str, more: Sequence[str] = (), numbers: Sequence[int] | None = None
+    ) -> tuple[str, str]:
+        """Returns the texts of a pair for training or scoring: items that both sides share are slots, and a side all in
+        capitals is lowercased.
+
+        Args:
+            more: Words that are replaced by slots, too. Each must occur once on either side.
+            numbers: The numbers of the slots, for the items in the order of the source. By default 0, 1, 2 …
+        """
+        if not self.rules.rules:
+            return source, target
+        source, target = UNDECODABLE.sub("\ufffd", source), UNDECODABLE.sub("\ufffd", target)
+        numbers = range(self.slots) if numbers is None else numbers
+        found = self._shared(source, target, more)[: len(numbers)]
+        taken = [(one, other, number) for (one, other), number in zip(found, numbers, strict=False)]
+        source = put_slots(source, [one for one, _, _ in taken], [number for _, _, number in taken])
+        taken.sort(key=lambda each: each[1])
+        target = put_slots(target, [other for _, other, _ in taken], [number for _, _, number in taken])
+        if is_in_capitals(source):
+            source = lowercased(source, self.source_language)
+        if is_in_capitals(target):
+            target = lowercased(target, self.target_language)
+        return source, target
+
+    def _shared(self, source: str, target: str, more: Sequence[str]) -> list[tuple[Span, Span]]:
+        """Returns the places of the items that stand on both sides equally often, in the order of the source.
+
+        Numbers are the same if they have the same digits: 1,000.5 and 1 000,5.
+        """
+        sides: list[dict[str, list[Span]]] = []
+        for text, characters in ((source, self._source_characters), (target, self._target_characters)):
+            spans = find_items(text, self._patterns, characters)
+            spans += [(text.index(word), text.index(word) + len(word)) for word in more]
+            found: dict[str, list[Span]] = defaultdict(list)
+            end = 0
+            for span in sorted(spans):
+                if span[0] >= end:  # one of ``more`` may lie inside an item
+                    found[_key(text[slice(*span)])].append(span)
+                    end = span[1]
+            sides.append(found)
+        both = [
+            pair
+            for key, places in sides[0].items()
+            if len(places) == len(sides[1].get(key, ()))
+            for pair in zip(places, sides[1][key], strict=True)
+        ]
+        return sorted(both)
+
+    def _with_few_slots(self, sentence: str) -> list[str]:
+        """Cuts a sentence into texts that have no more slots than the tokenizer has pieces for."""
+        places = [match.start() for match in SLOT.finditer(sentence)]
+        cuts = [0, *places[self.slots :: self.slots], len(sentence)]
+        return [sentence[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+
+    def _part(self, text: str, items: list[str]) -> Part:
+        """Returns a part, given its text with slots, all of which have number 0, and the slots' items."""
+        if not LETTER.search(text):  # nothing but items, numbers and punctuation
+            return Part("", (), False, _filled_in_order(text, items), "")
+        before, text, after = _without_edges(text, items)
+        first = len(SLOT.findall(before))
+        last = first + len(SLOT.findall(text))
+        places = [match.span() for match in SLOT.finditer(text)]
+        text = put_slots(text, places, range(len(places)))
+        capitals = is_in_capitals(text)
+        if capitals:
+            text = lowercased(text, self.source_language)
+        return Part(
+            text,
+            tuple(items[first:last]),
+            capitals,
+            _filled_in_order(before, items[:first]),
+            _filled_in_order(after, items[last:]),
+        )
+
+
+def _without_edges(text: str, items: Sequence[str]) -> tuple[str, str, str]:
+    """Returns what stands before a sentence, the sentence, and what stands behind it: white space and items that are no
+    part of the sentence.
+
+    These are symbols and emoji, and whatever stands behind the end of the sentence.
+    """
+    start, end = 0, len(text)
+    first, last = 0, len(items)
+    while start < end:
+        if SLOT.match(text, start) and not OF_WORDS.search(items[first]):
+            first += 1
+        elif not text[start].isspace():
+            break
+        start += 1
+    while end > start:
+        is_slot = SLOT.match(text, end - 1)
+        if is_slot and (not OF_WORDS.search(items[last - 1]) or ENDS_SENTENCE.search(text[: end - 1])):
+            last -= 1
+        elif not text[end - 1].isspace():
+            break
+        end -= 1
+    return text[:start], text[start:end], text[end:]
+
+
+def _filled(text: str, items: Sequence[str]) -> str:
+    """Returns a text with the items in place of their slots."""
+    return SLOT.sub(lambda match: items[slot_number(match.group())], text)
+
+
+def _filled_in_order(text: str, items: Sequence[str]) -> str:
+    """Returns a text with the first item in place of the first slot, whatever its number, and so on."""
+    following = iter(items)
+    return SLOT.sub(lambda _: next(following), text)
+
+
+def _key(item: str) -> str:
+    """Returns what two items have in common if they are the same."""
+    return "".join(filter(str.isdecimal, item)) if NUMBER.fullmatch(item) else item
