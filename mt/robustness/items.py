@@ -1,0 +1,105 @@
+"""Items that a translation has to keep as they are: numbers, addresses, placeholders. How they are found again."""
+
+import re
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+
+from mt.language import SCRIPTS, base_language
+
+Kind = Literal["number", "price", "code", "url", "email", "emoji", "placeholder"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+NAMES = "anna", "ben", "clara", "david", "emma", "felix"
+SURNAMES = "berg", "lopez", "novak", "rossi", "smith", "weber"
+PAGES = "about", "help", "news", "shop", "start", "team"
+EMOJI = "😀", "😂", "👍", "🎉", "🙏", "🔥", "😢", "🚀"
+PLACEHOLDERS = "{name}", "%d", "%s", "${USER}", "{{count}}", "{0}", "%(total)s"
+DECIMAL_COMMA = {
+    "af", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hr", "hu", "hy", "id",
+    "is", "it", "ka", "kk", "lt", "lv", "mk", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr",
+    "sv", "tr", "uk", "vi", "alb", "baq", "bel", "bos", "bul", "cat", "ces", "cze", "dan", "deu", "dut", "ell", "est",
+    "eus", "fin", "fra", "fre", "ger", "glg", "gre", "hrv", "hun", "ice", "ind", "isl", "ita", "kat", "kaz", "lav",
+    "lit", "mkd", "nld", "nno", "nob", "nor", "pol", "por", "ron", "rum", "rus", "slk", "slo", "slv", "spa", "sqi",
+    "srp", "swe", "tur", "ukr", "vie",
+}  # fmt: skip
+"""Codes of languages that write 19,99 for 19.99."""
+
+_UNDIVIDED = "".join(script.letters for script in SCRIPTS)
+_IN_WORD = rf"[^\W{_UNDIVIDED}]"
+"""A character that would make an item longer: a letter, a digit or an underscore. Letters of Chinese, Thai and similar
+scripts, in which words touch each other, and of Korean, which adds particles to words, do not count."""
+
+
+def draw(kind: Kind, random: np.random.Generator, source_language: str, target_language: str) -> tuple[str, ...]:
+    """Draws an item.
+
+    Returns:
+        The forms in which it may come back. The first of them is the one to plant. Only prices can have two: as the
+        source language writes them, and as the target language does (19.99 and 19,99).
+    """
+
+    def one_of(choices: tuple[str, ...]) -> str:
+        return choices[int(random.integers(len(choices)))]
+
+    match kind:
+        case "number":
+            return (str(random.integers(10_000, 100_000)),)
+        case "price":
+            whole, cents = random.integers(2, 100), random.integers(100)
+            points = [
+                "," if base_language(code) in DECIMAL_COMMA else "." for code in (source_language, target_language)
+            ]
+            return tuple(dict.fromkeys(f"{whole}{point}{cents:02}" for point in points))
+        case "code":
+            return (f"{chr(ord('A') + int(random.integers(26)))}-{random.integers(100, 1000)}",)
+        case "url":
+            return (f"https://www.example.org/{one_of(PAGES)}/{random.integers(1, 100)}",)
+        case "email":
+            return (f"{one_of(NAMES)}.{one_of(SURNAMES)}@example.org",)
+        case "emoji":
+            return (one_of(EMOJI),)
+        case "placeholder":
+            return (one_of(PLACEHOLDERS),)
+
+
+def find(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
+    """Returns where an item begins and ends in a text, or None unless it stands there exactly once and whole.
+
+    It is not whole where it is part of something longer: 12345 in 123456, in 12345,6 or in A12345; a URL that goes on;
+    {name} in {{name}}.
+    """
+    if sum(text.count(form) for form in forms) != 1:
+        return None
+    found = _pattern(forms).search(text)
+    return found.span() if found else None
+
+
+def without(text: str, forms: tuple[str, ...]) -> str:
+    """Returns a text without the first whole occurrence of an item and the blanks in front of it. If there is none, the
+    text stays as it is."""
+    found = _pattern(forms).search(text)
+    return (text[: found.start()].rstrip() + text[found.end() :]).strip() if found else text
+
+
+@lru_cache(maxsize=10_000)
+def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(_before(form[0]) + re.escape(form) + _after(form[-1]) for form in forms))
+
+
+def _before(first: str) -> str:
+    """Returns the condition on what stands in front of an item with this first character."""
+    if re.match(r"\w", first):
+        return rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[./@_-])(?<!\d[,:])"
+    return r"(?<![{$%])" if first in "{$%" else ""
+
+
+def _after(last: str) -> str:
+    """Returns the condition on what follows an item with this last character.
+
+    Behind a hyphen or colon letters may follow, because some languages add endings so: B-207-et, 19,99:n.
+    """
+    if re.match(r"\w", last):
+        return rf"(?!{_IN_WORD}|[./@_]{_IN_WORD}|[,:-]\d)"
+    return r"(?!\})" if last == "}" else ""
