@@ -189,7 +189,8 @@ def wilson_95(count: int, total: int) -> tuple[float, float]:
     share, spread = count / total, z**2 / total
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / (4 * total))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # What is left out here is only rounding.
+    return (0.0 if count == 0 else middle - half), (1.0 if count == total else middle + half)
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -1,7 +1,7 @@
 """Items that a translation has to keep as they are: numbers, addresses, placeholders. How they are found again."""
 
 import re
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Literal, get_args
 
 import numpy as np
@@ -30,6 +30,14 @@ _UNDIVIDED = "".join(script.letters for script in SCRIPTS)
 _IN_WORD = rf"[^\W{_UNDIVIDED}]"
 """A character that would make an item longer: a letter, a digit or an underscore. Letters of Chinese, Thai and similar
 scripts, in which words touch each other, and of Korean, which adds particles to words, do not count."""
+_BEFORE_WORD = re.compile(rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[./@_-])(?<!\d[,:])")
+"""Matches where an item may begin whose first character is a letter or a digit."""
+_BEFORE_SIGN = re.compile(r"(?<![{$%])")
+_AFTER_WORD = re.compile(rf"(?!{_IN_WORD}|[./@_]{_IN_WORD}|[,:-]\d)")
+"""Matches where an item may end whose last character is a letter or a digit. Behind a hyphen or colon letters may
+follow, because some languages add endings so: B-207-et, 19,99:n."""
+_AFTER_BRACE = re.compile(r"(?!\})")
+_ANYTHING = re.compile("")
 
 
 def draw(kind: Kind, random: np.random.Generator, source_language: str, target_language: str) -> tuple[str, ...]:
@@ -72,34 +80,24 @@ def find(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
     """
     if sum(text.count(form) for form in forms) != 1:
         return None
-    found = _pattern(forms).search(text)
-    return found.span() if found else None
+    return next(_whole(text, forms), None)
 
 
 def without(text: str, forms: tuple[str, ...]) -> str:
     """Returns a text without the first whole occurrence of an item and the blanks in front of it. If there is none, the
     text stays as it is."""
-    found = _pattern(forms).search(text)
-    return (text[: found.start()].rstrip() + text[found.end() :]).strip() if found else text
+    found = min(_whole(text, forms), default=None)
+    return (text[: found[0]].rstrip() + text[found[1] :]).strip() if found else text
 
 
-@lru_cache(maxsize=10_000)
-def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(_before(form[0]) + re.escape(form) + _after(form[-1]) for form in forms))
-
-
-def _before(first: str) -> str:
-    """Returns the condition on what stands in front of an item with this first character."""
-    if re.match(r"\w", first):
-        return rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[./@_-])(?<!\d[,:])"
-    return r"(?<![{$%])" if first in "{$%" else ""
-
-
-def _after(last: str) -> str:
-    """Returns the condition on what follows an item with this last character.
-
-    Behind a hyphen or colon letters may follow, because some languages add endings so: B-207-et, 19,99:n.
-    """
-    if re.match(r"\w", last):
-        return rf"(?!{_IN_WORD}|[./@_]{_IN_WORD}|[,:-]\d)"
-    return r"(?!\})" if last == "}" else ""
+def _whole(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Yields where an item stands whole, for one of its forms after another."""
+    for form in forms:
+        start = text.find(form)
+        while start >= 0:
+            end = start + len(form)
+            before = _BEFORE_WORD if re.match(r"\w", form[0]) else _BEFORE_SIGN if form[0] in "{$%" else _ANYTHING
+            after = _AFTER_WORD if re.match(r"\w", form[-1]) else _AFTER_BRACE if form[-1] == "}" else _ANYTHING
+            if before.match(text, start) and after.match(text, end):
+                yield start, end
+            start = text.find(form, start + 1)

@@ -88,14 +88,13 @@ def shared_name(source: str, reference: str) -> str | None:
 
 
 def _capitalised_inside(line: str) -> list[str]:
-    found = []
-    starts_sentence = True
+    found, end_of_last = [], 0
     for start, end in words(line, spaces=True):
-        word = line[start:end]
+        word, in_front = line[start:end], line[end_of_last:start]
+        starts_sentence = any(mark in in_front for mark in (*ENDS, ":")) or not any(map(str.isalnum, line[:start]))
         if word[0].isupper() and word.isalpha() and not starts_sentence:
             found.append(word)
-        following = line[end:].split(maxsplit=1)[0] if line[end:].strip() else ""
-        starts_sentence = any(mark in following for mark in (*ENDS, ":"))
+        end_of_last = end
     return found
 
 
