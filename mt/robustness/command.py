@@ -14,7 +14,7 @@ from mt.errors import InputError
 from mt.files import resolved
 from mt.robustness.lines import Lines, make_lines
 from mt.robustness.measures import measure
-from mt.robustness.report import PAGE, Findings, MeasuredRun, text_table, write_report
+from mt.robustness.report import PAGE, Findings, MeasuredRun, summary, text_table, write_report
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def measure_robustness(config: RobustnessConfig) -> None:
     ]
     findings = Findings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
     write_report(findings, output)
-    logger.info("\n%s", text_table(findings))
+    logger.info("\n%s\n\n%s", text_table(findings), "\n".join(summary(findings)))
     for name, reason in lines.left_out.items():
         logger.info("left out: %s: %s", name, reason)
     logger.info("\nreport: %s", output / PAGE)

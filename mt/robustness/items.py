@@ -26,10 +26,12 @@ DECIMAL_COMMA = {
 }  # fmt: skip
 """Codes of languages that write 19,99 for 19.99."""
 
-_UNDIVIDED = "".join(script.letters for script in SCRIPTS)
-_IN_WORD = rf"[^\W{_UNDIVIDED}]"
-"""A character that would make an item longer: a letter, a digit or an underscore. Letters of Chinese, Thai and similar
-scripts, in which words touch each other, and of Korean, which adds particles to words, do not count."""
+_LETTERS = "".join(script.letters for script in SCRIPTS)
+UNDIVIDED = re.compile(f"[{_LETTERS}]")
+"""A letter that an item may touch: one of Chinese, Thai and similar scripts, in which words touch each other, or of
+Korean, which adds particles to words."""
+_IN_WORD = rf"[^\W{_LETTERS}]"
+"""A character that would make an item longer: a digit, an underscore or any other letter."""
 _BEFORE_WORD = re.compile(rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[./@_-])(?<!\d[,:])")
 """Matches where an item may begin whose first character is a letter or a digit."""
 _BEFORE_SIGN = re.compile(r"(?<![{$%])")

@@ -78,6 +78,7 @@ def write_report(findings: Findings, folder: Path) -> None:
         "findings": findings,
         "title": f"How {' and '.join(names)} {'translates' if len(names) == 1 else 'translate'} what people type",
         "direction": f"{evaluation.source_language}→{evaluation.target_language}",
+        "summary": summary(findings),
         "heading": heading,
         "rows": rows,
         "picture": comparison.as_picture(plots.losses(names, findings.results), f"Loss of BLEU by variant. {told}"),
@@ -151,6 +152,27 @@ def worst_lines(result: Result) -> list[Example]:
     examples = [example(result, place) for place in range(len(result.variant.lines))]
     losing = [one for one in examples if sum(one.chrf_losses) > 0]
     return sorted(losing, key=lambda one: -sum(one.chrf_losses))[:EXAMPLES]
+
+
+def summary(findings: Findings) -> list[str]:
+    """Returns a sentence or two on each run, and with two runs one on where they differ."""
+    said = []
+    for place, run in enumerate(findings.runs):
+        names = [result.variant.name for result in findings.results]
+        of_run = [result.of_runs[place] for result in findings.results]
+        ordered = sorted(zip([one.loss.score for one in of_run], names, strict=True))
+        (least, best), (most, worst) = ordered[0], ordered[-1]
+        shares = [one.whole for one in of_run if one.whole]
+        count, total = sum(share.count for share in shares), sum(share.total for share in shares)
+        said.append(
+            f"{run.name} loses most BLEU with {worst} ({most:.1f}) and least with {best} ({least:.1f}). Of the items "
+            f"and tags that were planted, {100 * count / total:.1f} % came back whole."
+        )
+    if len(findings.runs) > 1:
+        found = [one.variant.name for one in findings.results if (one.p_corrected or 0.0) < SIGNIFICANCE_LEVEL]
+        differ = f"by more than chance in {', '.join(found)}" if found else "in no variant by more than chance"
+        said.append(f"The BLEU of the two runs' translations differs {differ}.")
+    return said
 
 
 def table(findings: Findings) -> tuple[list[str], list[list[str]]]:

@@ -6,6 +6,7 @@ import unicodedata
 import numpy as np
 
 from mt.language import writes_spaces
+from mt.robustness.items import UNDIVIDED
 from mt.robustness.keyboard import neighbours
 
 WORDS_PER_TYPO = 8
@@ -66,11 +67,11 @@ def with_item_at_end(line: str, item: str, spaces: bool) -> str:
     """Adds an item to the end of a line, in front of its final punctuation: ``Come here 19.99.``
 
     Args:
-        spaces: Whether the language of the line separates words by spaces. If it does not, there is a space in front of
-            the item only if the item would otherwise touch a Latin letter or a digit.
+        spaces: Whether the language of the line separates words by spaces. If it does not, there is no space in front
+            of the item, either, unless something else than a letter of such a language precedes it.
     """
     body = without_end(line)
-    space = " " if spaces or (body[-1:].isascii() and body[-1:].isalnum()) else ""
+    space = " " if body and (spaces or not UNDIVIDED.match(body[-1])) else ""
     return body + space + item + line[len(body) :]
 
 

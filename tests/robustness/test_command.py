@@ -101,6 +101,9 @@ def test_the_page_is_whole_and_escaped(compared, found):
     tag = next(variant for variant in found["variants"] if variant["name"] == "tag")
     first = tag["lines"][0]["source"].replace("<", "&lt;").replace(">", "&gt;")
     assert first in page
+    assert "seed-2 loses most BLEU with" in page and "The BLEU of the two runs' translations differs" in page.replace(
+        "&#39;", "'"
+    )
     markdown = (compared / "robustness.md").read_text()
     assert "| variant | run | lines | clean BLEU | BLEU | loss | whole | in place | p |" in markdown
     assert len(re.findall(r"^\| .*seed-[12] ", markdown, re.MULTILINE)) == 2 * len(found["variants"])

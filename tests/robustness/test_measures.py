@@ -1,11 +1,14 @@
 """What is measured of translations that are given."""
 
+from pathlib import Path
+
 import pytest
 
 from mt.comparison.systems import EvaluationSet
+from mt.config import DecodingConfig
 from mt.robustness.lines import Line, Pair, Variant, make_lines
 from mt.robustness.measures import Measures, Result, measure
-from mt.robustness.report import EXAMPLES, shown_lines, worst_lines
+from mt.robustness.report import EXAMPLES, Findings, MeasuredRun, shown_lines, summary, worst_lines
 from mt.scoring import Interval
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne"]
@@ -106,6 +109,19 @@ def test_sentences_with_the_same_source_are_drawn_together():
     (result,) = measure([upper], [found | {"Ba de fi go.": "Wa de fi go ku."}], "yy", 1)
     loss = result.of_runs[0].loss
     assert loss.low == loss.score == loss.high > 10
+
+
+def test_the_summary_names_the_extremes():
+    worse = _perfect() | {line.source: "Zu." for line in _variant("typos").lines}
+    evaluation = EvaluationSet(SOURCES, REFERENCES, "xx", "yy")
+    runs = [MeasuredRun(name, Path(name), DecodingConfig()) for name in ("A", "B")]
+    results = measure(LINES.variants, [_perfect(), worse], "yy", 1)
+    first, second, both = summary(Findings(evaluation, runs, 32, results, {}, 1))
+    assert first.startswith("A loses most BLEU with ") and first.count("(0.0)") == 2
+    assert second.startswith("B loses most BLEU with typos (100.0)") and second.endswith("100.0 % came back whole.")
+    assert both.endswith("differs by more than chance in typos.")
+    same = summary(Findings(evaluation, runs, 32, measure(LINES.variants, [worse, worse], "yy", 1), {}, 1))
+    assert same[-1].endswith("differs in no variant by more than chance.")
 
 
 def test_the_worst_lines_and_evenly_spaced_ones():

@@ -199,6 +199,21 @@ def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
     assert len({line.item for line in found["number"].lines}) > 20
 
 
+@pytest.mark.parametrize(
+    ("line", "spaces", "expected"),
+    [
+        ("Come here.", True, "Come here B-207."),
+        ("Viens ici !", True, "Viens ici B-207 !"),
+        ("Come here", True, "Come here B-207"),
+        ("我们走吧。", False, "我们走吧B-207。"),
+        ("这是A3。", False, "这是A3 B-207。"),
+        ("?!", True, "B-207?!"),
+    ],
+)
+def test_where_an_item_is_put(line, spaces, expected):
+    assert variants.with_item_at_end(line, "B-207", spaces) == expected
+
+
 def test_a_price_may_come_back_in_either_form():
     assert all("." in price and price.replace(".", ",") == other for price, other in _items(("en", "fr"), "price"))
     assert all("," in price and price.replace(",", ".") == other for price, other in _items(("fr", "en"), "price"))
