@@ -18,7 +18,7 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.completion_plugin import CompletionPlugin
 from omegaconf import OmegaConf
 
-from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
+from mt.config import CompareConfig, ExportConfig, RobustnessConfig, Section, TrainConfig, TranslateConfig
 from mt.config.composition import Job, compose_jobs
 from mt.config.reference import completions, help_text
 from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
@@ -181,6 +181,10 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 raise InputError("several comparisons need an output each: output=…")
             case CompareConfig(output=str(output)):
                 place, key, hint = os.path.abspath(output), "output", "'output=comparison-${device}'"
+            case RobustnessConfig(output=None):
+                raise InputError("several jobs need an output each, such as 'output=robustness-${sentences}'")
+            case RobustnessConfig(output=str(output)):
+                place, key, hint = os.path.abspath(output), "output", "'output=robustness-${sentences}'"
             case config:
                 raise TypeError(f"not a config of a command: {config}")
         if place in places:

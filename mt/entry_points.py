@@ -9,7 +9,7 @@ from mt.start import end_at_once, ending_at_once
 end_at_once()  # before anything that takes long to import
 
 from mt.command_line import main  # noqa: E402
-from mt.config import CompareConfig, ExportConfig, TrainConfig, TranslateConfig  # noqa: E402
+from mt.config import CompareConfig, ExportConfig, RobustnessConfig, TrainConfig, TranslateConfig  # noqa: E402
 
 
 def train() -> None:
@@ -46,6 +46,18 @@ def compare() -> None:
         compare(config)
 
     main("compare", CompareConfig, run)
+
+
+def measure_robustness() -> None:
+    """Measures how runs translate what people really type."""
+
+    def run(config: RobustnessConfig) -> None:
+        with ending_at_once():
+            from mt.robustness.command import measure_robustness
+
+        measure_robustness(config)
+
+    main("robustness", RobustnessConfig, run)
 
 
 def export_for_ctranslate2() -> None:

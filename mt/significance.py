@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import mean, variance
+from statistics import NormalDist, mean, variance
 
 import numpy as np
 
@@ -180,6 +180,35 @@ def middle_95(values: np.ndarray) -> tuple[float, float]:
     """Returns the bounds of the middle 95 % of the values."""
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
+
+
+def wilson_95(count: int, total: int) -> tuple[float, float]:
+    """Returns the bounds of the 95 % interval of a share of which ``count`` of ``total`` trials are known (Wilson
+    1927)."""
+    z = NormalDist().inv_cdf(0.975)
+    share, spread = count / total, z**2 / total
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / (4 * total))
+    # What is left out here is only rounding.
+    return (0.0 if count == 0 else middle - half), (1.0 if count == total else middle + half)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Corrects the p of several tests, in any dependence on each other, by the method of Holm (1979).
+
+    The smallest p is multiplied by the number of tests, the next smallest by one less, and so on, and none becomes
+    smaller than one before it. If only corrected p below a level count, the probability to call any true hypothesis
+    false is at most this level.
+
+    Returns:
+        The corrected p, in the order of ``ps``.
+    """
+    corrected = [0.0] * len(ps)
+    largest = 0.0
+    for rank, place in enumerate(sorted(range(len(ps)), key=lambda place: ps[place])):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
+        corrected[place] = largest
+    return corrected
 
 
 def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> SeedTest:

@@ -25,6 +25,7 @@ LIBRARIES = [
     "mt.training.monitor",
     "mt.translation.command",
     "mt.comparison.command",
+    "mt.robustness.command",
     "datasets",
     "torch._dynamo",
 ]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from mt.command_line import main
-from mt.config import ExportConfig, TrainConfig, TranslateConfig
+from mt.config import ExportConfig, RobustnessConfig, TrainConfig, TranslateConfig
 from mt.config.composition import Files
 from mt.config.keys import schema_keys
 from mt.config.reference import help_text
@@ -52,7 +52,13 @@ def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize(
-    ("command", "schema"), [("train", TrainConfig), ("translate", TranslateConfig), ("export", ExportConfig)]
+    ("command", "schema"),
+    [
+        ("train", TrainConfig),
+        ("translate", TranslateConfig),
+        ("robustness", RobustnessConfig),
+        ("export", ExportConfig),
+    ],
 )
 def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:
     text = help_text(command)

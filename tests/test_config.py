@@ -23,6 +23,7 @@ from mt.config import (
     MixtureConfig,
     OptimizerConfig,
     RNNAttentionConfig,
+    RobustnessConfig,
     Section,
     TableConfig,
     TokenizerConfig,
@@ -62,7 +63,13 @@ def test_there_are_no_stray_config_files() -> None:
     found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
     groups = ("data", "model", "training", "decoding", "experiment")
     options = {f"{group}/{option}.yaml" for group in groups for option in Files("train").options(group)}
-    assert found == options | {"train.yaml", "translate.yaml", "compare.yaml", "export.yaml"}
+    assert found == options | {
+        "train.yaml",
+        "translate.yaml",
+        "compare.yaml",
+        "robustness.yaml",
+        "export.yaml",
+    }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -345,7 +352,7 @@ def test_numbers_are_numbers(value: object) -> None:
     assert TrainingConfig.model_validate({"patience": 1e3}).patience == 1000
 
 
-@pytest.mark.parametrize("schema", [TrainConfig, TranslateConfig, CompareConfig, ExportConfig])
+@pytest.mark.parametrize("schema", [TrainConfig, TranslateConfig, CompareConfig, RobustnessConfig, ExportConfig])
 def test_every_number_has_a_least_and_a_largest_value(schema: type[Section]) -> None:
     for key, field in schema_keys(schema):
         for limits in _limits(field.annotation, field.metadata):

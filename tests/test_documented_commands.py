@@ -12,10 +12,11 @@ import pytest
 
 from mt.command_line import _exit_status, _run
 from mt.comparison.command import compare
-from mt.config import CompareConfig, ExportConfig, Section, TrainConfig, TranslateConfig
+from mt.config import CompareConfig, ExportConfig, RobustnessConfig, Section, TrainConfig, TranslateConfig
 from mt.config.composition import compose_jobs
 from mt.errors import InputError
 from mt.exchange.ctranslate2 import export
+from mt.robustness.command import measure_robustness
 from mt.run_folder import read_config, write_config
 from mt.training.command import train
 from mt.translation.command import translate
@@ -26,6 +27,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "train.py": ("train", TrainConfig),
     "translate.py": ("translate", TranslateConfig),
     "-m mt.comparison": ("compare", CompareConfig),
+    "-m mt.robustness": ("robustness", RobustnessConfig),
     "-m mt.exchange.ctranslate2": ("export", ExportConfig),
 }
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -67,6 +69,7 @@ SMALL = {
         "data.test_pairs=20",
     ],
     "compare": ["studied_sentences=0", "timed_sentences=0", "bootstrap_samples=100", "randomization_trials=100"],
+    "robustness": ["sentences=10"],
     "translate": [],
     "export": [],
 }  # fmt: skip
@@ -131,7 +134,13 @@ def test_it_runs(
     if name == "compare" and "output=" not in words:
         own_place = [f"output={tempfile.mkdtemp(dir=working_folder)}"]
     monkeypatch.chdir(working_folder)
-    work: dict[str, Callable] = {"train": train, "translate": translate, "compare": compare, "export": export}
+    work: dict[str, Callable] = {
+        "train": train,
+        "translate": translate,
+        "compare": compare,
+        "robustness": measure_robustness,
+        "export": export,
+    }
     with Path("in.txt").open() as lines:
         monkeypatch.setattr("sys.stdin", lines)
         status = _exit_status(lambda: _run(name, schema, work[name], [*shlex.split(words), *SMALL[name], *own_place]))
@@ -165,6 +174,7 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("translate", TranslateConfig, ["run=runs/demo", "decoding.engine=ctranslate2"]),
         ("compare", CompareConfig, ["first=runs/A", "second=runs/B"]),
         ("compare", CompareConfig, []),
+        ("robustness", RobustnessConfig, ["run=runs/A"]),
     ]
     reasons = []
     for name, schema, others in around:

@@ -19,11 +19,13 @@ from mt.significance import (
     bootstrap_scores,
     combined,
     fewest_differing,
+    holm,
     least_p,
     middle_95,
     randomisation_test,
     seed_test,
     sum_blocks,
+    wilson_95,
 )
 from tests import toy
 from tests.calibration import (
@@ -274,3 +276,31 @@ def test_welch_by_hand() -> None:
 def test_seeds_that_never_differ_say_nothing() -> None:
     found = seed_test([30.0, 30.0], [31.0, 31.0], 0.05)
     assert found.p is None and math.isinf(found.least_difference)
+
+
+# Several tests at once, and shares
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_holm_is_the_closed_test_of_bonferroni(ps: list[float]) -> None:
+    """A hypothesis is rejected if every set of hypotheses that it belongs to is, by Bonferroni."""
+    for place, corrected in enumerate(holm(ps)):
+        others = [p for number, p in enumerate(ps) if number != place]
+        sets = [[ps[place], *chosen] for size in range(len(ps)) for chosen in itertools.combinations(others, size)]
+        assert corrected == pytest.approx(max(min(1.0, len(chosen) * min(chosen)) for chosen in sets))
+
+
+def test_holm_of_nothing() -> None:
+    assert holm([]) == []
+
+
+@given(st.integers(1, 200), st.data())
+def test_wilsons_bounds_are_where_the_score_test_just_rejects(total: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, total))
+    low, high = wilson_95(count, total)
+    share = count / total
+    assert 0 <= low <= share <= high <= 1
+    for bound in (low, high):
+        if 0 < bound < 1:
+            assert abs(share - bound) / math.sqrt(bound * (1 - bound) / total) == pytest.approx(1.959964, rel=1e-5)
+    assert (low == 0) == (count == 0) and (high == 1) == (count == total)

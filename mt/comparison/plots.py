@@ -43,7 +43,7 @@ def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]
 
 def _intervals(rows: Sequence[tuple[int, str, Interval]], what: str) -> tuple[Figure, Axes]:
     """Draws a dot with its interval for each row (number, name, interval). The number selects colour and mark."""
-    figure, axes = _figure(6.8, 1.1 + 0.4 * len(rows))
+    figure, axes = new_figure(6.8, 1.1 + 0.4 * len(rows))
     for height, (number, _, interval) in enumerate(rows):
         axes.errorbar(
             interval.score,
@@ -110,7 +110,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
 
 def by_group(systems: Sequence[System], groups: Sequence[Group], what: str, measure: str) -> Figure:
     """Draws a line for each system over groups of sentences or words."""
-    figure, axes = _figure(6.8, 3.6)
+    figure, axes = new_figure(6.8, 3.6)
     for place, system in enumerate(systems):
         shift = 0.06 * (place - (len(systems) - 1) / 2)
         axes.errorbar(
@@ -131,7 +131,7 @@ def by_group(systems: Sequence[System], groups: Sequence[Group], what: str, meas
 
 def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
     """Draws a histogram of the sentences' differences in chrF2. The system is better to the right of zero."""
-    figure, axes = _figure(6.8, 3.2)
+    figure, axes = new_figure(6.8, 3.2)
     furthest = 60.0
     cut = [max(-furthest, min(furthest, value)) for value in differences]
     axes.hist(cut, bins=61, range=(-furthest, furthest), color=COLOURS[2])
@@ -189,7 +189,7 @@ def entropies(systems: Sequence[System], spreads: Sequence[Sequence[AttentionEnt
         for spread in of_system
     ]
     heads = max(len(values) for _, values in rows)
-    figure, axes = _figure(4.2 + 0.6 * heads, 1.1 + 0.3 * len(rows))
+    figure, axes = new_figure(4.2 + 0.6 * heads, 1.1 + 0.3 * len(rows))
     table = torch.full((len(rows), heads), torch.nan)
     for place, (_, values) in enumerate(rows):
         table[place, : len(values)] = torch.tensor(values)
@@ -229,7 +229,8 @@ def scaling(found: Scaling) -> Figure:
     return figure
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """Returns an empty figure, with its size in inches, and the axes in it."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     _quiet(axes)

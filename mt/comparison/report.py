@@ -48,7 +48,7 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"p_value": shown_p, "number": _signed, "interval": _interval, "plain": _escape_markdown}
+    environment.filters |= {"p_value": shown_p, "number": _signed, "interval": _interval, "plain": escape_markdown}
     values = {
         "findings": findings,
         "title": " against ".join([findings.systems[0].name, *(system.name for system in findings.systems[1:])]),
@@ -250,19 +250,19 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
     measured = "source" if findings.evaluation.sources else "reference"
     pictures = {
         "scores": [
-            _picture(
+            as_picture(
                 plots.scores_with_intervals(systems, verdicts),
                 "Test BLEU with 95 % intervals: "
                 + _told(systems, [f"{score.mean('BLEU'):.1f}" for score in findings.scores]),
             ),
-            _picture(
+            as_picture(
                 plots.differences(verdicts),
                 "Difference in BLEU with intervals: "
                 + "; ".join(f"{one.system} {one.sentence_tests[0].difference.score:+.2f}" for one in verdicts),
             ),
         ],
         "curves": [
-            _picture(
+            as_picture(
                 plots.learning_curves(trained),
                 "Learning curves, validation BLEU and training loss over minutes and over target tokens; last BLEU: "
                 + _told(trained, [_last_bleu(system.runs[0]) for system in trained]),
@@ -283,7 +283,7 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
             findings, "word F1", findings.by_frequency, "count in the training data (number of test words below)"
         ),
         "differences": [
-            _picture(
+            as_picture(
                 plots.chrf_differences(one.verdict.system, one.chrf_differences),
                 f"Histogram of sentence chrF2, {one.verdict.system} minus {one.verdict.baseline}: "
                 f"{sum(difference > 0 for difference in one.chrf_differences)} sentences are better, "
@@ -292,7 +292,7 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
             for one in contrasts
         ],
         "entropy": [
-            _picture(
+            as_picture(
                 plots.entropies([system for system, _ in studied], [study.spreads for _, study in studied]),
                 "Entropy of every attention head as a share of the most possible, from least to most: "
                 + _told([system for system, _ in studied], [_range_of_entropy(study) for _, study in studied]),
@@ -304,7 +304,7 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
     for number, (system, study) in enumerate(zip(systems, studies, strict=True)):
         if study.scaling is not None:
             pictures[f"scaling {number}"] = [
-                _picture(
+                as_picture(
                     plots.scaling(study.scaling),
                     f"Query-key products in {system.name} before and after the division by the root of "
                     f"{study.scaling.key_width}: deviation {study.scaling.raw_deviation:.1f} and "
@@ -314,11 +314,11 @@ def _pictures(findings: Findings) -> dict[str, list[Picture]]:
         for place, attention in enumerate(study.maps):
             about = f"cross-attention of {system.name} for test sentence {findings.attention_rows[place] + 1}"
             pictures[f"means {place} {number}"] = [
-                _picture(plots.mean_attention(system.name, attention), f"Mean {about}")
+                as_picture(plots.mean_attention(system.name, attention), f"Mean {about}")
             ]
             if sum(len(layer) for layer in attention.cross()) > 1:
                 pictures[f"heads {place} {number}"] = [
-                    _picture(plots.every_attention(attention), f"Every head's {about}")
+                    as_picture(plots.every_attention(attention), f"Every head's {about}")
                 ]
     return pictures
 
@@ -330,7 +330,7 @@ def _of_groups(findings: Findings, measure: str, groups: Sequence[Group], what: 
     figures = "; ".join(
         f"{group.label}: {_told(findings.systems, [f'{score:.1f}' for score in group.scores])}" for group in groups
     )
-    return [_picture(plots.by_group(findings.systems, groups, what, measure), f"{measure} by {what}. {figures}")]
+    return [as_picture(plots.by_group(findings.systems, groups, what, measure), f"{measure} by {what}. {figures}")]
 
 
 def _told(systems: Sequence[System], figures: Sequence[str]) -> str:
@@ -347,7 +347,8 @@ def _range_of_entropy(study: Study) -> str:
     return f"{min(shares):.2f} to {max(shares):.2f}"
 
 
-def _picture(figure: Figure, alternative: str) -> Picture:
+def as_picture(figure: Figure, alternative: str) -> Picture:
+    """Returns a figure as an image of the page."""
     return Picture(plots.as_data_uri(figure), alternative, round(figure.get_figwidth() * PIXELS_PER_INCH))
 
 
@@ -367,6 +368,6 @@ def _interval(interval: Interval, signed: bool = False) -> str:
     return f"{interval.score:{sign}.2f} {ends}"
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escapes what Markdown would read as markup, because names may contain it."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

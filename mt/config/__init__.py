@@ -2,7 +2,15 @@
 nowhere else; ``--help`` and ``docs/settings.md`` are made from it, and the files in ``conf/`` hold what presets
 change."""
 
-from mt.config.commands import CompareConfig, ExportConfig, Folders, ModelDescription, TrainConfig, TranslateConfig
+from mt.config.commands import (
+    CompareConfig,
+    ExportConfig,
+    Folders,
+    ModelDescription,
+    RobustnessConfig,
+    TrainConfig,
+    TranslateConfig,
+)
 from mt.config.data import (
     NEWEST_SPLIT,
     CorpusConfig,
@@ -46,6 +54,7 @@ __all__ = [
     "PiecesConfig",
     "RNNAttentionConfig",
     "RecipeConfig",
+    "RobustnessConfig",
     "ScheduleConfig",
     "Section",
     "SingleCorpusConfig",

@@ -241,3 +241,33 @@ class CompareConfig(Section):
                 f"randomization_trials={self.randomization_trials} could not show any difference between one system "
                 f"and {len(self.systems) - 1} others: take {needed} or more"
             )
+
+
+class RobustnessConfig(Section):
+    """``python -m mt.robustness``"""
+
+    run: Text
+    """A finished run."""
+    second: Text | None = None
+    """Another one with the same test set, to compare with the first."""
+    output: Text | None = None
+    """A folder to write into. null: the folder robustness in the run, or FIRST-vs-SECOND-robustness beside the second
+    run."""
+    sentences: PositiveInt = 500
+    """How many test sentences of four words or more are taken, evenly spaced. Of languages without spaces between
+    words: of eight characters or more."""
+    seed: Seed = 1
+    """Decides what is planted and mistyped where, and the random numbers of intervals and tests."""
+    device: Device = "auto"
+    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
+    threads: Threads = 0
+    """CPU threads. 0: PyTorch chooses."""
+    decoding: DecodingChoice = DecodingChoice()
+
+    def contradictions(self) -> Iterator[str]:
+        if self.second is not None and os.path.abspath(self.run) == os.path.abspath(self.second):
+            yield f"{self.run} is given twice"
+        if self.decoding.method == "sample" or self.decoding.n_best > 1:
+            yield "what is scored is one best translation: decoding.method=beam, decoding.n_best=1"
+        elif self.decoding.is_given("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling, and translations are found by beam search"

@@ -25,10 +25,20 @@ from pydantic.fields import FieldInfo
 
 from mt.command_line import _exit_status, _run, stderr_handler
 from mt.comparison.systems import open_systems
-from mt.config import CompareConfig, DecodingChoice, DecodingConfig, ExportConfig, Section, TrainConfig, TranslateConfig
+from mt.config import (
+    CompareConfig,
+    DecodingChoice,
+    DecodingConfig,
+    ExportConfig,
+    RobustnessConfig,
+    Section,
+    TrainConfig,
+    TranslateConfig,
+)
 from mt.config.composition import _quoted, compose_jobs
 from mt.device import choose_device
 from mt.exchange.ctranslate2 import export
+from mt.robustness.command import open_runs
 from mt.run_folder import read_config, write_config
 from mt.training.command import train
 from mt.training.local_workers import number_of_workers
@@ -187,6 +197,20 @@ class Compare(Command):
         open_systems(config)
 
 
+class Robustness(Command):
+    schema = RobustnessConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        first, second = self.place.runs
+        return {"": [f"run={first}", f"second={second}", "output=report"]}
+
+    def work(self, config: Section) -> None:
+        """As far as the opening of the runs, as for a comparison."""
+        assert isinstance(config, RobustnessConfig)
+        choose_device(config.device)
+        open_runs(config)
+
+
 class Export(Command):
     schema = ExportConfig
 
@@ -199,7 +223,13 @@ class Export(Command):
             export(config)
 
 
-COMMANDS: dict[str, type[Command]] = {"train": Train, "translate": Translate, "compare": Compare, "export": Export}
+COMMANDS: dict[str, type[Command]] = {
+    "train": Train,
+    "translate": Translate,
+    "compare": Compare,
+    "robustness": Robustness,
+    "export": Export,
+}
 
 
 def _short(decoding: DecodingConfig | DecodingChoice) -> DecodingConfig | DecodingChoice:

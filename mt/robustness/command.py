@@ -1,0 +1,104 @@
+"""``python -m mt.robustness``: translates variants of a run's test sentences, and reports how well."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from mt.comparison.systems import EvaluationSet, open_systems, read_run
+from mt.config import CompareConfig, RobustnessConfig
+from mt.device import choose_device, limit_kernel_caches
+from mt.errors import InputError
+from mt.files import resolved
+from mt.robustness.lines import Lines, make_lines
+from mt.robustness.measures import measure
+from mt.robustness.report import PAGE, Findings, MeasuredRun, summary, text_table, write_report
+from mt.translation.translator import Translator
+
+logger = logging.getLogger(__name__)
+
+LINES_AT_ONCE = 512
+"""The progress bar moves after so many lines. Fewer would not fill the batches."""
+
+
+def measure_robustness(config: RobustnessConfig) -> None:
+    """Translates every variant by each run, writes the report and logs its table.
+
+    Raises:
+        InputError: A run is unfinished, damaged or not comparable with the other, its test set has no sentence that is
+            long enough, or the output is a file.
+    """
+    limit_kernel_caches()
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    choose_device(config.device)  # refuses a missing device before any work is done
+    evaluation, names = open_runs(config)
+    output = Path(config.output) if config.output else _default_output(config)
+    resolved(output)  # refuses links that lead in a circle
+    if output.exists() and not output.is_dir():
+        raise InputError(f"output={output}: is a file; the report is a folder")
+    lines = make_lines(evaluation, config.sentences, config.seed)
+    translators = [Translator.load(folder, config.decoding, config.device) for folder in _folders(config)]
+    output.mkdir(parents=True, exist_ok=True)
+    sources = _distinct_sources(lines)
+    translations = [_translated(translator, sources, name) for translator, name in zip(translators, names, strict=True)]
+    results = measure(lines.variants, translations, evaluation.target_language, config.seed)
+    runs = [
+        MeasuredRun(name, folder, translator.config)
+        for name, folder, translator in zip(names, _folders(config), translators, strict=True)
+    ]
+    findings = Findings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
+    write_report(findings, output)
+    logger.info("\n%s\n\n%s", text_table(findings), "\n".join(summary(findings)))
+    for name, reason in lines.left_out.items():
+        logger.info("left out: %s: %s", name, reason)
+    logger.info("\nreport: %s", output / PAGE)
+
+
+def _folders(config: RobustnessConfig) -> list[Path]:
+    return [Path(folder) for folder in (config.run, config.second) if folder is not None]
+
+
+def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
+    """Returns the test set and the name of each run.
+
+    Raises:
+        InputError: A run is unfinished or damaged, or the runs have different test sets.
+    """
+    for folder in _folders(config):
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such run folder")
+    if config.second is None:
+        evaluation, output = read_run(Path(config.run))
+        return evaluation, [output.origin.resolve().name]
+    evaluation, systems = open_systems(CompareConfig(first=config.run, second=config.second))
+    return evaluation, [system.name for system in systems]
+
+
+def _default_output(config: RobustnessConfig) -> Path:
+    """Returns the folder ``robustness`` in the run or, with two runs, FIRST-vs-SECOND-robustness beside the second."""
+    places = [folder.resolve() for folder in _folders(config)]
+    if len(places) == 1:
+        return places[0] / "robustness"
+    return places[1].parent / f"{places[0].name}-vs-{places[1].name}-robustness"
+
+
+def _distinct_sources(lines: Lines) -> list[str]:
+    """Returns all lines to translate, each once: those of the variants, and the clean sentences behind them."""
+    all_lines = [line for variant in lines.variants for line in variant.lines]
+    clean = [pair.source for line in all_lines for pair in line.pairs]
+    return list(dict.fromkeys([*clean, *(line.source for line in all_lines)]))
+
+
+def _translated(translator: Translator, sources: Sequence[str], name: str) -> dict[str, str]:
+    """Returns the translation of each source."""
+    found: dict[str, str] = {}
+    with tqdm(total=len(sources), desc=name, unit=" lines", disable=None, leave=False) as bar:
+        for start in range(0, len(sources), LINES_AT_ONCE):
+            part = sources[start : start + LINES_AT_ONCE]
+            numbers = range(start, start + len(part))
+            found |= zip(part, translator.translate(part, numbers), strict=True)
+            bar.update(len(part))
+    return found
