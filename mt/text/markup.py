@@ -34,7 +34,7 @@ where the tags belong. An example with the links red–rouge and car–voiture::
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from mt.text.placement import Link, Node, Tag, place_tags, tags_as_they_are
 from mt.text.tags import Kind, Unit, encode, read_units
@@ -113,7 +113,10 @@ def put_back(markup: Markup, translation: str, links: Sequence[Link]) -> str:
     start, end = len(markup.before), len(markup.before) + len(markup.text)
     if translation.strip():
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
-        moved = [Link(*(place + start for place in astuple(link))) for link in links]
+        moved = (
+            Link(link.source_start + start, link.source_end + start, link.target_start + start, link.target_end + start)
+            for link in links
+        )
         return _assemble(target, place_tags(markup.nodes, source, target, moved))
     # Without words, each tag keeps its place in the white space that is left, at the ends of the line.
     remaining = [
