@@ -14,8 +14,8 @@ class RulesConfig(Section):
 
     rules: Literal[0, 1] = 1
     """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole, lines in capitals
-    are lowercased for the model and put back into capitals, lines of many sentences are cut. 0: lines go to the
-    tokenizer as they are."""
+    or title case are lowercased for the model, lines of many sentences are cut. 0: lines go to the tokenizer as they
+    are."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many different slots can stand for items in one sentence. Each is a piece of the vocabulary. A sentence with
     more items is translated in parts."""
@@ -42,22 +42,20 @@ class AugmentationConfig(Section):
     """Shares of the training pairs that are changed, drawn anew in each epoch. 0 leaves a kind out."""
 
     lower_case: Probability = 0.04
-    """Sources in small letters. Lines in capitals are translated by way of these."""
-    title_case: Probability = 0.02
-    """Sources In Which Every Word Begins With A Capital."""
+    """Sources in small letters. Lines in capitals or in title case are translated by way of these."""
     capitals: Probability = 0.01
     """Sources with some words in CAPITALS."""
     unpunctuated: Probability = 0.03
     """Pairs without the punctuation at their end."""
-    typos: Probability = 0.06
+    typos: Probability = 0.1
     """Sources with a typing error in about every eighth word."""
-    slots: Probability = 0.08
+    slots: Probability = 0.12
     """Pairs in which slots stand for names and numbers that both sides share, or are put at an end of both."""
     joined: Probability = 0.02
     """Pairs that are joined with one or two others into one."""
 
     def contradictions(self) -> Iterator[str]:
-        exclusive = ("lower_case", "title_case", "capitals", "unpunctuated", "typos")
+        exclusive = ("lower_case", "capitals", "unpunctuated", "typos")
         if (total := sum(getattr(self, name) for name in exclusive)) > 1:
             yield f"{' + '.join(exclusive)} is {total:g}, but a pair is changed in one of these ways: at most 1"
 

@@ -58,7 +58,6 @@ class Augmentation:
         self._slots = config.slots
         changes: list[tuple[float, Callable[[str, str, np.random.Generator], tuple[str, str]]]] = [
             (config.lower_case, lambda source, target, random: (source.lower(), target)),
-            (config.title_case, lambda source, target, random: (title_case(source), target)),
             (config.capitals, lambda source, target, random: (with_capitals(source, random), target)),
             (config.unpunctuated, lambda source, target, random: without_final_punctuation(source, target)),
             (config.typos, lambda source, target, random: (self._with_typos(source, random), target)),
@@ -151,10 +150,6 @@ def at_an_end(
         else:
             sides.append(f"{text[: end.start()]}{blank}{item}{end.group()}")
     return sides[0], sides[1]
-
-
-def title_case(text: str) -> str:
-    return WORD.sub(lambda word: word[0][0].title() + word[0][1:], text)
 
 
 def with_capitals(text: str, random: np.random.Generator) -> str:

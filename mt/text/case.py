@@ -1,13 +1,20 @@
-"""Lines all in capitals: lowercased before they are translated, and put back into capitals afterwards.
+"""Lines in capitals, and lines In Which Every Word Begins With One: lowercased before they are translated.
 
-Text for training has hardly any such lines, so that a model would spell their words letter by letter.
+Text for training has hardly any such lines, so that a model would spell their words letter by letter. What was in
+capitals is put back into capitals afterwards. What was in title case is not, because most languages do not write titles
+so.
 """
+
+import regex
 
 from mt.language import base_language
 
 TURKIC = {"tr", "tur", "az", "aze"}
 FEWEST_CAPITALS = 4
 """A line with fewer capitals may be an abbreviation, which is a word like any other."""
+FEWEST_WORDS = 3
+"""A line of fewer words that all begin with capitals may be a name."""
+WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
 
 
 def is_in_capitals(text: str) -> bool:
@@ -15,18 +22,24 @@ def is_in_capitals(text: str) -> bool:
     return text.isupper() and sum(map(str.isupper, text)) >= FEWEST_CAPITALS
 
 
+def is_in_title_case(text: str) -> bool:
+    """Returns whether every word of a text begins with a capital, and not all is in capitals."""
+    words = WORD.findall(text)
+    return len(words) >= FEWEST_WORDS and not text.isupper() and all(word[0].isupper() for word in words)
+
+
 def lowercased(text: str, language: str) -> str:
     """Returns a text in small letters, apart from its first letter and from words that could not be put back into
     capitals, such as STRAẞE.
 
     Args:
-        text: A text in capitals.
+        text: A text in capitals or in title case.
         language: The text's language.
     """
-    words = text.split(" ")
-    lower = [_lower(word, language) for word in words]
-    kept = [small if in_capitals(small, language) == word else word for word, small in zip(words, lower, strict=True)]
-    small = " ".join(kept)
+    small = _lower(text, language)
+    if text.isupper():
+        words = zip(text.split(" "), small.split(" "), strict=True)
+        small = " ".join(low if in_capitals(low, language) == word else word for word, low in words)
     first = next(place for place, letter in enumerate(small) if letter.isalpha())
     begins_in_capitals = small[first].istitle() or small[first].title() == small[first]  # the latter: Georgian
     if begins_in_capitals or len(small) != len(text) or in_capitals(small[first], language) != text[first]:

@@ -1,7 +1,7 @@
 """The text layer: what happens to a line before the tokenizer cuts it into pieces, and afterwards to its translation.
 
 A line is cut into sentences if it has more than the lines that the model learnt from. What is not to be translated
-(``mt.text.items``) is replaced by slots, and a sentence all in capitals is lowercased. ``restore`` undoes all of it.
+(``mt.text.items``) is replaced by slots, and a sentence in capitals or title case is lowercased. ``restore`` undoes it.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ import regex
 from mt.config import TextDescription
 from mt.files import UNDECODABLE
 from mt.language import writes_spaces
-from mt.text.case import in_capitals, is_in_capitals, lowercased
+from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercased
 from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
 from mt.text.sentences import sentences
 from mt.text.slots import SLOT, put_slots, repaired, slot_number
@@ -32,8 +32,8 @@ class Part:
     """What the tokenizer cuts. If it is empty, nothing of the part is to be translated."""
     items: tuple[str, ...]
     """What slots 0, 1, 2 … of the text stand for."""
-    capitals: bool
-    """Whether the part was all in capitals."""
+    cased: str | None
+    """What the text was before it was lowercased; None if it was not."""
     before: str
     """What stands before the text and comes back unchanged: white space and items."""
     after: str
@@ -63,7 +63,7 @@ class TextLayer:
             split: Whether it is cut into its sentences if it has more than the model's training text had.
         """
         if not self.rules.rules:
-            return [Part(line, (), False, "", "")]
+            return [Part(line, (), None, "", "")]
         line = UNDECODABLE.sub("\ufffd", line)
         spans = find_items(line, self._patterns, self._source_characters)
         items = [line[start:end] for start, end in spans]
@@ -85,7 +85,9 @@ class TextLayer:
         repairs = 0
         if self.rules.rules:
             translation, repairs = repaired(translation, part.text)
-            if part.capitals:
+            if translation == part.text:  # the model has copied it, so it was not to be translated
+                translation = part.cased or part.text
+            elif part.cased and part.cased.isupper():
                 translation = in_capitals(translation, self.target_language)
             translation = _filled(translation, part.items)
         return part.before + translation + part.after, repairs
@@ -110,8 +112,8 @@ class TextLayer:
     def mark_pair(
         self, source: str, target: str, more: Sequence[str] = (), numbers: Sequence[int] | None = None
     ) -> tuple[str, str]:
-        """Returns the texts of a pair for training or scoring: items that both sides share are slots, and a side all in
-        capitals is lowercased.
+        """Returns the texts of a pair for training or scoring: items that both sides share are slots, a source in
+        capitals or title case is lowercased, and a target in capitals is.
 
         Args:
             more: Words that are replaced by slots, too. Each must occur once on either side.
@@ -126,7 +128,7 @@ class TextLayer:
         source = put_slots(source, [one for one, _, _ in taken], [number for _, _, number in taken])
         taken.sort(key=lambda each: each[1])
         target = put_slots(target, [other for _, other, _ in taken], [number for _, _, number in taken])
-        if is_in_capitals(source):
+        if is_in_capitals(source) or is_in_title_case(source):
             source = lowercased(source, self.source_language)
         if is_in_capitals(target):
             target = lowercased(target, self.target_language)
@@ -165,19 +167,17 @@ class TextLayer:
     def _part(self, text: str, items: list[str]) -> Part:
         """Returns a part, given its text with slots, all of which have number 0, and the slots' items."""
         if not LETTER.search(text):  # nothing but items, numbers and punctuation
-            return Part("", (), False, _filled_in_order(text, items), "")
+            return Part("", (), None, _filled_in_order(text, items), "")
         before, text, after = _without_edges(text, items)
         first = len(SLOT.findall(before))
         last = first + len(SLOT.findall(text))
         places = [match.span() for match in SLOT.finditer(text)]
         text = put_slots(text, places, range(len(places)))
-        capitals = is_in_capitals(text)
-        if capitals:
-            text = lowercased(text, self.source_language)
+        cased = text if is_in_capitals(text) or is_in_title_case(text) else None
         return Part(
-            text,
+            lowercased(text, self.source_language) if cased else text,
             tuple(items[first:last]),
-            capitals,
+            cased,
             _filled_in_order(before, items[:first]),
             _filled_in_order(after, items[last:]),
         )
