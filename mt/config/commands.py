@@ -22,7 +22,7 @@ from mt.config.fields import (
     Threads,
 )
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import TextConfig, TextDescription
+from mt.config.text import AlignmentConfig, TextConfig, TextDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
@@ -93,6 +93,8 @@ class TrainConfig(Section):
             yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
         elif self.decoding.is_given("seed"):
             yield f"decoding.seed={self.decoding.seed} is for sampling, and the test set is translated by beam search"
+        if self.decoding.markup is not None:
+            yield "the test set is plain text: leave decoding.markup out"
         if self.decoding.engine != "torch":
             yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
 
@@ -107,10 +109,11 @@ class ModelDescription(Section):
     tokenizer: PiecesConfig
     decoding: DecodingConfig
     """How translations are searched for unless the user says otherwise."""
+    alignment: AlignmentConfig = AlignmentConfig()
 
     @classmethod
-    def of(cls, config: TrainConfig, text: TextDescription) -> Self:
-        """Returns the part of a run's config that a model needs, and its text layer."""
+    def of(cls, config: TrainConfig, text: TextDescription, alignment: AlignmentConfig) -> Self:
+        """Returns the part of a run's config that a model needs, and what its training has found out."""
         return cls(
             source_language=config.data.source_language,
             target_language=config.data.target_language,
@@ -118,13 +121,22 @@ class ModelDescription(Section):
             model=config.model,
             tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
             decoding=config.decoding,
+            alignment=alignment,
         )
 
     def contradictions(self) -> Iterator[str]:
-        if self.decoding.method != "beam" or self.decoding.n_best > 1 or self.decoding.engine != "torch":
+        layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
+        if self.alignment.layer >= layers:
+            yield f"alignment.layer={self.alignment.layer}: the decoder attends to the source in {layers} layers"
+        if (
+            self.decoding.method != "beam"
+            or self.decoding.n_best > 1
+            or self.decoding.engine != "torch"
+            or self.decoding.markup is not None
+        ):
             yield (
-                "a model's own decoding is one best translation by the model itself: decoding.method=beam, "
-                "decoding.n_best=1, decoding.engine=torch"
+                "a model's own decoding is one best translation of plain text by the model itself: "
+                "decoding.method=beam, decoding.n_best=1, decoding.engine=torch, decoding.markup=null"
             )
 
 
@@ -163,6 +175,14 @@ class TranslateConfig(Section):
             if self.reference is not None and self.decoding.is_given(key):
                 given = f"decoding.{key}={getattr(self.decoding, key)}"
                 yield f"reference is scored, not searched for: {given} is for a search"
+        if self.decoding.alignments is not None and self.decoding.alignments in (
+            self.input,
+            self.output,
+            self.reference,
+        ):
+            yield f"decoding.alignments={self.decoding.alignments} needs a file of its own"
+        if self.reference is not None and self.decoding.markup is not None:
+            yield "reference is scored as plain text: leave decoding.markup out"
         if self.reference is not None and self.decoding.engine == "ctranslate2":
             yield "reference is scored by the model itself: leave decoding.engine=torch"
         if self.precision != "fp32" and self.decoding.engine == "ctranslate2":

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from mt.config.fields import NonNegativeInt, NotABool, PositiveInt, Section, Seed, Share
+from mt.config.fields import NonNegativeInt, NotABool, PositiveInt, Section, Seed, Share, Text
 
 StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 """CTranslate2's names of number formats below fp32."""
@@ -41,6 +41,9 @@ class DecodingConfig(Section):
     split_sentences: Literal["auto", False] = "auto"
     """auto: lines with more sentences than the training text had are cut into their sentences, which are translated by
     themselves and joined again. false: no line is cut."""
+    markup: Literal["html", "xml"] | None = None
+    """html, xml: lines have tags in them. The text between them is translated, and the tags are put back where the
+    words went. null: lines are plain text; a tag comes back as it is, at the place that the model gives it."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
     """A hypothesis has at most max_length_ratio · source pieces + max_length_extra pieces."""
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
@@ -65,6 +68,10 @@ class DecodingConfig(Section):
 class DecodingChoice(DecodingConfig):
     """What the user of a model sets. What is not set, or set to null, is the model's own."""
 
+    alignments: Text | None = None
+    """A file to write: for each line of input the links between its words and those of the translation, as 0-0 1-2
+    (Pharaoh's format). With n_best > 1, the JSON lines have them, too."""
+
     @model_validator(mode="before")
     @classmethod
     def _null_is_not_given(cls, values: object) -> object:
@@ -79,7 +86,7 @@ class DecodingChoice(DecodingConfig):
         Raises:
             ValidationError: the two contradict each other.
         """
-        given = {key: getattr(self, key) for key in self.model_fields_set}
+        given = {key: getattr(self, key) for key in self.model_fields_set & DecodingConfig.model_fields.keys()}
         return DecodingConfig.model_validate(own.model_dump() | given)
 
     def contradictions(self) -> Iterator[str]:

@@ -38,6 +38,15 @@ class TextDescription(RulesConfig):
     many."""
 
 
+class AlignmentConfig(Section):
+    """Which of the decoder's attentions to the source tells where words come from."""
+
+    layer: Annotated[int, NotABool, Field(ge=0, le=255)] = 0
+    """The decoder's layer, from 0 on."""
+    shift: Literal[0, 1] = 0
+    """0: the row that predicts a piece. 1: the row that reads it."""
+
+
 class AugmentationConfig(Section):
     """Shares of the training pairs that are changed, drawn anew in each epoch. 0 leaves a kind out."""
 

@@ -7,6 +7,7 @@ A line is cut into sentences if it has more than the lines that the model learnt
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import regex
 
@@ -56,7 +57,7 @@ class TextLayer:
         self._target_characters = FamiliarCharacters(tokenizers.target, target_language)
 
     def mark(self, line: str, split: bool = True) -> list[Part]:
-        """Returns the parts of a line. Restoring the text of each and joining them gives the line again.
+        """Returns the parts of a line. Restoring the text of each gives the line again.
 
         Args:
             line: The line, which is not blank. Half a surrogate pair in it is read as U+FFFD, like broken UTF-8.
@@ -79,35 +80,49 @@ class TextLayer:
             items = items[count:]
         return parts
 
-    def restore(self, part: Part, translation: str) -> tuple[str, int]:
-        """Returns a part's translation as it belongs into the line, and how many slots had to be removed or put back
-        because the model had doubled or dropped them."""
-        repairs = 0
-        if self.rules.rules:
-            translation, repairs = repaired(translation, part.text)
-            if translation == part.text:  # the model has copied it, so it was not to be translated
-                translation = part.cased or part.text
-            elif part.cased and part.cased.isupper():
-                translation = in_capitals(translation, self.target_language)
-            translation = _filled(translation, part.items)
-        return part.before + translation + part.after, repairs
+    def repair(self, part: Part, translation: str) -> tuple[str, int]:
+        """Returns the model's translation of a part's text with each slot of it once, and how many slots had to be
+        removed or put back because the model had doubled or dropped them."""
+        return repaired(translation, part.text) if self.rules.rules else (translation, 0)
 
-    def join(self, parts: Sequence[Part], translations: Sequence[str]) -> str:
-        """Returns a line, given its parts and what ``restore`` made of their translations.
+    def restore(self, part: Part, translation: str) -> str:
+        """Returns a part of the target line, given what ``repair`` returned. The text of a part itself, which the model
+        may have copied, becomes the part of the source line."""
+        if part.cased and translation == part.text:
+            translation = part.cased
+        elif part.cased and part.cased.isupper():
+            translation = in_capitals(translation, self.target_language)
+        return part.before + _filled(translation, part.items) + part.after
 
-        The parts keep the white space that was between them. But where only one of the two languages puts a space
-        between its sentences, the target has one if it is that language.
+    def positions(self, part: Part, translation: str) -> list[int]:
+        """Returns the position of every character of a translation in what ``restore`` makes of it, and that of its
+        end."""
+        capitals = part.cased is not None and part.cased.isupper() and translation != part.text
+        lengths = [
+            len(part.items[slot_number(one)])
+            if part.items and SLOT.match(one)
+            else len(in_capitals(one, self.target_language))
+            if capitals
+            else 1
+            for one in translation
+        ]
+        return list(accumulate(lengths, initial=len(part.before)))
+
+    def with_gaps(self, parts: Sequence[Part], translations: Sequence[str]) -> list[str]:
+        """Returns the parts of a target line, as ``restore`` made them, with the white space that belongs between them.
+
+        It is that of the source. But where only one of the two languages puts a space between its sentences, the target
+        has one if it is that language.
         """
-        if writes_spaces(self.source_language) == writes_spaces(self.target_language):
-            return "".join(translations)
+        if not parts or writes_spaces(self.source_language) == writes_spaces(self.target_language):
+            return list(translations)
         if writes_spaces(self.source_language):
-            return "".join(
+            return [
                 text.removesuffix(" ") if part.after == " " else text
                 for part, text in zip(parts, translations, strict=True)
-            )
-        return "".join(
-            f"{text} " if part.text and not part.after else text for part, text in zip(parts, translations, strict=True)
-        ).removesuffix(" ")
+            ]
+        *others, last = zip(parts, translations, strict=True)
+        return [f"{text} " if part.text and not part.after else text for part, text in others] + [last[1]]
 
     def mark_pair(
         self, source: str, target: str, more: Sequence[str] = (), numbers: Sequence[int] | None = None
@@ -209,7 +224,7 @@ def _without_edges(text: str, items: Sequence[str]) -> tuple[str, str, str]:
 
 def _filled(text: str, items: Sequence[str]) -> str:
     """Returns a text with the items in place of their slots."""
-    return SLOT.sub(lambda match: items[slot_number(match.group())], text)
+    return SLOT.sub(lambda match: items[slot_number(match.group())], text) if items else text
 
 
 def _filled_in_order(text: str, items: Sequence[str]) -> str:

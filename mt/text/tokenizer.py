@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -39,6 +39,14 @@ CUTS = 64
 """Number of ways to cut a word among which subword sampling chooses."""
 MOST_WORDS = 100_000
 """The most words whose cuts are remembered at a time; they take some hundred megabytes."""
+
+
+class PieceSpan(NamedTuple):
+    """A piece, and the characters of a text that it stands for, without white space before them."""
+
+    piece: int
+    start: int
+    end: int
 
 
 class Tokenizer:
@@ -182,6 +190,17 @@ class Tokenizer:
         Half a surrogate pair is read as U+FFFD, like broken UTF-8.
         """
         return self._processor.encode([UNDECODABLE.sub("\ufffd", text) for text in texts], out_type=int)
+
+    def spans(self, texts: Sequence[str]) -> list[list[PieceSpan]]:
+        """Returns the pieces of each text like ``encode``, with their places in it."""
+        found = self._processor.encode(list(texts), return_type="offset_mapping")
+        return [
+            [
+                PieceSpan(piece, end - len(text[start:end].lstrip()), end)
+                for piece, (start, end) in zip(one["ids"], one["offsets"], strict=True)
+            ]
+            for text, one in zip(texts, found, strict=True)
+        ]
 
     def sample(self, text: str, sampling: float, key: int) -> list[int]:
         """Cuts a text into pieces in one of several ways, which depends on ``key`` alone.

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import torch
 
-from mt.config import ModelDescription, TrainConfig
+from mt.config import AlignmentConfig, ModelDescription, TrainConfig
 from mt.data.batching import Batch, TrainingBatches
+from mt.data.corpus import evenly_spaced
 from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.json_file import write_json
@@ -32,9 +33,13 @@ from mt.training.replication import full_tensor, gradient_sync, replicate, shard
 from mt.training.signals import StopRequest
 from mt.training.validation import Validation, Validator, translator_of
 from mt.training.workers import Workers
+from mt.translation.alignment import best_place
 from mt.weights import checksum, load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
 
 logger = logging.getLogger(__name__)
+
+PAIRS_ALIGNED = 500
+"""The most validation pairs by which the attention that aligns words is chosen."""
 
 
 def _is_greater(one: float, other: float) -> bool:
@@ -122,7 +127,7 @@ class Trainer:
         if workers.is_leader:
             self.data.tokenizers.save(self.run)
             write_config(self.run, config)
-            write_description(self.run, ModelDescription.of(config, self.data.layer.rules))
+            write_description(self.run, ModelDescription.of(config, self.data.layer.rules, AlignmentConfig()))
             write_json(self.run / PROVENANCE, self.provenance)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate
@@ -224,6 +229,15 @@ class Trainer:
                 averaged = write_weights(self.run, config.training, self.model, self.belonging, checkpoints)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
+            if workers.is_leader:
+                pairs = evenly_spaced(self.data.corpus.valid, PAIRS_ALIGNED)
+                place = best_place(
+                    self.model.eval(),
+                    self.data.layer,
+                    list(zip(pairs["source"], pairs["target"], strict=True)),
+                    config.decoding.batch_tokens,
+                )
+                write_description(self.run, ModelDescription.of(config, self.data.layer.rules, place))
             translator = translator_of(self.objective, self.data, config, config.decoding, self.precision)
             write_scores(config, self.data, translator, self.progress, averaged, workers, self.monitor)
             workers.barrier()

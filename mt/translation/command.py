@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -18,7 +18,7 @@ from mt.device import doubt_about, limit_kernel_caches
 from mt.errors import InputError, RunError
 from mt.files import read_lines, replace_durably, resolved, try_lock
 from mt.terminal import visible
-from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
+from mt.translation.translator import LINE_BREAKS, Alignment, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +60,17 @@ def translate(config: TranslateConfig) -> None:
         lines = _text(read_lines(Path(config.input)), config.input)
     references = None if config.reference is None else _text(read_lines(Path(config.reference)), config.reference)
     a_person_types = config.input is None and sys.stdin.isatty()
-    with _output(config.output) as output, tqdm(unit=" lines", disable=None, leave=False) as bar:
+    with (
+        _output(config.output) as output,
+        _output(config.decoding.alignments) if config.decoding.alignments is not None else nullcontext() as links,
+        tqdm(unit=" lines", disable=None, leave=False) as bar,
+    ):
         written = 0
         for window in windows(lines, one_by_one=a_person_types):
-            for line in _translated(translator, window, written, references, config):
+            for line, alignment in _translated(translator, window, written, references, config):
                 output.write(shown(line).encode() + b"\n")
+                if links is not None:
+                    links.write(_in_pharaohs_format(alignment).encode() + b"\n")
             output.flush()
             written += len(window)
             bar.update(len(window))
@@ -98,33 +104,41 @@ def _translated(
     first_line: int,
     references: Iterator[str] | None,
     config: TranslateConfig,
-) -> Iterator[str]:
-    """Yields the output lines for one window of input lines."""
+) -> Iterator[tuple[str, Alignment | None]]:
+    """Yields the output lines for one window of input lines, each with its word alignment, if that is wanted."""
+    aligned = config.decoding.alignments is not None
     if references is not None:
         expected = list(islice(references, len(window)))
         if len(expected) < len(window):
             raise InputError(
                 f"reference={config.reference} has {first_line + len(expected)} lines, fewer than the input"
             )
-        scored = translator.score(window, expected)
-        yield from (_as_json(line, [one]) for line, one in zip(window, scored, strict=True))
+        scored = translator.score(window, expected, aligned)
+        yield from ((_as_json(line, [one]), one.alignment) for line, one in zip(window, scored, strict=True))
         return
-    hypotheses = translator.hypotheses(window, range(first_line, first_line + len(window)))
+    hypotheses = translator.hypotheses(window, range(first_line, first_line + len(window)), aligned=aligned)
     found = enumerate(zip(window, hypotheses, strict=True), first_line + 1)
     if empty := [number for number, (line, best) in found if line.strip() and not best[0].text]:
         others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
         logger.warning("line %d%s: not blank, but the translation is empty", empty[0], others)
     if translator.config.n_best > 1:
-        yield from (_as_json(line, several) for line, several in zip(window, hypotheses, strict=True))
+        for line, several in zip(window, hypotheses, strict=True):
+            yield _as_json(line, several), several[0].alignment
     else:
-        yield from (best[0].text for best in hypotheses)
+        yield from ((best[0].text, best[0].alignment) for best in hypotheses)
+
+
+def _in_pharaohs_format(alignment: Alignment | None) -> str:
+    return " ".join(f"{source}-{target}" for source, target in alignment or ())
 
 
 def _as_json(source: str, hypotheses: list[ScoredText]) -> str:
-    line = json.dumps(
-        {"source": source, "hypotheses": [{"text": one.text, "score": one.score} for one in hypotheses]},
-        ensure_ascii=False,
-    )
+    found = [
+        {"text": one.text, "score": one.score}
+        | ({} if one.alignment is None else {"alignment": _in_pharaohs_format(one.alignment)})
+        for one in hypotheses
+    ]
+    line = json.dumps({"source": source, "hypotheses": found}, ensure_ascii=False)
     return LINE_BREAKS.sub(lambda found: "".join(f"\\u{ord(character):04x}" for character in found.group()), line)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mt.config import DecodingChoice, DecodingConfig
+from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig
 from mt.data.batching import collate
 from mt.device import autocast, choose_device, choose_precision
 from mt.errors import InputError
@@ -25,6 +25,9 @@ from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
 from mt.text.layer import Part, TextLayer
+from mt.text.markup import Markup, put_back, take_out
+from mt.text.placement import Link
+from mt.translation.alignment import Aligner, word_links
 from mt.translation.ctranslate2_engine import check_machine, open_engine
 from mt.translation.engine import Engine, TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities
@@ -41,6 +44,10 @@ LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 """All characters that some program takes for the end of a line: the list of ``str.splitlines``."""
 
 
+Alignment = list[tuple[int, int]]
+"""The numbers of the source and target words that belong together, from 0 on."""
+
+
 @dataclass(frozen=True)
 class ScoredText:
     """A translation and its score, log P(translation | source) / lengthᵅ.
@@ -50,6 +57,8 @@ class ScoredText:
 
     text: str
     score: float | None
+    alignment: Alignment | None = None
+    """Which words belong together. Tags do not count as words. None if it was not asked for."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,24 @@ class _CutPart:
 
     part: Part
     pieces: list[list[int]]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line that is being translated."""
+
+    text: str
+    """What is translated of it: all of it, or what lies between its tags."""
+    markup: Markup | None
+    parts: list[_CutPart]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A translation of a line: the translation of each of its parts, with slots, and its score."""
+
+    texts: list[str]
+    score: float | None
 
 
 @dataclass
@@ -103,8 +130,9 @@ class Translator:
         config: DecodingConfig,
         precision: torch.dtype = torch.float32,
         engine: Engine | None = None,
+        place: AlignmentConfig | None = None,
     ) -> None:
-        """If no ``engine`` is given, the model itself searches."""
+        """If no ``engine`` is given, the model itself searches. ``place`` says which of its attentions aligns words."""
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
         self.layer = layer
@@ -112,6 +140,7 @@ class Translator:
         self.config = config
         self.precision = precision
         self.device = model.output_weight.device
+        self._aligner = Aligner(model, layer.tokenizers, place or AlignmentConfig(), config.batch_tokens)
         self.items = Items()
         """What became of the items that slots stood for, in all lines so far."""
         self._between_pieces = " " if writes_spaces(layer.target_language) else ""
@@ -148,6 +177,7 @@ class Translator:
             config,
             choose_precision(precision, chosen),
             open_engine(trained, Path(folder), config) if config.engine == "ctranslate2" else None,
+            trained.description.alignment,
         )
 
     def translate(
@@ -164,6 +194,7 @@ class Translator:
         lines: Sequence[str],
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[], None] | None = None,
+        aligned: bool = False,
     ) -> list[list[ScoredText]]:
         """Returns up to n_best scored translations of each line, best first. A blank line has one, which is empty.
 
@@ -172,6 +203,7 @@ class Translator:
         Args:
             numbers: The numbers of the lines, by default from 0 on. The random numbers of sampling depend on them.
             after_batch: Called after each batch. It may raise an exception to stop the translation.
+            aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
         """
         _refuse_what_is_no_list_of_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
@@ -179,7 +211,7 @@ class Translator:
         flat = [
             ((number, place), pieces)
             for number, line in zip(numbers, cut, strict=True)
-            for place, pieces in enumerate(pieces for one in line for pieces in one.pieces)
+            for place, pieces in enumerate(pieces for one in line.parts for pieces in one.pieces)
         ]
         found: list[list[Hypothesis]] = [[] for _ in flat]
 
@@ -194,9 +226,9 @@ class Translator:
                     found[place] = hypotheses
                 if after_batch:
                     after_batch()
-        return self._texts(cut, found)
+        return self._texts(cut, found, aligned)
 
-    def score(self, lines: Sequence[str], references: Sequence[str]) -> list[ScoredText]:
+    def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Returns each reference with its score as a translation of its line (forced decoding).
 
         Lines are not cut into sentences. What is not to be translated and stands in both a line and its reference is
@@ -230,7 +262,12 @@ class Translator:
                 unscored,
                 longest,
             )
-        return [ScoredText(text, score) for text, score in zip(references, scores, strict=True)]
+        alignments: list[Alignment | None] = [None] * len(lines)
+        if aligned:
+            with self._evaluating():
+                links = self._aligner.links(lines, references)
+            alignments = [word_links(*each) for each in zip(links, lines, references, strict=True)]
+        return [ScoredText(*each) for each in zip(references, scores, alignments, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Returns the attention maps of a line and a translation of it, by default the model's own."""
@@ -307,15 +344,17 @@ class Translator:
         longest = self.config.max_source_length
         return longest if self.model.max_length is None else min(longest, self.model.max_length - 1)
 
-    def _cut_lines(self, lines: Sequence[str], numbers: Sequence[int]) -> list[list[_CutPart]]:
+    def _cut_lines(self, lines: Sequence[str], numbers: Sequence[int]) -> list[_Line]:
         """Returns the parts of each line as pieces. A blank line has no parts."""
-        split = self.config.split_sentences == "auto"
-        marked = [self.layer.mark(line, split) if line.strip() else [] for line in lines]
+        split, kind = self.config.split_sentences == "auto", self.config.markup
+        markup = [None if kind is None else take_out(line, kind) for line in lines]
+        texts = [line if taken is None else taken.text for line, taken in zip(lines, markup, strict=True)]
+        marked = [self.layer.mark(text, split) if text.strip() else [] for text in texts]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(self.tokenizers.source.encode([part.text for parts in marked for part in parts]))
         return [
-            [_CutPart(part, self._cut(next(encoded), number)) for part in parts]
-            for parts, number in zip(marked, numbers, strict=True)
+            _Line(text, taken, [_CutPart(part, self._cut(next(encoded), number)) for part in parts])
+            for text, taken, parts, number in zip(texts, markup, marked, numbers, strict=True)
         ]
 
     def _cut(self, pieces: list[int], number: int) -> list[list[int]]:
@@ -342,48 +381,93 @@ class Translator:
         )
         return parts
 
-    def _texts(self, lines: Sequence[list[_CutPart]], found: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
+    def _texts(
+        self, lines: Sequence[_Line], found: Sequence[list[Hypothesis]], aligned: bool = False
+    ) -> list[list[ScoredText]]:
         """Returns the translations of each line.
 
         Args:
-            lines: The parts of each line.
+            lines: The lines and their parts.
             found: The hypotheses for all pieces of all parts, one after another.
+            aligned: Whether word alignments are wanted.
         """
         decoded = iter(self.tokenizers.target.decode([one.pieces for several in found for one in several]))
         following = iter([[(one, next(decoded)) for one in several] for several in found])
-        by_part = [[list(islice(following, len(part.pieces))) for part in line] for line in lines]
-        return [
-            [
-                self._line(line, parts, rank)
-                for rank in range(max([len(several) for part in parts for several in part], default=1))
+        drafts = [
+            self._drafts(line, [list(islice(following, len(part.pieces))) for part in line.parts]) for line in lines
+        ]
+        links: Iterator[list[Link]] = repeat([])
+        if aligned or self.config.markup is not None:
+            pairs = [
+                (part.part.text, text)
+                for line, ranked in zip(lines, drafts, strict=True)
+                for draft in ranked
+                for part, text in zip(line.parts, draft.texts, strict=True)
             ]
-            for line, parts in zip(lines, by_part, strict=True)
+            with self._evaluating():
+                links = iter(self._aligner.links([source for source, _ in pairs], [target for _, target in pairs]))
+        return [
+            [self._finished(line, draft, list(islice(links, len(line.parts))), aligned) for draft in ranked]
+            for line, ranked in zip(lines, drafts, strict=True)
         ]
 
-    def _line(self, line: list[_CutPart], found: list[list[list[tuple[Hypothesis, str]]]], rank: int) -> ScoredText:
-        """Puts a translation of a line together from the translations of its parts with this rank, from 0 on.
+    def _drafts(self, line: _Line, found: list[list[list[tuple[Hypothesis, str]]]]) -> list[_Draft]:
+        """Returns the translations of a line, best first. The one of rank i is made of the i-th best of each part.
 
         Args:
-            line: The parts of the line.
+            line: The line.
             found: For each part, and each of its lists of pieces, the hypotheses and their texts, best first. Where
                 there are too few, the last one counts.
         """
-        translations: list[str] = []
-        chosen: list[Hypothesis] = []
-        for part, several in zip(line, found, strict=True):
-            best = [each[min(rank, len(each) - 1)] for each in several]
-            chosen += [hypothesis for hypothesis, _ in best]
-            text = self._between_pieces.join(filter(None, (text for _, text in best)))
-            text, repairs = self.layer.restore(part.part, text)
-            if rank == 0:
-                self.items.count(len(part.part.items), repairs)
-            translations.append(text)
-        text = LINE_BREAKS.sub(" ", self.layer.join([part.part for part in line], translations).strip())
-        if not chosen:
-            return ScoredText(text, None)
-        length = sum(hypothesis.length for hypothesis in chosen)
-        total = sum(hypothesis.log_probability for hypothesis in chosen)
-        return ScoredText(text, total / length**self.config.length_penalty)
+        drafts: list[_Draft] = []
+        for rank in range(max([len(several) for part in found for several in part], default=1)):
+            texts: list[str] = []
+            chosen: list[Hypothesis] = []
+            for part, lists in zip(line.parts, found, strict=True):
+                best = [several[min(rank, len(several) - 1)] for several in lists]
+                chosen += [hypothesis for hypothesis, _ in best]
+                text = self._between_pieces.join(filter(None, (text for _, text in best)))
+                text, repairs = self.layer.repair(part.part, text)
+                if rank == 0:
+                    self.items.count(len(part.part.items), repairs)
+                texts.append(text)
+            length = sum(hypothesis.length for hypothesis in chosen)
+            total = sum(hypothesis.log_probability for hypothesis in chosen)
+            drafts.append(_Draft(texts, total / length**self.config.length_penalty if chosen else None))
+        return drafts
+
+    def _finished(self, line: _Line, draft: _Draft, links: Sequence[list[Link]], aligned: bool) -> ScoredText:
+        """Returns a translation of a line as the user gets it.
+
+        Args:
+            line: The line.
+            draft: The translation of its parts.
+            links: For each part, the links between its text and its translation. Without links, tags go to the same
+                relative places.
+            aligned: Whether word alignments are wanted.
+        """
+        parts = [part.part for part in line.parts]
+        restored = [self.layer.restore(part, text) for part, text in zip(parts, draft.texts, strict=True)]
+        restored = self.layer.with_gaps(parts, restored)
+        text = "".join(restored)
+        placed: list[Link] = []
+        source_start = target_start = 0
+        for part, translation, whole, of_part in zip(parts, draft.texts, restored, links, strict=False):
+            sources, targets = (self.layer.positions(part, one) for one in (part.text, translation))
+            placed += [
+                Link(
+                    source_start + sources[link.source_start],
+                    source_start + sources[link.source_end],
+                    target_start + targets[link.target_start],
+                    target_start + targets[link.target_end],
+                )
+                for link in of_part
+            ]
+            source_start += len(self.layer.restore(part, part.text))
+            target_start += len(whole)
+        alignment = word_links(placed, line.text, text) if aligned else None
+        text = text.strip() if line.markup is None else put_back(line.markup, text, placed)
+        return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
     def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:
         """Groups indices of similar length into batches, longest first.
