@@ -24,7 +24,7 @@ from mt.text.placement import Link
 from mt.text.slots import slot
 from mt.text.tokenizer import PieceSpan, TokenizerPair
 
-LEAST_WEIGHT = 0.1
+LEAST_WEIGHT = 0.2
 WORD = regex.compile(r"\S+")
 
 
@@ -45,9 +45,10 @@ class Aligner:
         self._place = place
 
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
-        """Returns the links between the pieces of each pair: every target piece has one to the source piece that has most
-        weight. So has a source piece that would have none otherwise, to the target piece in which it has most weight,
-        if that is at least LEAST_WEIGHT.
+        """Returns the links between the pieces of each pair.
+
+        Every target piece is linked to the source piece that has most weight for it. A source piece that then has no
+        link gets one to the target piece for which it has most weight, if that is at least LEAST_WEIGHT.
 
         With learned positions, pieces beyond the last one have no link. Neither have the pieces of a text whose other
         side is empty.
