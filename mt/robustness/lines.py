@@ -143,11 +143,11 @@ def make_lines(evaluation: EvaluationSet, sentences: int, seed: int) -> Lines:
         Variant("tag", "One word stands in <b>…</b> (decoding.markup=html). BLEU is of the text without tags.",
                 [line for line in _changed(tagged) if not set("<>&") & set(line.pairs[0].source)], "tag")
     )  # fmt: skip
-    named = evenly(_with_tagged_name(long), sentences)
+    named = _with_tagged_name(long)
     made.append(
         Variant("tag_on_name", "A name that stands in the reference, too, is in <b>…</b> (decoding.markup=html). It is "
                 "in place if the same name is in <b>…</b> in the translation.",
-                named if len(named) >= FEWEST_NAMES else [], "tag on a name")
+                evenly(named, sentences) if len(named) >= FEWEST_NAMES else [], "tag on a name")
     )  # fmt: skip
     return Lines(
         chosen,
