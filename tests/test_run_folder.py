@@ -8,7 +8,14 @@ import safetensors.torch
 import torch
 from safetensors.torch import save_file
 
-from mt.config import MixtureConfig, ModelDescription, TextDescription, TokenizerConfig, TransformerConfig
+from mt.config import (
+    AlignmentConfig,
+    MixtureConfig,
+    ModelDescription,
+    TextDescription,
+    TokenizerConfig,
+    TransformerConfig,
+)
 from mt.errors import InputError
 from mt.model.build import build_model
 from mt.run_folder import config_differences, open_model, read_description, write_config, write_description
@@ -180,7 +187,10 @@ def toy_tokenizers():
 
 def test_a_changed_description_is_told_of(tmp_path, caplog):
     """It is for people, who may set another default decoding; but the change may be a flipped bit."""
-    path, description = tmp_path / "model.yaml", ModelDescription.of(toy.config(tmp_path), TextDescription())
+    path, description = (
+        tmp_path / "model.yaml",
+        ModelDescription.of(toy.config(tmp_path), TextDescription(), AlignmentConfig()),
+    )
     write_description(tmp_path, description)
     whole = path.read_bytes()
     assert read_description(tmp_path) == description and not caplog.records

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import AugmentationConfig, TextDescription, TrainConfig
+from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextDescription, TrainConfig
 from mt.json_file import CHECKSUM_KEY
 from mt.run_folder import FILES, RESULTS, flat_config
 from mt.text.layer import TextLayer
@@ -89,6 +89,12 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
 def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
     """The text layer of the toy language."""
     return TextLayer(TextDescription.model_validate(rules), tokenizers, "xx", "yy")
+
+
+def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:
+    return ModelDescription.of(
+        config, layer(tokenizers, rules=int(tokenizers.source.slots > 0)).rules, AlignmentConfig()
+    )
 
 
 def copy_to_change(run: Path, to: Path) -> Path:

@@ -253,6 +253,7 @@ class TrainingBatches:
                 workers call it equally often.
         """
         self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
+        self._longest = {side: int(lengths.max()) for side, lengths in self._lengths.items()}
         self._weights = column(pairs, "weight").to_numpy()
         self._pairs = pairs.with_format("arrow").select_columns(["id", *ENCODED])
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
@@ -392,7 +393,7 @@ class TrainingBatches:
     def _not_too_long(self, side: str, epoch: int, row: int, pieces: list[int]) -> Sequence[int]:
         """Returns the pieces or, if they are more than those of every sentence of the corpus, those of the unchanged
         pairs: a model with learned positions may have no position for the end of anything longer."""
-        if len(pieces) < self._lengths[side].max():
+        if len(pieces) < self._longest[side]:
             return pieces
         group = [row, *self._plan(epoch).joined.get(row, ())]
         return [piece for sentence in self._pairs[group][f"{side}_ids"].to_pylist() for piece in sentence]

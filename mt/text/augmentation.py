@@ -12,7 +12,7 @@ import regex
 
 from mt.config import AugmentationConfig
 from mt.language import base_language, writes_spaces
-from mt.randomness import generator
+from mt.randomness import Generators, generator
 from mt.text.layer import TextLayer
 from mt.text.slots import slot
 
@@ -56,6 +56,7 @@ class Augmentation:
         self._seed = seed
         self._pairs = pairs
         self._slots = config.slots
+        self._generators = Generators(seed, "augmentation of a pair")
         changes: list[tuple[float, Callable[[str, str, np.random.Generator], tuple[str, str]]]] = [
             (config.lower_case, lambda source, target, random: (source.lower(), target)),
             (config.capitals, lambda source, target, random: (with_capitals(source, random), target)),
@@ -87,7 +88,7 @@ class Augmentation:
         """
         source, target = (between.join(texts) for between, texts in zip(self._between, (sources, targets), strict=True))
         case, slots = self._draws(epoch)[row]
-        random = generator(self._seed, "augmentation of a pair", epoch, row)
+        random = self._generators.at(epoch, row)
         number = int(np.searchsorted(self._limits, case, side="right"))
         if slots >= self._slots:
             if number < len(self._changes):

@@ -35,6 +35,8 @@ MOST_SENTENCES = 1_000_000
 """The most sentences that a tokenizer is trained on. From a larger corpus, that many are drawn: more hardly change a
 vocabulary."""
 
+FEWEST_FOR_THREADS = 500
+"""The fewest texts that are encoded by several threads."""
 CUTS = 64
 """Number of ways to cut a word among which subword sampling chooses."""
 MOST_WORDS = 100_000
@@ -189,7 +191,11 @@ class Tokenizer:
 
         Half a surrogate pair is read as U+FFFD, like broken UTF-8.
         """
-        return self._processor.encode([UNDECODABLE.sub("\ufffd", text) for text in texts], out_type=int)
+        readable = [UNDECODABLE.sub("\ufffd", text) for text in texts]
+        if len(texts) < FEWEST_FOR_THREADS:
+            # For a list, SentencePiece starts threads, for which few texts would wait.
+            return [self._processor.encode(text, out_type=int) for text in readable]
+        return self._processor.encode(readable, out_type=int)
 
     def spans(self, texts: Sequence[str]) -> list[list[PieceSpan]]:
         """Returns the pieces of each text like ``encode``, with their places in it."""

@@ -466,7 +466,10 @@ class Translator:
             source_start += len(self.layer.restore(part, part.text))
             target_start += len(whole)
         alignment = word_links(placed, line.text, text) if aligned else None
-        text = text.strip() if line.markup is None else put_back(line.markup, text, placed)
+        if line.markup is not None:
+            text = put_back(line.markup, text, placed)
+        elif self.layer.rules.rules:
+            text = text.strip()
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
     def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:

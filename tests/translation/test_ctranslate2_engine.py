@@ -11,7 +11,7 @@ import ctranslate2
 import pytest
 import torch
 
-from mt.config import DecodingConfig, ExportConfig, ModelDescription, TokenizerConfig
+from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
 from mt.data.batching import collate
 from mt.errors import InputError
 from mt.exchange.ctranslate2 import export, export_into, obstacles
@@ -55,7 +55,7 @@ def _train(folder, tokenizers, architecture="transformer", updates=60, **model):
         optimizer.zero_grad()
         (objective(batch) / batch.target_tokens).backward()
         optimizer.step()
-    write_description(folder, ModelDescription.of(config, toy.layer(tokenizers).rules))
+    write_description(folder, toy.description(config, tokenizers))
     tokenizers.save(folder)
     write_tensors(folder / "model.safetensors", weights_of(built))
     return folder

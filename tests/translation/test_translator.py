@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import DecodingConfig, ModelDescription, RNNAttentionConfig, TokenizerConfig, TransformerConfig
+from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
@@ -53,9 +53,7 @@ def _translator(tokenizers, config=TRANSFORMER, **decoding):
     if values.engine == "torch":
         return Translator(model, toy.layer(tokenizers), values)
     with TemporaryDirectory() as folder:
-        description = ModelDescription.of(
-            toy.config(Path(folder), model=config.model_dump()), toy.layer(tokenizers).rules
-        )
+        description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
         engine = open_engine(TrainedModel(description, tokenizers, model), Path(folder), values)
     return Translator(model, toy.layer(tokenizers), values, engine=engine)
 
