@@ -203,9 +203,16 @@ def test_decoding_sweeps_write_an_output_each(trained):
 
 
 def test_a_run_that_two_processes_share_ends_bitwise_as_that_of_one(tmp_path):
-    """With dropout and subword sampling on: nothing random may hang on the process."""
+    """With dropout, subword sampling and augmentation on: nothing random may hang on the process."""
     toy.write_corpus(tmp_path, "copy", train=300)
-    arguments = _train_arguments("tokenizer.sampling=0.3", "training.max_updates=24", "training.validate_every=12")
+    arguments = _train_arguments(
+        "tokenizer.sampling=0.3",
+        "text.augmentation.typos=0.2",
+        "text.augmentation.slots=0.2",
+        "text.augmentation.joined=0.1",
+        "training.max_updates=24",
+        "training.validate_every=12",
+    )
     assert _command(tmp_path, "train.py", *arguments, "name=whole").returncode == 0
     words = [*arguments, "name=shared", "training.log_every=1"]
     process = start("train.py", *words, cwd=tmp_path, stderr=PIPE)

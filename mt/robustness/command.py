@@ -41,9 +41,15 @@ def measure_robustness(config: RobustnessConfig) -> None:
         raise InputError(f"output={output}: is a file; the report is a folder")
     lines = make_lines(evaluation, config.sentences, config.seed)
     translators = [Translator.load(folder, config.decoding, config.device) for folder in _folders(config)]
+    with_markup = config.decoding.model_copy(update={"markup": "html"})
+    for_tags = [Translator.load(folder, with_markup, config.device) for folder in _folders(config)]
     output.mkdir(parents=True, exist_ok=True)
-    sources = _distinct_sources(lines)
-    translations = [_translated(translator, sources, name) for translator, name in zip(translators, names, strict=True)]
+    tagged = list(dict.fromkeys(line.source for one in lines.variants if one.is_tagged for line in one.lines))
+    plain = _distinct_sources(lines)
+    translations = [
+        _translated(translator, plain, name) | _translated(of_tags, tagged, f"{name}, tags")
+        for translator, of_tags, name in zip(translators, for_tags, names, strict=True)
+    ]
     results = measure(lines.variants, translations, evaluation.target_language, config.seed)
     runs = [
         MeasuredRun(name, folder, translator.config)
@@ -86,10 +92,10 @@ def _default_output(config: RobustnessConfig) -> Path:
 
 
 def _distinct_sources(lines: Lines) -> list[str]:
-    """Returns all lines to translate, each once: those of the variants, and the clean sentences behind them."""
-    all_lines = [line for variant in lines.variants for line in variant.lines]
-    clean = [pair.source for line in all_lines for pair in line.pairs]
-    return list(dict.fromkeys([*clean, *(line.source for line in all_lines)]))
+    """Returns all plain lines to translate, each once: those of the variants, and the clean sentences behind them."""
+    clean = [pair.source for variant in lines.variants for line in variant.lines for pair in line.pairs]
+    changed = [line.source for variant in lines.variants if not variant.is_tagged for line in variant.lines]
+    return list(dict.fromkeys([*clean, *changed]))
 
 
 def _translated(translator: Translator, sources: Sequence[str], name: str) -> dict[str, str]:

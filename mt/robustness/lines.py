@@ -68,12 +68,17 @@ class Variant:
     rule: str
     """What was done to the sentences."""
     lines: list[Line]
-    planted: Literal["nothing", "item at the end", "item inside", "tag"] = "nothing"
+    planted: Literal["nothing", "item at the end", "item inside", "tag", "tag on a name"] = "nothing"
     """What the translations have to keep. An item at the end, or tags, are taken out before BLEU is counted."""
     lowercase: bool = False
     """Whether BLEU is counted in lower case."""
     without_end: bool = False
     """Whether the clean translations and references are scored without their final punctuation."""
+
+    @property
+    def is_tagged(self) -> bool:
+        """Whether tags were planted, so that the lines are translated with ``decoding.markup=html``."""
+        return self.planted in ("tag", "tag on a name")
 
 
 @dataclass(frozen=True)
@@ -135,8 +140,14 @@ def make_lines(evaluation: EvaluationSet, sentences: int, seed: int) -> Lines:
         )  # fmt: skip
     tagged = rewritten("tag", lambda line, random: variants.with_tag(line, spaces, random))
     made.append(
-        Variant("tag", "One word stands in <b>…</b>. BLEU is of the text without tags.",
-                [line for line in _changed(tagged) if not set("<>") & set(line.pairs[0].source)], "tag")
+        Variant("tag", "One word stands in <b>…</b> (decoding.markup=html). BLEU is of the text without tags.",
+                [line for line in _changed(tagged) if not set("<>&") & set(line.pairs[0].source)], "tag")
+    )  # fmt: skip
+    named = _with_tagged_name(long)
+    made.append(
+        Variant("tag_on_name", "A name that stands in the reference, too, is in <b>…</b> (decoding.markup=html). It is "
+                "in place if the same name is in <b>…</b> in the translation.",
+                evenly(named, sentences) if len(named) >= FEWEST_NAMES else [], "tag on a name")
     )  # fmt: skip
     return Lines(
         chosen,
@@ -217,6 +228,15 @@ def _with_item_inside(pairs: list[Pair], kind: Kind, evaluation: EvaluationSet, 
     return [line for line in lines if find(line.source, line.item) and find(line.reference, line.item)]
 
 
+def _with_tagged_name(pairs: list[Pair]) -> list[Line]:
+    lines = []
+    for pair in pairs:
+        name = variants.shared_name(pair.source, pair.reference)
+        if name is not None and not set("<>&") & set(pair.source):
+            lines.append(Line((pair,), pair.source.replace(name, f"<b>{name}</b>"), pair.reference, (name,)))
+    return lines
+
+
 def _drawn(name: str, kind: Kind, pair: Pair, evaluation: EvaluationSet, seed: int) -> tuple[str, ...]:
     assert evaluation.source_language is not None
     random = generator(seed, f"robustness {name}", pair.number)
@@ -228,7 +248,7 @@ def _holds(text: str, item: tuple[str, ...]) -> bool:
 
 
 def _why_left_out(variant: Variant) -> str:
-    if variant.planted == "item inside":
+    if variant.planted in ("item inside", "tag on a name"):
         return (
             f"fewer than {FEWEST_NAMES} test pairs have a name that stands exactly once on both sides, and not at the "
             "beginning of a sentence"

@@ -1,5 +1,6 @@
 """Measures how well runs translate each variant: BLEU and what it loses, and whether planted items came back."""
 
+import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ class Measures:
     whole: Share | None
     """The share of the lines in which the planted item or tag came back whole and once; None if none was planted."""
     in_place: Share | None
-    """The share of the lines in which an item inside the sentence came back so, at the place of the reference."""
+    """The share of the lines in which an item inside the sentence came back so, at the place of the reference, or in
+    which a tag is on the name that it was on."""
     clean_outputs: list[str]
     """For each line, the translation of the clean sentence."""
     outputs: list[str]
@@ -113,13 +115,14 @@ def _of_run(variant: Variant, translations: Mapping[str, str], metric: CorpusMet
     scores = [float(metric.score(counts.sum(axis=0))) for counts in (clean, changed)]
     chrf = zip(*(sentence_chrf(*pair) for pair in texts), strict=True)
     pairs = list(zip(lines, outputs, strict=True))
-    came_back = _is_well_tagged if variant.planted == "tag" else _is_whole
+    came_back = _is_well_tagged if variant.is_tagged else _is_whole
+    in_place = {"item inside": _is_in_place, "tag on a name": _is_on_the_name}.get(variant.planted)
     return Measures(
         scores[0],
         scores[1],
         Interval(scores[0] - scores[1], *middle_95(drawn[0] - drawn[1])),
         None if variant.planted == "nothing" else _share([came_back(line, output) for line, output in pairs]),
-        _share([_is_in_place(line, output) for line, output in pairs]) if variant.planted == "item inside" else None,
+        None if in_place is None else _share([in_place(line, output) for line, output in pairs]),
         clean_outputs,
         outputs,
         [before - after for before, after in chrf],
@@ -162,8 +165,8 @@ def _without_planted(variant: Variant, line: Line, output: str) -> str:
     """
     if variant.planted == "item at the end":
         return items.without(output, line.item)
-    if variant.planted == "tag":
-        return variants.TAG.sub("", output)
+    if variant.is_tagged:
+        return html.unescape(variants.TAG.sub("", output))
     if variant.planted == "item inside" and (found := items.find(output, line.item)):
         return output[: found[0]] + line.item[0] + output[found[1] :]
     return output
@@ -172,6 +175,11 @@ def _without_planted(variant: Variant, line: Line, output: str) -> str:
 def _is_well_tagged(line: Line, output: str) -> bool:
     tagged = WELL_TAGGED.fullmatch(output)
     return tagged is not None and bool(tagged[1].strip())
+
+
+def _is_on_the_name(line: Line, output: str) -> bool:
+    tagged = WELL_TAGGED.fullmatch(output)
+    return tagged is not None and html.unescape(tagged[1]).strip() == line.item[0]
 
 
 def _is_whole(line: Line, output: str) -> bool:

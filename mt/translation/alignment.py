@@ -112,7 +112,8 @@ def best_place(
         mark = slot(0) if layer.slots else "1"
         named = [(f"{mark} {source}", f"{mark} {target}", mark) for source, target in pairs]
     sources, targets = [source for source, _, _ in named], [target for _, target, _ in named]
-    depth = sum(name.endswith("cross_attention") for name, _ in model.named_modules())
+    with record_attention(model) as maps:
+        depth = sum(name.endswith("cross_attention") for name in maps)
 
     def share_of_right_links(place: AlignmentConfig) -> float:
         found = Aligner(model, layer.tokenizers, place, batch_tokens).links(sources, targets)

@@ -22,7 +22,7 @@ from mt.training.workers import interleaved
 from tests import toy
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
-CHANGED = AugmentationConfig.model_validate(toy.UNCHANGED | toy.CHANGED)
+CHANGED = AugmentationConfig.model_validate(toy.CHANGED)
 EVERY_WAY = pytest.mark.parametrize(
     ("sampling", "augmentation"), [(0.0, UNCHANGED), (0.3, UNCHANGED), (0.0, CHANGED), (0.3, CHANGED)]
 )

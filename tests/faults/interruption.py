@@ -48,6 +48,7 @@ class Subject:
             folder,
             "whole",
             architecture,
+            text={"augmentation": toy.CHANGED},
             tokenizer={"sampling": 0.2},
             training={"max_updates": 40, "validate_every": 8, "save_every": 2, "log_every": 1, "keep_last": 2,
                       "accumulate": 2, "batch_tokens": 128},

@@ -27,6 +27,8 @@ def _perfect():
                 translation = translation.replace(".", f" {line.item[-1]}.")
             elif variant.planted == "tag":
                 translation = f"<b>Ba</b>{translation[2:]}"
+            elif variant.planted == "tag on a name":
+                translation = translation.replace(line.item[0], f"<b>{line.item[0]}</b>")
             found[line.source] = translation
     return found
 
@@ -75,6 +77,19 @@ def test_two_words_more_in_front_of_it_are_still_its_place(words):
 def test_tags_are_well_formed_or_not(tagged, is_well):
     changed = _perfect() | {line.source: tagged for variant in LINES.variants for line in variant.lines}
     assert _measured(changed)["tag"].of_runs[0].whole.count == (32 if is_well else 0)
+
+
+def test_a_tag_is_in_its_place_on_the_name_alone():
+    moved = {
+        line.source: line.reference.replace(
+            f"{line.item[0]} ", f"<b>{line.item[0]} </b>" if number % 2 else "<b>x</b> "
+        )
+        for variant in LINES.variants
+        if variant.planted == "tag on a name"
+        for number, line in enumerate(variant.lines)
+    }
+    (one,) = _measured(_perfect() | moved)["tag_on_name"].of_runs
+    assert (one.whole.count, one.in_place.count, one.in_place.total) == (32, 16, 32)
 
 
 def test_case_does_not_count_where_it_was_changed():

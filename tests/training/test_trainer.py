@@ -89,6 +89,7 @@ def _update_of(batches):
 
 
 EVERYTHING_RANDOM = {
+    "text": {"augmentation": toy.CHANGED},
     "tokenizer": {"sampling": 0.2},
     "model": {"dropout": 0.2},
 }
@@ -119,8 +120,8 @@ def _stop_after(monkeypatch, updates):
 )
 @pytest.mark.parametrize("architecture", toy.MODELS)
 def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings, monkeypatch):
-    """With dropout, subword sampling and accumulation on, stopped in the middle of an epoch and of a log interval, and
-    where a validation is due."""
+    """With dropout, subword sampling, augmentation and accumulation on, stopped in the middle of an epoch and of a log
+    interval, and where a validation is due."""
     objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
     training = {"accumulate": 2, "max_updates": 33, "objective": objective}
     changes = EVERYTHING_RANDOM | {"training": training | settings}

@@ -42,8 +42,9 @@ def _config(folder, name, architecture="transformer", **training):
         "optimizer": {"kind": "adamw", "epsilon": 1e-4},
     }
     sampling = {"sampling": 0.2 if architecture == "transformer" else 0.0}
+    text = {"augmentation": toy.CHANGED}
     return toy.config(
-        folder, name, architecture, model={"dropout": 0.0}, tokenizer=sampling, training=settings | training
+        folder, name, architecture, model={"dropout": 0.0}, text=text, tokenizer=sampling, training=settings | training
     )
 
 
