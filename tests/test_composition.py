@@ -5,8 +5,18 @@ from pathlib import Path
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
-from mt.config import CompareConfig, FilesConfig, HubConfig, Section, TableConfig, TrainConfig, TranslateConfig
+from mt.config import (
+    CompareConfig,
+    FilesConfig,
+    HubConfig,
+    Section,
+    TableConfig,
+    TextConfig,
+    TrainConfig,
+    TranslateConfig,
+)
 from mt.config.composition import compose_jobs
+from mt.config.earlier import with_text_layer
 from mt.errors import InputError
 
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
@@ -115,6 +125,15 @@ def test_an_experiment_gives_way_to_the_command_line() -> None:
     assert isinstance(local.data, FilesConfig) and local.data.train == ("my.en", "my.es")
     assert local.model.width == 192 and local.model.dropout == 0.3
     assert local.tokenizer == recipe.tokenizer and local.training == recipe.training
+
+
+def test_text_off_is_what_runs_were_before_there_was_a_text_layer() -> None:
+    before = TextConfig.model_validate(with_text_layer({})["text"])
+    assert train_config("text=off").text == before
+    # docs/results.md has the scores of these.
+    for experiment in ("multi30k_en_de", "multi30k_en_de_rnn", "multi30k_speedrun"):
+        assert train_config(f"experiment={experiment}").text == before
+        assert train_config(f"experiment={experiment}", "text=default").text == TextConfig()
 
 
 def test_an_experiment_names_its_run() -> None:

@@ -26,6 +26,7 @@ from mt.config import (
     RobustnessConfig,
     Section,
     TableConfig,
+    TextConfig,
     TokenizerConfig,
     TrainConfig,
     TrainingConfig,
@@ -52,7 +53,7 @@ def needed(file: Path) -> list[str]:
     return shlex.split(example(file) or "")
 
 
-@pytest.mark.parametrize("group", ["data", "model", "training", "decoding", "experiment"])
+@pytest.mark.parametrize("group", ["data", "text", "model", "training", "decoding", "experiment"])
 def test_every_option_composes_and_fits_the_schema(group: str) -> None:
     for option in Files("train").options(group):
         words = needed(CONF / group / f"{option}.yaml") or [f"{group}={option}"]
@@ -61,7 +62,7 @@ def test_every_option_composes_and_fits_the_schema(group: str) -> None:
 
 def test_there_are_no_stray_config_files() -> None:
     found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
-    groups = ("data", "model", "training", "decoding", "experiment")
+    groups = ("data", "text", "model", "training", "decoding", "experiment")
     options = {f"{group}/{option}.yaml" for group in groups for option in Files("train").options(group)}
     assert found == options | {
         "train.yaml",
@@ -101,6 +102,7 @@ def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model() -> None:
 def test_the_default_run_is_the_schemas_defaults() -> None:
     (job,) = compose_jobs("train", TrainConfig, [], multirun=False)
     for section, schema in (
+        ("text", TextConfig()),
         ("tokenizer", TokenizerConfig()),
         ("model", TransformerConfig(architecture="transformer")),
         ("training", TrainingConfig()),

@@ -1,5 +1,5 @@
-"""What happens to lines before they are cut into pieces, and to training pairs so that the model meets what people
-type."""
+"""What happens to a line before it is cut into pieces, and how training pairs are changed so that the model meets what
+people type."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -13,14 +13,15 @@ class RulesConfig(Section):
     """The text layer, whoever uses it."""
 
     rules: Literal[0, 1] = 1
-    """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole, lines in capitals
-    or title case are lowercased for the model, lines of many sentences are cut. 0: lines go to the tokenizer as they
-    are."""
+    """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole; lines in capitals
+    or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 0:
+    lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
-    """How many different slots can stand for items in one sentence. Each is a piece of the vocabulary. A sentence with
-    more items is translated in parts."""
+    """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
+    a slot, a piece of the vocabulary that stands for it."""
     terms: Texts = ()
-    """Words that are not to be translated, such as names of products. They come back as they are."""
+    """Words that are not to be translated, such as names of products. They are found as they are written here, but not
+    inside longer words."""
     patterns: Texts = ()
     """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
 
@@ -34,8 +35,8 @@ class TextDescription(RulesConfig):
     """The text layer of a trained model."""
 
     most_sentences: PositiveInt = 1
-    """Lines with more sentences are cut into their sentences: nearly all lines of the training text had at most so
-    many."""
+    """The most sentences that nearly all lines of the training text had. Lines with more are cut into their
+    sentences."""
 
 
 class AlignmentConfig(Section):
@@ -44,14 +45,15 @@ class AlignmentConfig(Section):
     layer: Annotated[int, NotABool, Field(ge=0, le=255)] = 0
     """The decoder's layer, from 0 on."""
     shift: Literal[0, 1] = 0
-    """0: the row that predicts a piece. 1: the row that reads it."""
+    """0: a piece comes from where the decoder looks in the step that predicts it. 1: in the next step, which reads
+    it."""
 
 
 class AugmentationConfig(Section):
     """Shares of the training pairs that are changed, drawn anew in each epoch. 0 leaves a kind out."""
 
     lower_case: Probability = 0.04
-    """Sources in small letters. Lines in capitals or in title case are translated by way of these."""
+    """Sources in small letters, in which lines in capitals and in title case are translated."""
     capitals: Probability = 0.01
     """Sources with some words in CAPITALS."""
     unpunctuated: Probability = 0.03

@@ -1,5 +1,5 @@
-"""Changes training pairs, so that a model meets what people type: other cases, typing errors, missing punctuation, and
-slots.
+"""Changes training pairs, so that a model meets what people type: small letters, words in capitals, typing errors, no
+full stop. And it meets more slots than the items of its corpus alone would give.
 
 What becomes of a pair in an epoch depends on the seed, the epoch and the pair alone.
 """
@@ -17,13 +17,14 @@ from mt.text.layer import TextLayer
 from mt.text.slots import slot
 
 PLACED_AT_AN_END = 0.4
-"""How often, where a pair gets slots, a new one is put at an end of both sides. Otherwise slots replace names and
-numbers that both sides share; a pair that shares none gets one at an end, too."""
+"""Of the pairs that get slots, the share in which a new slot is put at an end of both sides. In the others, slots
+replace names and numbers that both sides share. A pair whose sides share none gets a new slot at an end, too."""
 MOST_NAMES = 3
 """The most names and numbers of a pair that are replaced by slots."""
 WORDS_WITH_A_TYPO = 1 / 8
+"""The share of the words of a source that get a typing error, if the source gets any."""
 MOST_CAPITALS = 3
-"""The most words that are put into capitals, one behind the other."""
+"""The most words in a row that are put into capitals."""
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
@@ -39,6 +40,7 @@ LAYOUTS = {
 }
 """The rows of letters on the keyboards of some languages."""
 USUAL_LAYOUT = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+"""Those of all other languages."""
 
 
 class Augmentation:
@@ -84,7 +86,7 @@ class Augmentation:
             epoch: The epoch.
             row: The pair's row, on which its changes depend.
             sources: Its source, and those of the pairs that are joined to it.
-            targets: Likewise.
+            targets: Its target, and theirs.
         """
         source, target = (between.join(texts) for between, texts in zip(self._between, (sources, targets), strict=True))
         case, slots = self._draws(epoch)[row]
@@ -94,7 +96,7 @@ class Augmentation:
             if number < len(self._changes):
                 source, target = self._changes[number](source, target, random)
             return self._layer.mark_pair(source, target)
-        # Names are found before the case of the source is changed, and are slots by the time it is.
+        # Names become slots before the case of the source is changed: afterwards both sides would no longer share them.
         numbers = random.permutation(self._layer.slots).tolist()
         names = names_and_numbers(source, target)
         if not names or random.random() < PLACED_AT_AN_END:

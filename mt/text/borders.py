@@ -21,6 +21,7 @@ class Borders:
 
     ``blank_start[p]`` and ``blank_end[p]`` bound the white space around position p. ``word_start[p]`` and
     ``word_end[p]`` bound the word that position p is inside of. They are p itself where there is none on that side.
+    ``inside_word[p]`` says whether position p is inside a word, neither before its first character nor after its last.
     """
 
     def __init__(self, text: str) -> None:

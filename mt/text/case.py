@@ -1,8 +1,8 @@
-"""Lines in capitals, and lines In Which Every Word Begins With One: lowercased before they are translated.
+"""Lowercases lines in capitals, and lines In Which Every Word Begins With A Capital, before they are translated.
 
-Text for training has hardly any such lines, so that a model would spell their words letter by letter. What was in
-capitals is put back into capitals afterwards. What was in title case is not, because most languages do not write titles
-so.
+Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
+line in capitals is put into capitals afterwards. That of a line in title case is left as it is, because most languages
+do not write titles so.
 """
 
 import regex
@@ -41,7 +41,8 @@ def lowercased(text: str, language: str) -> str:
         words = zip(text.split(" "), small.split(" "), strict=True)
         small = " ".join(low if in_capitals(low, language) == word else word for word, low in words)
     first = next(place for place, letter in enumerate(small) if letter.isalpha())
-    begins_in_capitals = small[first].istitle() or small[first].title() == small[first]  # the latter: Georgian
+    # True of titlecase letters such as ǅ, and of letters that stay small at the start of a sentence, as in Georgian.
+    begins_in_capitals = small[first].istitle() or small[first].title() == small[first]
     if begins_in_capitals or len(small) != len(text) or in_capitals(small[first], language) != text[first]:
         return small
     return small[:first] + text[first] + small[first + 1 :]

@@ -20,7 +20,7 @@ from mt.text.tokenizer import Tokenizer
 from mt.wording import brief
 
 Span = tuple[int, int]
-"""First character of an item, and the one behind it."""
+"""The positions of an item's first character and of the one behind its last."""
 
 # In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
 _ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
@@ -91,7 +91,7 @@ KINDS = {
 
 ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 TRIGGER = regex.compile(r"[0-9@#$%&<{\\/:=;^_`+]|\.\w")
-"""Something of this is in every item, so that a line without it need not be searched."""
+"""Every item holds a match of this, so a line without one need not be searched."""
 
 UNIT = regex.compile(r"\X")
 """What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners."""
@@ -161,10 +161,11 @@ def _united(spans: Iterable[Span]) -> list[Span]:
 
 
 class FamiliarCharacters:
-    """Knows which characters a model can have learnt, which are those that its tokenizer has pieces for.
+    """Knows which characters a model can have learnt: those that its tokenizer has pieces for.
 
-    Others would be spelt in bytes that the model has never seen, and would come out as noise. So emoji, symbols and
-    words of another script are items. So are characters whose normalisation would change a number, such as ² and ½.
+    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are items:
+    emoji, symbols, words of another script. So are characters that normalisation turns into digits, such as ² and ½,
+    because 10² would become 102.
     """
 
     def __init__(self, tokenizer: Tokenizer, language: str) -> None:

@@ -57,7 +57,8 @@ class TextLayer:
         self._target_characters = FamiliarCharacters(tokenizers.target, target_language)
 
     def mark(self, line: str, split: bool = True) -> list[Part]:
-        """Returns the parts of a line. Restoring the text of each gives the line again.
+        """Returns the parts of a line. If each part's own text is restored as if it were the translation, they make up
+        the line again.
 
         Args:
             line: The line, which is not blank. Half a surrogate pair in it is read as U+FFFD, like broken UTF-8.
@@ -86,8 +87,10 @@ class TextLayer:
         return repaired(translation, part.text) if self.rules.rules else (translation, 0)
 
     def restore(self, part: Part, translation: str) -> str:
-        """Returns a part of the target line, given what ``repair`` returned. The text of a part itself, which the model
-        may have copied, becomes the part of the source line."""
+        """Returns a part of the target line, given the translation that ``repair`` returned.
+
+        If the model has copied the part's text, the result is that part of the source line, letter by letter.
+        """
         if part.cased and translation == part.text:
             translation = part.cased
         elif part.cased and part.cased.isupper():
@@ -127,8 +130,8 @@ class TextLayer:
     def mark_pair(
         self, source: str, target: str, more: Sequence[str] = (), numbers: Sequence[int] | None = None
     ) -> tuple[str, str]:
-        """Returns the texts of a pair for training or scoring: items that both sides share are slots, a source in
-        capitals or title case is lowercased, and a target in capitals is.
+        """Returns the texts of a pair for training or scoring. Items that both sides share are slots. A source in
+        capitals or title case is lowercased, and so is a target in capitals.
 
         Args:
             more: Words that are replaced by slots, too. Each must occur once on either side.

@@ -101,7 +101,8 @@ class _Placement:
         self.words[0] = (target.blank_end[0], target.blank_start[target.length])
 
         self.first, self.last = [target.length] * source.length, [0] * source.length
-        """The start and end of the target characters that each source character is linked to; 0 is the end of none."""
+        """For each source character, the start and end of the target characters that it is linked to. If there are none,
+        the end is 0."""
         self._link(links)
         if not any(self.last):
             self._link(_relative_links(source.words(), target.words(), source.length, target.length))
@@ -127,7 +128,8 @@ class _Placement:
                     self.last[place] = max(self.last[place], end)
 
     def _spans(self) -> list[tuple[int, int]]:
-        """Returns the smallest span of the target that each node's words are linked to; its end is 0 if there is none.
+        """Returns for each node the smallest span of the target that holds all links of its words. Without links, the
+        span's end is 0.
 
         Each character is looked at only once, for the innermost element that it is in.
         """
@@ -207,7 +209,8 @@ class _Placement:
     ) -> tuple[list[tuple[int, int, int]], list[tuple[int, bool, int]]]:
         """Cuts the spans of siblings so that they do not overlap, and then extends them to the borders of words.
 
-        Returns the spans in order, and where those stand of which nothing is left.
+        Returns:
+            The spans in order, and the places of the children whose spans are used up.
         """
         source, target = self.source, self.target
         kept: list[tuple[int, int, int]] = []

@@ -1,8 +1,8 @@
 """Slots: code points that stand for items of a line while it is translated.
 
 The tokenizer keeps each slot as a piece of its own, and the model learns to carry it over. Slots are numbered, so that
-several in a sentence can change their order. They lie in the last private-use plane, which no text uses; where a text
-contains one nevertheless, it is an item like any other, and comes back.
+several in a sentence can change their order. They lie in the last private-use plane, which hardly any text uses. If a
+text does contain such a character, it is an item like any other, and comes back.
 """
 
 import math

@@ -3,8 +3,9 @@
 The source and its translation go through the model once more (forced decoding), in fp32. For every piece of the
 translation, the weights of one of the decoder's attentions to the source say from which source piece it comes.
 
-Which layer that is, and whether the row that predicts a piece or the one that reads it (Chen et al. 2020, "Shift-Att"),
-is chosen for each model at the end of its training, by validation pairs in which names and numbers stand on both sides.
+Which layer that is, and whether the weights are those of the step that predicts a piece or of the next one, which reads
+it (Chen et al. 2020, "Shift-Att"), is chosen for each model at the end of its training: what links names and numbers
+best that stand on both sides of validation pairs.
 """
 
 from bisect import bisect_left
@@ -25,6 +26,7 @@ from mt.text.slots import slot
 from mt.text.tokenizer import PieceSpan, TokenizerPair
 
 LEAST_WEIGHT = 0.2
+"""A source piece to which no target piece is linked gets a link only if its largest weight is at least this."""
 WORD = regex.compile(r"\S+")
 
 
@@ -50,8 +52,8 @@ class Aligner:
         Every target piece is linked to the source piece that has most weight for it. A source piece that then has no
         link gets one to the target piece for which it has most weight, if that is at least LEAST_WEIGHT.
 
-        With learned positions, pieces beyond the last one have no link. Neither have the pieces of a text whose other
-        side is empty.
+        With learned positions, pieces beyond the last position have no link. If one side of a pair has no pieces, there
+        are no links.
         """
         most = None if self._model.max_length is None else self._model.max_length - 1
         pairs = [
@@ -103,8 +105,8 @@ def best_place(
     Args:
         model: The model, in evaluation mode.
         layer: Its text layer.
-        pairs: Sources with their translations. Names and numbers that stand once on both sides should be linked. Where
-            no pair has any, a slot is put in front of both sides of each.
+        pairs: Sources with their translations. Names and numbers that stand once on either side should be linked. If no
+            pair has any, a slot in front of both sides takes their place.
         batch_tokens: The most pieces of a batch on each side, padding included.
     """
     named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
