@@ -91,7 +91,7 @@ KINDS = {
 
 ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 TRIGGER = regex.compile(r"[0-9@#$%&<{\\/:=;^_`+]|\.\w")
-"""Every item holds a match of this, so a line without one need not be searched."""
+"""Every match of ITEM holds a match of this, so a line without one need not be searched."""
 
 UNIT = regex.compile(r"\X")
 """What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners."""

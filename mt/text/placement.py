@@ -101,8 +101,8 @@ class _Placement:
         self.words[0] = (target.blank_end[0], target.blank_start[target.length])
 
         self.first, self.last = [target.length] * source.length, [0] * source.length
-        """For each source character, the start and end of the target characters that it is linked to. If there are none,
-        the end is 0."""
+        """For each source character, the start and end of the target characters that it is linked to; without any, the
+        end is 0."""
         self._link(links)
         if not any(self.last):
             self._link(_relative_links(source.words(), target.words(), source.length, target.length))
