@@ -86,9 +86,9 @@ def test_lines_in_lines_out_through_pipes_and_files(trained):
     assert piped.returncode == 0, piped.stderr
     assert piped.stdout.count(b"\n") == hostile.count(b"\n") + 1
     assert piped.stdout.startswith((folder / "runs/toy/scored/test.hypothesis").read_bytes())
-    assert piped.stdout.split(b"\n")[40:43] == [b"", b"", b""]
+    # What is not UTF-8 is nothing that could be translated, so it comes back, as replacement characters.
+    assert piped.stdout.split(b"\n")[40:43] == [b"", b"", "\ufffd\ufffd".encode()]
     assert b"line 43 of the input is not UTF-8" in piped.stderr
-    assert b"line 43: not blank, but the translation is empty" in piped.stderr
     (folder / "in.txt").write_bytes(hostile)
     filed = _command(folder, "translate.py", "run=runs/toy", "input=in.txt", "output=out.txt")
     assert filed.returncode == 0 and filed.stdout == b""

@@ -100,7 +100,9 @@ class Vocabulary:
         kind, context, value = details["type"], details.get("ctx", {}), details["input"]
         match kind:
             case "literal_error":
-                return _one_of(re.findall(r"'([^']*)'", context["expected"]), value)
+                # "1, 2 or 'auto'"; here false is written false
+                expected = re.split(", | or ", context["expected"])
+                return _one_of([choice.strip("'").replace("False", "false") for choice in expected], value)
             case "model_type" | "model_attributes_type":
                 inner = [name for name, _ in schema_keys(self.schema) if name.startswith(f"{key}.")]
                 return (

@@ -31,9 +31,10 @@ _ENDINGS = (
     "pdf|txt|md|rst|csv|tsv|json|xml|html?|ya?ml|toml|ini|cfg|conf|log|docx?|xlsx?|pptx?|odt|zip|gz|tar|exe|dll|iso|"
     "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
 )
-_UNIT = r"(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w)"
+_UNIT = r"(?:\ ?(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w))"
 _ICU = "plural|select|selectordinal|number|date|time"
 _GROUPED = r"[0-9]{1,3}(?:(?P<group>[,.'’\u00a0\u202f\u2009])[0-9]{3}(?:(?P=group)[0-9]{3})*+|(?:\ [0-9]{3})++)"
+_AMOUNT = rf"(?:{_GROUPED}(?:[.,][0-9]++)?|[0-9]++(?:[.,][0-9]++)?)"
 
 KINDS = {
     "code in backquotes": r"``[^`\n]{1,200}``|`[^`\n]{1,200}`",
@@ -80,10 +81,10 @@ KINDS = {
     "date": r"(?<![\w.,/-])[0-9]{1,4}(?P<dash>[./-])[0-9]{1,2}(?P=dash)[0-9]{1,4}(?!\w|[./-][0-9])",
     "time": r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![0-9]|:[0-9])",
     "number": (
-        # with a decimal or a grouping separator, or of two digits and more; with a currency or a unit
-        rf"(?<![{_WORD}_.,][$€£¥₹]?|[0-9]\ )[$€£¥₹]?"
-        rf"(?:{_GROUPED}(?:[.,][0-9]++)?|[0-9]++[.,][0-9]++|[0-9]{{2,}}+|[0-9](?=€|{_UNIT}))"
-        rf"(?:\ ?€|{_UNIT})?(?![{_WORD}_]|[.,][0-9])"
+        # with a currency or a unit, with a decimal or a grouping separator, in several parts, or of two digits and more
+        rf"(?<![{_WORD}_.,][$€£¥₹]?)(?:[$€£¥₹]\ ?{_AMOUNT}|{_AMOUNT}(?:\ ?€|{_UNIT})"
+        rf"|{_GROUPED}(?:[.,][0-9]++)?|[0-9]++[.,][0-9]++|[0-9]++(?:[-–/][0-9]++)++|[0-9]{{2,}}+)"
+        rf"(?![{_WORD}_]|[.,][0-9])"
     ),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }

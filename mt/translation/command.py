@@ -40,15 +40,7 @@ def translate(config: TranslateConfig) -> None:
             raise InputError(f"{name}={path}: no such file")
     if config.output is None and sys.stdout is None:
         raise InputError("there is no standard output: give output=FILE")
-    if config.output is not None:
-        if _place(config.output).is_dir():
-            raise InputError(f"output={config.output} is a folder")
-        if config.input is None and _is_stream(str(_partial(config.output)), sys.stdin):
-            raise InputError(f"output={config.output} would overwrite the input, {_partial(config.output)}")
-        written_to = (_place(config.output), _partial(config.output))
-        for name, path in (("input", config.input), ("reference", config.reference)):
-            if path is not None and resolved(path) in written_to:
-                raise InputError(f"output={config.output} would overwrite the {name}, {path}")
+    _refuse_to_overwrite(config)
     _refuse_other_counts(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision)
     if doubt := doubt_about(config.precision, translator.device):
@@ -59,10 +51,11 @@ def translate(config: TranslateConfig) -> None:
     else:
         lines = _text(read_lines(Path(config.input)), config.input)
     references = None if config.reference is None else _text(read_lines(Path(config.reference)), config.reference)
+    alignments = config.decoding.alignments
     a_person_types = config.input is None and sys.stdin.isatty()
     with (
-        _output(config.output) as output,
-        _output(config.decoding.alignments) if config.decoding.alignments is not None else nullcontext() as links,
+        _output("output", config.output) as output,
+        nullcontext() if alignments is None else _output("decoding.alignments", alignments) as links,
         tqdm(unit=" lines", disable=None, leave=False) as bar,
     ):
         written = 0
@@ -84,6 +77,34 @@ def translate(config: TranslateConfig) -> None:
             f"{translator.items.found:,}",
             f"{translator.items.repaired:,}",
         )
+
+
+def _refuse_to_overwrite(config: TranslateConfig) -> None:
+    """Raises InputError if what is written would take the place of a folder, of what is read, or of each other."""
+    written = {"output": config.output, "decoding.alignments": config.decoding.alignments}
+    taken = {
+        resolved(path): f"the {name}, {path}"
+        for name, path in (("input", config.input), ("reference", config.reference))
+        if path is not None
+    }
+    for name, path in written.items():
+        if path is None:
+            continue
+        if _place(path).is_dir():
+            raise InputError(f"{name}={path} is a folder")
+        if config.input is None and _is_stream(str(_partial(path)), sys.stdin):
+            raise InputError(f"{name}={path} would overwrite the input, {_partial(path)}")
+        if name != "output" and config.output is None and _is_stream(path, sys.stdout):
+            raise InputError(f"{name}={path} is the standard output, which has the translations: give output=FILE")
+        for place in (_place(path), _partial(path)):
+            if place in taken:
+                raise InputError(f"{name}={path} would overwrite {taken[place]}")
+        if not _is_device(path):
+            taken |= {_place(path): f"output={path}", _partial(path): f"output={path}"}
+
+
+def _is_device(path: str) -> bool:
+    return Path(path).exists() and not Path(path).is_file()
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:
@@ -183,8 +204,8 @@ def _partial(output: str) -> Path:
 
 
 @contextmanager
-def _output(path: str | None) -> Iterator[BinaryIO]:
-    """Opens the output: standard output, a device or pipe, or a file.
+def _output(name: str, path: str | None) -> Iterator[BinaryIO]:
+    """Opens what is written to, given its setting and its path: standard output, a device or pipe, or a file.
 
     A file is written under the name of ``_partial`` and gets its own name only when it is complete. If translation
     fails, the partial file is kept, unless it is empty.
@@ -192,7 +213,7 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
     if path is None or _is_stream(path, sys.stdout):
         yield sys.stdout.buffer
         return
-    if Path(path).exists() and not Path(path).is_file():
+    if _is_device(path):
         with Path(path).open("wb") as output:
             yield output
         return
@@ -200,10 +221,10 @@ def _output(path: str | None) -> Iterator[BinaryIO]:
     try:
         output = partial.open("ab")  # not "wb": another process may own it, so it is emptied only once it is locked
     except FileNotFoundError as error:
-        raise InputError(f"output={path}: the folder does not exist") from error
+        raise InputError(f"{name}={path}: the folder does not exist") from error
     with output:
         if not try_lock(output, partial):
-            raise RunError(f"output={path}: another process is writing {partial}")
+            raise RunError(f"{name}={path}: another process is writing {partial}")
         output.truncate(0)
         try:
             yield output

@@ -101,7 +101,8 @@ def _assert_equal(found, expected):
 
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
-    parts = sum(translator._parts(lines, range(len(lines))), [])
+    cut = translator._cut_lines(lines, range(len(lines)))
+    parts = [pieces for line in cut for part in line.parts for pieces in part.pieces]
     found = translator.engine.find(parts)
     return found.count([]), len(parts)
 

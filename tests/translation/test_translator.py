@@ -15,7 +15,7 @@ from mt.data.batching import collate
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
 from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.translation.command import _as_json, _text
+from mt.translation.command import _as_json, _text, _translated
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
@@ -164,8 +164,8 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     translator = _translator(tokenizers, config, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
-    ((whole,),) = translator._cut_lines([" ".join(words)], [0])
-    parts = whole.pieces
+    (line,) = translator._cut_lines([" ".join(words)], [0])
+    parts = line.parts[0].pieces
     assert len(parts) > 1 and all(len(part) <= 30 for part in parts)
     assert tokenizers.source.decode([sum(parts, [])]) == [" ".join(words)]
     texts = tokenizers.source.decode(parts)
@@ -178,14 +178,14 @@ def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
     line = translator._cut_lines([" ".join(["ba"] * 90)], [0])
-    assert len(line[0][0].pieces) == len(hypotheses)
+    assert len(line[0].parts[0].pieces) == len(hypotheses)
     assert translator._texts(line, hypotheses)[0][0].text == "ba go"
 
 
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=2)
     line = " ".join(["ba", "de", "fi", "go", "ku"] * 20)
-    texts = tokenizers.source.decode(translator._cut_lines([line], [0])[0][0].pieces)
+    texts = tokenizers.source.decode(translator._cut_lines([line], [0])[0].parts[0].pieces)
     of_parts = translator.hypotheses(texts)
     (joined,) = translator.hypotheses([line])
     assert [one.text for one in joined] == [" ".join(part[rank].text for part in of_parts) for rank in (0, 1)]
@@ -284,3 +284,15 @@ def test_json_lines_stay_lines_and_read_back():
         "source": text,
         "hypotheses": [{"text": text, "score": -1.5}, {"text": "", "score": None}],
     }
+
+
+def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
+    class Silent:
+        config = DecodingConfig()
+
+        def hypotheses(self, lines, numbers, aligned):
+            return [[ScoredText("" if line in ("", "ba") else "de", None)] for line in lines]
+
+    config = TranslateConfig(run="any")
+    assert [line for line, _ in _translated(Silent(), ["", "fi", "ba", "ba"], 7, None, config)] == ["", "de", "", ""]
+    assert caplog.messages == ["line 10 and 1 of those after it: not blank, but the translation is empty"]
