@@ -180,13 +180,13 @@ class FamiliarCharacters:
         if self._familiar.issuperset(text):
             return []
         spans: list[Span] = []
-        all_familiar = True
         for unit in UNIT.finditer(text):
+            if spans and unit.end() <= spans[-1][1]:  # part of a word that is in the last span already
+                continue
             if self._is_familiar(unit.group()):
                 if len(unit.group()) == 1:
                     self._familiar.add(unit.group())
                 continue
-            all_familiar = False
             start, end = unit.span()
             is_word = OF_WORDS.match(text, start) is not None
             if is_word or self._writes_digits(unit.group()):
@@ -199,7 +199,7 @@ class FamiliarCharacters:
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
             else:
                 spans.append((start, end))
-        return [] if all_familiar else spans
+        return spans
 
     def _look_up(self, unit: str) -> bool:
         if unit.isspace():
