@@ -160,8 +160,8 @@ class TextLayer:
             spans += [(text.index(word), text.index(word) + len(word)) for word in more]
             found: dict[str, list[Span]] = defaultdict(list)
             end = 0
-            for span in sorted(spans):
-                if span[0] >= end:  # one of ``more`` may lie inside an item
+            for span in sorted(spans, key=lambda span: (span[0], -span[1])):
+                if span[0] >= end:  # one of ``more`` may lie inside an item, also at its beginning
                     found[_key(text[slice(*span)])].append(span)
                     end = span[1]
             sides.append(found)
