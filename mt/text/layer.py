@@ -130,13 +130,16 @@ class TextLayer:
         """Returns the texts of a pair for training or scoring: items that both sides share are slots, a source in
         capitals or title case is lowercased, and a target in capitals is.
 
+        Slots that stand in the pair already are read as U+FFFD, like half a surrogate pair: the model must not take
+        them for items.
+
         Args:
             more: Words that are replaced by slots, too. Each must occur once on either side.
             numbers: The numbers of the slots, for the items in the order of the source. By default 0, 1, 2 …
         """
         if not self.rules.rules:
             return source, target
-        source, target = UNDECODABLE.sub("\ufffd", source), UNDECODABLE.sub("\ufffd", target)
+        source, target = (SLOT.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         numbers = range(self.slots) if numbers is None else numbers
         found = self._shared(source, target, more)[: len(numbers)]
         taken = [(one, other, number) for (one, other), number in zip(found, numbers, strict=False)]
