@@ -27,7 +27,7 @@ MOST_CAPITALS = 3
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
-FINAL_PUNCTUATION = regex.compile(r"\s*[.!?…。！？।॥؟]+\s*$")
+FINAL_PUNCTUATION = regex.compile(r"(?r)\s*[.!?…。！？।॥؟]+\s*$")  # (?r): searched from the end
 
 LAYOUTS = {
     "fr": ("azertyuiop", "qsdfghjklm", "wxcvbn"),

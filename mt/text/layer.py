@@ -20,7 +20,7 @@ from mt.text.sentences import sentences
 from mt.text.slots import SLOT, put_slots, repaired, slot_number
 from mt.text.tokenizer import TokenizerPair
 
-ENDS_SENTENCE = regex.compile(r"[.!?…。！？।॥؟]\p{P}*\s*$")
+ENDS_SENTENCE = regex.compile(r"(?r)[.!?…。！？।॥؟]\p{P}*\s*$")  # (?r): searched from the end
 LETTER = regex.compile(r"\p{L}")
 NUMBER = regex.compile(r"[0-9][0-9.,'’\s]*")
 
