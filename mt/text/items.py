@@ -50,7 +50,7 @@ KINDS = {
         r"(?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGaAcspn@](?![A-Za-z])"
     ),
     "variable": r"%[A-Za-z_]\w{0,60}%|(?<![\w$])\$[A-Za-z_]\w{0,60}(?:\([^()\s]{0,100}\))?",
-    "link": rf"(?<!\w)(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
+    "link": rf"(?<![{_WORD}_])(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
     "e-mail address": rf"(?<![{_WORD}._%+-])(?:mailto:)?[{_WORD}._%+-]++@[{_WORD}-]++(?:\.[{_WORD}-]++)++",
     "mention or hashtag": r"(?<![\w@\#&])[@\#][A-Za-z_]\w*+(?:[.-]\w++)*+",
     "name of an emoji": r"(?<![\w:]):[a-z][a-z0-9_+-]{1,40}:(?![\w:])",
