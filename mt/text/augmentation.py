@@ -13,6 +13,7 @@ import regex
 from mt.config import AugmentationConfig
 from mt.language import base_language, writes_spaces
 from mt.randomness import Generators, generator
+from mt.text.case import in_small_letters
 from mt.text.layer import TextLayer
 from mt.text.slots import slot
 
@@ -28,7 +29,7 @@ MOST_CAPITALS = 3
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
-FINAL_PUNCTUATION = regex.compile(r"\s*[.!?…。！？।॥؟]+\s*$")
+FINAL_PUNCTUATION = regex.compile(r"(?r)\s*[.!?…。！？।॥؟]+\s*$")  # (?r): searched from the end
 
 LAYOUTS = {
     "fr": ("azertyuiop", "qsdfghjklm", "wxcvbn"),
@@ -60,7 +61,10 @@ class Augmentation:
         self._slots = config.slots
         self._generators = Generators(seed, "augmentation of a pair")
         changes: list[tuple[float, Callable[[str, str, np.random.Generator], tuple[str, str]]]] = [
-            (config.lower_case, lambda source, target, random: (source.lower(), target)),
+            (
+                config.lower_case,
+                lambda source, target, random: (in_small_letters(source, layer.source_language), target),
+            ),
             (config.capitals, lambda source, target, random: (with_capitals(source, random), target)),
             (config.unpunctuated, lambda source, target, random: without_final_punctuation(source, target)),
             (config.typos, lambda source, target, random: (self._with_typos(source, random), target)),
@@ -202,13 +206,16 @@ def with_a_typo(word: str, random: np.random.Generator, neighbours: dict[str, st
     letter = word[place]
     if kind == 0:
         return word[:place] + word[place + 1 :]
+    doubled = word[:place] + letter + word[place:]
     if kind == 1:
-        return word[:place] + letter + word[place:]
+        return doubled
     beside = neighbours.get(letter.lower())
     if kind == 2 and beside:
         other = beside[int(random.integers(len(beside)))]
         return word[:place] + (other.upper() if letter.isupper() else other) + word[place + 1 :]
     place = min(place, len(word) - 2)
+    if word[place] == word[place + 1]:
+        return doubled
     return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
 
 

@@ -36,14 +36,16 @@ def lowercased(text: str, language: str) -> str:
         text: A text in capitals or in title case.
         language: The text's language.
     """
-    small = _lower(text, language)
+    small = in_small_letters(text, language)
     if text.isupper():
         words = zip(text.split(" "), small.split(" "), strict=True)
         small = " ".join(low if in_capitals(low, language) == word else word for word, low in words)
-    first = next(place for place, letter in enumerate(small) if letter.isalpha())
+    first = next((place for place, letter in enumerate(small) if letter.isalpha()), None)
+    if first is None:  # Roman numerals such as Ⅳ and letters in circles have capitals, but are no letters
+        return small
     # True of titlecase letters such as ǅ, and of letters that stay small at the start of a sentence, as in Georgian.
     begins_in_capitals = small[first].istitle() or small[first].title() == small[first]
-    if begins_in_capitals or len(small) != len(text) or in_capitals(small[first], language) != text[first]:
+    if begins_in_capitals or in_capitals(small[first], language) != text[first]:
         return small
     return small[:first] + text[first] + small[first + 1 :]
 
@@ -55,7 +57,8 @@ def in_capitals(text: str, language: str) -> str:
     return text.upper()
 
 
-def _lower(text: str, language: str) -> str:
+def in_small_letters(text: str, language: str) -> str:
+    """Returns a text in small letters, by the rules of its language. Each letter stays one character."""
     if base_language(language) in TURKIC:
-        text = text.replace("I", "ı").replace("İ", "i")
-    return text.lower()
+        text = text.replace("I", "ı")
+    return text.replace("İ", "i").lower()  # Python makes two characters of İ

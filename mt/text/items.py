@@ -33,7 +33,7 @@ _ENDINGS = (
 )
 _UNIT = r"(?:\ ?(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w))"
 _ICU = "plural|select|selectordinal|number|date|time"
-_GROUPED = r"[0-9]{1,3}(?:(?P<group>[,.'’\u00a0\u202f\u2009])[0-9]{3}(?:(?P=group)[0-9]{3})*+|(?:\ [0-9]{3})++)"
+_GROUPED = r"[0-9]{1,3}(?:(?P<group>[,.'’\u00a0\u202f\u2009])[0-9]{3}(?:(?P=group)[0-9]{3}){0,9}+|(?:\ [0-9]{3})++)"
 _AMOUNT = rf"(?:{_GROUPED}(?:[.,][0-9]++)?|[0-9]++(?:[.,][0-9]++)?)"
 
 KINDS = {
@@ -51,13 +51,13 @@ KINDS = {
         r"(?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGaAcspn@](?![A-Za-z])"
     ),
     "variable": r"%[A-Za-z_]\w{0,60}%|(?<![\w$])\$[A-Za-z_]\w{0,60}(?:\([^()\s]{0,100}\))?",
-    "link": rf"(?<!\w)(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
+    "link": rf"(?<![{_WORD}_])(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
     "e-mail address": rf"(?<![{_WORD}._%+-])(?:mailto:)?[{_WORD}._%+-]++@[{_WORD}-]++(?:\.[{_WORD}-]++)++",
     "mention or hashtag": r"(?<![\w@\#&])[@\#][A-Za-z_]\w*+(?:[.-]\w++)*+",
     "name of an emoji": r"(?<![\w:]):[a-z][a-z0-9_+-]{1,40}:(?![\w:])",
     "path": (
         r"(?<!\w)[A-Za-z]:\\[^\s\"<>|?*]*+|(?<![\\\w])\\\\[\w.$-]++(?:\\[^\s\"<>|?*\\]++)++"
-        r"|(?<![\w/:.<~])(?:~|\.{1,2})?/(?:[\w.+-]++/)*+[\w+-]++(?:\.[\w+-]++)*+/?"
+        r"|(?<![\w/:.<~+-])(?:~|\.{1,2})?/(?:(?:[\w.+-]++/)*+\.?[\w+-]++(?:\.[\w+-]++)*+|(?:[\w.+-]++/)++)"
     ),
     "file or host": (
         r"(?<![\w@./-])(?=[\w-]*+[.][\w-])[A-Za-z0-9_][\w-]*+(?:\.[A-Za-z0-9_][\w-]*+){0,8}"
@@ -68,9 +68,9 @@ KINDS = {
         r"(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
         # capitals and digits: B-207, A4, 3D, but neither 1ST nor 5PM
         r"|(?<![\w-])(?![0-9]++(?:ST|ND|RD|TH|AM|PM)\b)"
-        r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++)*+(?![\w-])"
+        r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++){0,20}+(?![\w-])"
         # letters, then digits: mp3, x86, Covid-19
-        r"|(?<![\w-])[A-Za-z]{1,20}-?[0-9]++(?:[-._][A-Za-z0-9]++|[A-Za-z0-9])*+(?![\w-])"
+        r"|(?<![\w-])[A-Za-z]{1,20}-?[0-9]++[A-Za-z0-9]*+(?:[-._][A-Za-z0-9]++){0,20}+(?![\w-])"
         # groups of both: 550e8400-e29b, but not 15-year-old
         r"|(?<![\w-])(?![0-9]++(?:-[a-z]++)++(?![\w-]))(?=[\w-]{0,60}?[0-9])(?=[\w-]{0,60}?[A-Za-z])"
         r"[A-Za-z0-9]{4,16}(?:-[A-Za-z0-9]{2,16}){1,6}(?![\w-])"
@@ -182,13 +182,13 @@ class FamiliarCharacters:
         if self._familiar.issuperset(text):
             return []
         spans: list[Span] = []
-        all_familiar = True
         for unit in UNIT.finditer(text):
+            if spans and unit.end() <= spans[-1][1]:  # part of a word that is in the last span already
+                continue
             if self._is_familiar(unit.group()):
                 if len(unit.group()) == 1:
                     self._familiar.add(unit.group())
                 continue
-            all_familiar = False
             start, end = unit.span()
             is_word = OF_WORDS.match(text, start) is not None
             if is_word or self._writes_digits(unit.group()):
@@ -201,7 +201,7 @@ class FamiliarCharacters:
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
             else:
                 spans.append((start, end))
-        return [] if all_familiar else spans
+        return spans
 
     def _look_up(self, unit: str) -> bool:
         if unit.isspace():

@@ -20,7 +20,7 @@ from mt.text.sentences import sentences
 from mt.text.slots import SLOT, put_slots, repaired, slot_number
 from mt.text.tokenizer import TokenizerPair
 
-ENDS_SENTENCE = regex.compile(r"[.!?…。！？।॥؟]\p{P}*\s*$")
+ENDS_SENTENCE = regex.compile(r"(?r)[.!?…。！？।॥؟]\p{P}*\s*$")  # (?r): searched from the end
 LETTER = regex.compile(r"\p{L}")
 NUMBER = regex.compile(r"[0-9][0-9.,'’\s]*")
 
@@ -133,13 +133,16 @@ class TextLayer:
         """Returns the texts of a pair for training or scoring. Items that both sides share are slots. A source in
         capitals or title case is lowercased, and so is a target in capitals.
 
+        Slots that stand in the pair already are read as U+FFFD, like half a surrogate pair: the model must not take
+        them for items.
+
         Args:
             more: Words that are replaced by slots, too. Each must occur once on either side.
             numbers: The numbers of the slots, for the items in the order of the source. By default 0, 1, 2 …
         """
         if not self.rules.rules:
             return source, target
-        source, target = UNDECODABLE.sub("\ufffd", source), UNDECODABLE.sub("\ufffd", target)
+        source, target = (SLOT.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         numbers = range(self.slots) if numbers is None else numbers
         found = self._shared(source, target, more)[: len(numbers)]
         taken = [(one, other, number) for (one, other), number in zip(found, numbers, strict=False)]
@@ -163,8 +166,8 @@ class TextLayer:
             spans += [(text.index(word), text.index(word) + len(word)) for word in more]
             found: dict[str, list[Span]] = defaultdict(list)
             end = 0
-            for span in sorted(spans):
-                if span[0] >= end:  # one of ``more`` may lie inside an item
+            for span in sorted(spans, key=lambda span: (span[0], -span[1])):
+                if span[0] >= end:  # one of ``more`` may lie inside an item, also at its beginning
                     found[_key(text[slice(*span)])].append(span)
                     end = span[1]
             sides.append(found)

@@ -199,7 +199,8 @@ class Tokenizer:
 
     def spans(self, texts: Sequence[str]) -> list[list[PieceSpan]]:
         """Returns the pieces of each text like ``encode``, with their places in it."""
-        found = self._processor.encode(list(texts), return_type="offset_mapping")
+        texts = [UNDECODABLE.sub("\ufffd", text) for text in texts]
+        found = self._processor.encode(texts, return_type="offset_mapping")
         return [
             [
                 PieceSpan(piece, end - len(text[start:end].lstrip()), end)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
+from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig, TranslateConfig
 from mt.data.batching import collate
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
