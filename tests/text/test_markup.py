@@ -41,7 +41,8 @@ EXAMPLES = [
     ("I <b>can</b> swim", "Ich kann gut schwimmen", "can=kann can=schwimmen", "Ich <b>kann gut schwimmen</b>"),
     ("do <b>not</b> go", "ne va pas", "not=ne not=pas go=va", "<b>ne va pas</b>"),
     ("do <b>not</b> go", "ne va pas", "go=va not=pas not=ne", "<b>ne va pas</b>"),
-    ("<i>red </i><b>car</b> ok", "voiture rouge ok", "red=_rouge_ _car_=voiture_", "<b>voiture</b> <i>rouge </i>ok"),
+    ("<i>red </i>car ok", "voiture rouge ok", "red=_rouge_ _car_=voiture_", "voiture <i>rouge </i>ok"),
+    ("<B>red</b> car", "voiture rouge", "red=rouge car=voiture", "voiture <B>rouge</b>"),
     # All words of the line, or of the parent (rule 2).
     ("<b>Good morning</b>", "Einen guten Morgen!", "Good=guten morning=Morgen", "<b>Einen guten Morgen!</b>"),
     ("<p><b>Stop</b></p> it", "Hör auf damit", "Stop=Hör Stop=auf it=damit", "<p><b>Hör auf</b></p> damit"),
@@ -66,6 +67,7 @@ EXAMPLES = [
     ("red car<!-- > -->", "voiture rouge", "red=rouge car=voiture", "voiture rouge<!-- > -->"),
     ("a <b><wbr>red car</b>", "une voiture rouge", "red=rouge car=voiture", "une <b><wbr>voiture rouge</b>"),
     ("red <b>big<wbr> car</b>", "voiture rouge", "red=rouge car=voiture", "<b><wbr> voiture</b> rouge"),
+    ("a<wbr> red ok", "un rouge ok", "a=un_ red=rouge ok=ok", "un<wbr> rouge ok"),
     ("red the <wbr>car ok", "rouge ok", "red=rouge ok=ok", "rouge <wbr>ok"),
     ("<b>not</b><wbr> go", "ne va pas", "not=ne not=pas go=va", "<b>ne va pas</b><wbr>"),
     ("do <b>not</b> <wbr>go on", "ne va pas là", "not=ne not=pas go=va on=là", "<wbr><b>ne va pas</b> là"),
@@ -91,6 +93,9 @@ EXAMPLES = [
     ("a<b> red</b> car", "une voiture rouge", "red=rouge car=voiture", "une voiture<b> rouge</b>"),
     ("a <b> red </b> car", "une voiture rouge ici", "red=rouge car=voiture", "une voiture <b>rouge</b> ici"),
     ("<b>red </b>car", "voiture rouge ici", "red=rouge car=voiture", "voiture <b>rouge </b>ici"),
+    ("a<b> car</b> <i>red </i>x", "a red car x", "a=a car=car red=red x=x", "a <i>red </i><b>car</b> x"),
+    ("<b><i>red </i>car</b> x", "car red x", "red=red car=car x=x", "<b>car <i>red</i></b> x"),
+    ("a<i> </i>b<b></b>c", "A C", "a=A b=A c=C", "A<i> </i><b></b>C"),
     ("a <img> b", "甲乙", "a=甲 b=乙", "甲 <img> 乙"),
     ("a <code>x</code> <code>y</code> b", "A B", "a=A b=B", "A <code>x</code> <code>y</code> B"),
     ("a<var>x</var> <b><var>y</var>c</b>", "甲乙", "a=甲 c=乙", "甲<var>x</var> <b><var>y</var>乙</b>"),
@@ -119,7 +124,12 @@ EXAMPLES = [
 @pytest.mark.parametrize(("line", "translation", "pairs", "expected"), EXAMPLES)
 def test_examples(line, translation, pairs, expected):
     markup = take_out(line, "html")
-    assert put_back(markup, translation, _links(markup.text, translation, pairs)) == expected
+    links = _links(markup.text, translation, pairs)
+    assert put_back(markup, translation, links) == expected
+    if not markup.before and translation.strip():
+        source, target = markup.text + markup.after, translation + markup.after
+        positions = [tag.position for tag in place_tags(markup.nodes, source, target, links)]
+        assert positions == sorted(positions)
 
 
 XML_EXAMPLES = [
@@ -337,7 +347,10 @@ def test_identity_with_much_white_space(line, kind):
     assert put_back(markup, markup.text, _identity(markup.text)) == line
 
 
-def test_void_elements_have_no_closing_tag():
+def test_void_and_self_closing_elements_have_no_closing_tag():
+    for kind in ("html", "xml"):
+        assert [unit.role for unit in read_units("<b><b/>a</b>", kind)] == ["open", "point", "text", "close"]
+    assert [unit.role for unit in read_units("<b c=d/>a</b>", "html")] == ["open", "text", "close"]
     assert [unit.role for unit in read_units("<br>a</br>", "html")] == ["point", "text", "point"]
     assert [unit.role for unit in read_units("<br>a</br>", "xml")] == ["open", "text", "close"]
 
@@ -348,6 +361,8 @@ def test_identity(kind, data):
     line = data.draw(lines(kind))
     markup = take_out(line.written, kind)
     assert put_back(markup, markup.text, _identity(markup.text)) == line.expected
+    found = [Tree(node.opening, node.closing, node.parent - 1) for node in markup.nodes[1:]]
+    assert found == line.trees
     if kind == "xml":
         assert markup.before + markup.text + markup.after == line.text
         assert markup.text == line.text.strip()
