@@ -410,7 +410,8 @@ def test_white_space_is_only_added_next_to_points(data):
         if character == expected:
             expected = next(remaining, "")
         else:
-            assert character == POINT or (character == " " and POINT in text[max(0, place - 1) : place + 2])
+            beside = text[:place].rstrip()[-1:] + text[place:].lstrip()[:1]
+            assert character == POINT or (character == " " and POINT in beside)
     assert expected == ""
 
 
