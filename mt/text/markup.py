@@ -12,7 +12,8 @@ where the tags belong. An example with the links red–rouge and car–voiture::
 2.  An element spans the words from the first to the last that is linked to a word in it. If it contains all words of
     its parent (or of the line), it spans all words of its parent (or of the translation).
 3.  If the spans of siblings overlap, the one that begins first ends where the next one begins. Of two that begin
-    together the shorter comes first. One of which nothing is left is empty and stands after the one before it.
+    together the shorter comes first. One of which nothing is left is empty and stands after the one before it. The same
+    holds for the children of an element that is cut short: they end where it ends.
 4.  An element whose words have no link becomes empty and stands after the target of the linked word before it. If there
     is none within its parent, it stands at the beginning of its parent.
 5.  A point (see ``mt.text.tags``), or an element without words, stands at the beginning or end of its parent if it did.

@@ -220,12 +220,12 @@ class _Placement:
             first = max(first, free)
             if first < following:
                 last = min(last, following)
-            first, last = target.blank_end[first], target.blank_start[last]
-            if first < last:
+            if target.blank_end[first] < target.blank_start[last]:
+                first, last = target.blank_end[first], target.blank_start[last]
                 kept.append((first, last, child))
                 free = last
             else:
-                crowded_out.append((free, True, child))
+                crowded_out.append((first, True, child))
         extended: list[tuple[int, int, int]] = []
         free = words[0]
         for (first, last, child), following in _with_next(kept, words[1]):
@@ -259,7 +259,7 @@ class _Placement:
         position = self.last[linked]
         if not source.inside_word[linked + 1]:
             position = target.word_end[position]
-        return self._after(position, place) if linked + 1 == start else position, True
+        return self._after(position, place), True
 
     def _before(self, word: int, place: int) -> int:
         """Returns where a tag stands in front of a word that starts at ``word`` in the translation.
