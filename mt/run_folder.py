@@ -14,7 +14,7 @@ from typing import TypeVar
 import pydantic
 import yaml
 
-from mt.config import ModelDescription, PiecesConfig, Section, TrainConfig
+from mt.config import KeptConfig, ModelDescription, PiecesConfig, Section, TrainConfig
 from mt.config.earlier import as_of_today, with_text_layer
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
@@ -76,10 +76,19 @@ class TrainedModel:
     tokenizers: TokenizerPair
     model: Seq2Seq
 
-    @property
-    def layer(self) -> TextLayer:
-        described = self.description
-        return TextLayer(described.text, self.tokenizers, described.source_language, described.target_language)
+    def layer_with(self, kept: KeptConfig) -> TextLayer:
+        """Returns the model's text layer, for which more than its own terms and patterns are not to be translated.
+
+        Raises:
+            InputError: The model was trained without slots, or a pattern cannot be used.
+        """
+        described, rules = self.description, self.description.text
+        if kept.terms or kept.patterns:
+            if not rules.rules:
+                raise InputError("text.terms and text.patterns need slots, without which this model was trained")
+            more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
+            rules = rules.model_copy(update=more)
+        return TextLayer(rules, self.tokenizers, described.source_language, described.target_language)
 
 
 def open_model(folder: Path) -> TrainedModel:

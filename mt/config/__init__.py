@@ -26,7 +26,7 @@ from mt.config.data import (
 from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import DEVICE, Section
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import AlignmentConfig, AugmentationConfig, RulesConfig, TextConfig, TextDescription
+from mt.config.text import AlignmentConfig, AugmentationConfig, KeptConfig, RulesConfig, TextConfig, TextDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints
 
@@ -48,6 +48,7 @@ __all__ = [
     "FilesConfig",
     "Folders",
     "HubConfig",
+    "KeptConfig",
     "MixtureConfig",
     "ModelConfig",
     "ModelDescription",

@@ -22,7 +22,7 @@ from mt.config.fields import (
     Threads,
 )
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import AlignmentConfig, TextConfig, TextDescription
+from mt.config.text import AlignmentConfig, KeptConfig, TextConfig, TextDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
@@ -158,6 +158,7 @@ class TranslateConfig(Section):
     otherwise fp32."""
     threads: Threads = 0
     """CPU threads. 0: PyTorch chooses."""
+    text: KeptConfig = KeptConfig()
     decoding: DecodingChoice = DecodingChoice()
 
     def contradictions(self) -> Iterator[str]:

@@ -9,7 +9,17 @@ from pydantic import Field
 from mt.config.fields import NotABool, PositiveInt, Probability, Section, Texts
 
 
-class RulesConfig(Section):
+class KeptConfig(Section):
+    """What is not to be translated, beside what the rules know."""
+
+    terms: Texts = ()
+    """Words that are not to be translated, such as names of products. They are found as they are written here, but not
+    inside longer words."""
+    patterns: Texts = ()
+    """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
+
+
+class RulesConfig(KeptConfig):
     """The text layer, whoever uses it."""
 
     rules: Literal[0, 1] = 1
@@ -19,11 +29,6 @@ class RulesConfig(Section):
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
     a slot, a piece of the vocabulary that stands for it."""
-    terms: Texts = ()
-    """Words that are not to be translated, such as names of products. They are found as they are written here, but not
-    inside longer words."""
-    patterns: Texts = ()
-    """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
 
     def contradictions(self) -> Iterator[str]:
         for name in ("slots", "terms", "patterns"):

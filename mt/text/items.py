@@ -129,9 +129,12 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
         except ImportError:
             raise InputError("text.patterns needs google-re2: pip install google-re2") from None
         try:
-            compiled.append(re2.compile(pattern))
+            options = re2.Options()
+            options.log_errors = False
+            compiled.append(re2.compile(pattern, options))
         except re2.error as error:
-            raise InputError(f"text.patterns: {brief(pattern)}: {error}") from None
+            reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
+            raise InputError(f"text.patterns: {brief(pattern)}: {reason}") from None
         if compiled[-1].search(""):
             raise InputError(f"text.patterns: {brief(pattern)}: matches the empty text, and so would be everywhere")
     return compiled

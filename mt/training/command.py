@@ -26,6 +26,7 @@ from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
 from mt.run_folder import LOG, refuse_links_out
 from mt.terminal import VisibleFormatter
+from mt.text.items import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.delivery import show_results
 from mt.training.local_workers import local_workers, number_of_workers
@@ -113,6 +114,7 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         check_compiler(workers.device)
     if doubt := doubt_about(config.training.precision, workers.device):
         logger.warning("training.%s", doubt)
+    own_patterns(config.text.terms, config.text.patterns)  # refuses what cannot be used before any work is done
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     data = prepare(config, state.tokenizer_from, workers)

@@ -42,7 +42,7 @@ def translate(config: TranslateConfig) -> None:
         raise InputError("there is no standard output: give output=FILE")
     _refuse_to_overwrite(config)
     _refuse_other_counts(config)
-    translator = Translator.load(config.run, config.decoding, config.device, config.precision)
+    translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
     if doubt := doubt_about(config.precision, translator.device):
         logger.warning("%s", doubt)
     shown = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte

@@ -16,7 +16,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig
+from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfig
 from mt.data.batching import collate
 from mt.device import autocast, choose_device, choose_precision
 from mt.errors import InputError
@@ -46,6 +46,9 @@ LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 Alignment = list[tuple[int, int]]
 """The numbers of the source and target words that belong together, from 0 on."""
+
+
+NOTHING_MORE = KeptConfig()
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,7 @@ class Translator:
         config: DecodingConfig | DecodingChoice | None = None,
         device: str = "auto",
         precision: str = "fp32",
+        kept: KeptConfig = NOTHING_MORE,
     ) -> "Translator":
         """Loads the model of a run or model folder.
 
@@ -160,6 +164,7 @@ class Translator:
             config: How to search. What is not given, or left open by a DecodingChoice, is as in the model's model.yaml.
             device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
+            kept: What is not to be translated, beside what the model's own text layer knows.
 
         Raises:
             InputError: Something in the folder is missing or damaged, or this machine cannot do what is asked for. The
@@ -173,7 +178,7 @@ class Translator:
         model = trained.model.to(chosen)
         return cls(
             model,
-            trained.layer,
+            trained.layer_with(kept),
             config,
             choose_precision(precision, chosen),
             open_engine(trained, Path(folder), config) if config.engine == "ctranslate2" else None,

@@ -5,6 +5,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+from mt.config import KeptConfig
 from mt.data.batching import TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.data.encoding import drop_long, encode_pairs
@@ -47,7 +48,7 @@ def write_inputs(folder: Path, batches: int) -> float:
     """Write ``batches.safetensors``, ``test.source`` and ``test.target``; returns the padding of an
     epoch's targets as a share of its real target tokens."""
     config = read_config(folder / "run")
-    layer = open_model(folder / "run").layer
+    layer = open_model(folder / "run").layer_with(KeptConfig())
     corpus = load_corpus(config.data)
     pairs, _ = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
     training = TrainingBatches(pairs, layer, config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)

@@ -67,6 +67,7 @@ def main() -> None:
             model={**TRANSFORMER, "width": 8, "feed_forward": 8, "dropout": 0.1},
             tokenizer={"vocabulary_size": 285, "sampling": 0.1},
             training={"batch_tokens": 256, "valid_bleu_pairs": 10, "schedule": {"kind": "linear", "warmup": 5}},
+            augmentation=toy.CHANGED,
         )
         with suppress(Interrupted):
             _train_to(unfinished, 20)
@@ -75,7 +76,7 @@ def main() -> None:
 
 def _config(
     name: str, corpus: str, updates: int, every: int, *, model: dict, tokenizer: dict, decoding: dict | None = None,
-    training: dict | None = None,
+    training: dict | None = None, augmentation: dict | None = None,
 ) -> TrainConfig:  # fmt: skip
     files = {split: (f"{corpus}/{split}.xx", f"{corpus}/{split}.yy") for split in ("train", "valid", "test")}
     return toy.config(
@@ -84,6 +85,7 @@ def _config(
         "rnn" if name == "rnn" else "transformer",
         runs="runs",
         data=files,
+        text={"augmentation": augmentation or toy.UNCHANGED},
         model=model,
         # The table of another normalisation is larger than everything else.
         tokenizer={"normalization": "identity", **tokenizer},
