@@ -94,8 +94,9 @@ ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 TRIGGER = regex.compile(r"[0-9@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""
 
-UNIT = regex.compile(r"\X")
-"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners."""
+UNIT = regex.compile(r"\p{Regional_Indicator}{2}\p{M}*+|\X")
+"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners. Flags are
+named because \\X alone takes quadratic time on many in a row."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
 OF_WORDS = regex.compile(r"[\w\p{M}]")

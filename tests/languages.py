@@ -1,0 +1,48 @@
+"""Tokenizers and text layers for several languages, made from invented words in a moment."""
+
+import random
+from functools import cache
+
+from mt.config import TextDescription, TokenizerConfig
+from mt.text.layer import TextLayer
+from mt.text.tokenizer import Tokenizer, TokenizerPair
+
+SLOTS = 5
+LATIN = "abcdefghijklmnopqrstuvwxyzäöüßẞığşçéèñåø"
+OTHERS = "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώ" + "აბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰ"
+HAN = "你好世界他说真的我们去海边看船一二三大小红绿花鸟鱼山水"
+PUNCTUATION = ".,;:!?…'’\"“”„«»()[]{}<>/\\-–—_%&$€£#@*+=~^|`。，！？、：；（）"
+
+
+def words(letters: str, count: int, seed: int) -> list[str]:
+    """Invented words, small, with a capital and in capitals, so that every letter occurs in both forms."""
+    draw = random.Random(seed)
+    invented = ["".join(draw.choices(letters, k=draw.randint(1, 7))) for _ in range(count)] + list(letters)
+    return [form for word in invented for form in (word, word.capitalize(), word.upper())]
+
+
+@cache
+def tokenizer(letters: str, language: str, kind: str = "char", slots: int = SLOTS) -> Tokenizer:
+    """A tokenizer that has a piece for every one of the letters, the digits and the usual punctuation marks."""
+    known = words(letters, 150, 1) + list("0123456789") + list(PUNCTUATION)
+    # Every letter often enough, because some tokenizers of Chinese leave out rare ones.
+    text = [" ".join(random.Random(seed).sample(known, len(known))) for seed in range(5)]
+    config = TokenizerConfig(kind=kind, vocabulary_size=1500 if kind == "char" else 900)
+    return Tokenizer.train(text, (language,), config, slots, single_digits=True)
+
+
+@cache
+def layer(source: str = "en", target: str = "de", slots: int = SLOTS, **rules: object) -> TextLayer:
+    """A text layer. Chinese, Greek and Georgian have tokenizers that know their letters, too."""
+    return TextLayer(
+        TextDescription.model_validate(rules),
+        TokenizerPair(*(_of_language(language, slots) for language in (source, target))),
+        source,
+        target,
+    )
+
+
+def _of_language(language: str, slots: int) -> Tokenizer:
+    if language.startswith("zh"):
+        return tokenizer(LATIN + HAN, "zh", slots=slots)
+    return tokenizer(LATIN + (OTHERS if language in ("el", "ka") else ""), "xx", slots=slots)

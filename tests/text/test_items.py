@@ -1,0 +1,304 @@
+"""What comes back whole, and what is text like any other."""
+
+import unicodedata
+
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.errors import InputError
+from mt.text.items import ITEM, KINDS, TRIGGER, FamiliarCharacters, find_items, own_patterns
+from mt.text.slots import slot
+from mt.text.tokenizer import Tokenizer
+from tests import languages
+
+LATIN = languages.tokenizer(languages.LATIN, "xx")
+CHINESE = languages.tokenizer(languages.LATIN + languages.HAN, "zh")
+ENGLISH = FamiliarCharacters(LATIN, "en")
+
+TABLE = [
+    # Nothing is to be found.
+    ("The dog sleeps.", []),
+    ("and/or", []),
+    ("a 3-year-old, the 15-year-old", ["15"]),
+    ("the 1st, 2nd and 21st", []),
+    ("at 5pm, 10am", []),
+    ("THE 1ST AT 5PM", []),
+    ("e.g. this, i.e. that", []),
+    ("Mr.Smith", []),
+    ("Tom's dog", []),
+    ("1/2 cup", []),
+    ("I'm 5", []),
+    ("Wait... What?! (Really) - yes; no: maybe", []),
+    ("a well-known mother-in-law", []),
+    ("AT&T, R&B and Q & A", []),
+    ("either / or, + and -, +/- and *", []),
+    ("5 + 3 = 8", []),
+    ("a < b and c > d", []),
+    ("[1] or (2)", []),
+    ("U.S.A. and NATO", []),
+    ("#1 and @ home", []),
+    ("so: on", []),
+    ("an empty `` pair", []),
+    ("a ` alone", []),
+    ("it costs 5 dollars", []),
+    ("$ and %", []),
+    ("a_ _b", ["_b"]),
+    ("A-Z and A-B", []),
+    ("the deadbeef cafe", []),
+    ("{ or {{ but no }", []),
+    ("1:2 and 3:4", []),
+    # Code, tags and placeholders.
+    ("run `make all` now", ["`make all`"]),
+    ("run ``a b`` now", ["``a b``"]),
+    ("a <b>red</b> car<br/>", ["<b>", "</b>", "<br/>"]),
+    ("<a href=\"x.html\" title='y'>here</a>", ["<a href=\"x.html\" title='y'>", "</a>"]),
+    ("open <1>that</1> or <2/>", ["<1>", "</1>", "<2/>"]),
+    ("this <!-- not that --> one", ["<!-- not that -->"]),
+    ("salt &amp; water &#8211; &#x2014; done", ["&amp;", "&#8211;", "&#x2014;"]),
+    ("Hello {{ user.name }}, hello {{}}!", ["{{ user.name }}", "{{}}"]),
+    ("{{ a b, c }} left", ["{{ a b, c }}"]),
+    ("Hello {name}, ${total} of #{all} in %{place}, {0}", ["{name}", "${total}", "#{all}", "%{place}", "{0}"]),
+    ("{ n } or {}", ["{ n }", "{}"]),
+    ("{n, plural, one {# dog} other {# dogs}} came", ["{n, plural, one {# dog} other {# dogs}}"]),
+    ("on {day, date, short}.", ["{day, date, short}"]),
+    ("%s of %d, %1$s, %-5.2f, %(name)s and %@", ["%s", "%d", "%1$s", "%-5.2f", "%(name)s", "%@"]),
+    ("%ld %llu %hhx %*d %.*f %+i", ["%ld", "%llu", "%hhx", "%*d", "%.*f", "%+i"]),
+    ("100% sure", ["100"]),
+    ("5% done, %%d", []),
+    ("set %PATH% and $HOME or $(no) $max(1)", ["%PATH%", "$HOME", "$max(1)"]),
+    # Links, addresses and names.
+    ("see https://example.org/a_b?c=d#e.", ["https://example.org/a_b?c=d#e"]),
+    ("(www.example.org) or ftp://a.b/c, ok", ["www.example.org", "ftp://a.b/c"]),
+    ("\u201chttp://a.example/\u201d", ["http://a.example/"]),
+    ("write to anna.berg+x@post.example.org.", ["anna.berg+x@post.example.org"]),
+    ("mailto:jörg@müller.example, please", ["mailto:jörg@müller.example"]),
+    ("thank you @anna_b and @x.y for #summer!", ["@anna_b", "@x.y", "#summer"]),
+    ("well :thumbs_up: done :+1:", [":thumbs_up:"]),
+    ("open C:\\Users\\Anna\\x.txt now", ["C:\\Users\\Anna\\x.txt"]),
+    ("on \\\\server\\share\\x today", ["\\\\server\\share\\x"]),
+    ("in /usr/local/lib/x.so.1, ~/notes.md and ./run", ["/usr/local/lib/x.so.1", "~/notes.md", "./run"]),
+    ("in /usr/local/, ../a/ and ~/.bashrc.", ["/usr/local/", "../a/", "~/.bashrc"]),
+    ("the file read-me.txt, archive.tar.gz", ["read-me.txt", "archive.tar.gz"]),
+    ("at example.com, not at example.comb or example.com.x", ["example.com"]),
+    ("the my_function() and __init__ of snake_case_2", ["my_function()", "__init__", "snake_case_2"]),
+    # Codes.
+    ("0x7fFF is it", ["0x7fFF"]),
+    ("room B-207, A4 paper, 3D, X1/Y2", ["B-207", "A4", "3D", "X1/Y2"]),
+    ("an mp3 on x86, Covid-19, v2.1-beta", ["mp3", "x86", "Covid-19", "v2.1-beta"]),
+    ("550e8400-e29b-41d4-a716-446655440000", ["550e8400-e29b-41d4-a716-446655440000"]),
+    ("key ABcd-12ef-gh34 left", ["ABcd-12ef-gh34"]),
+    ("commit 7ab3e19c04 broke it", ["7ab3e19c04"]),
+    ("version 1.2.3 at 10.0.0.1, v2.0.1", ["1.2.3", "10.0.0.1", "v2.0.1"]),
+    # Numbers.
+    ("call +49 (30) 123-456 or +1.555.0100", ["+49 (30) 123-456", "+1.555.0100"]),
+    ("on 24.12.2024, 2024-12-24 and 1/2/2024", ["24.12.2024", "2024-12-24", "1/2/2024"]),
+    ("at 9:30, 23:59:59", ["9:30", "23:59:59"]),
+    ("in 1999, 42 of 7", ["1999", "42"]),
+    ("3.14 or 3,14", ["3.14", "3,14"]),
+    ("1,000,000.5 and 1.000.000,5", ["1,000,000.5", "1.000.000,5"]),
+    ("1 000 000 or 1'000 or 1\u00a0000 or 1\u202f000,5", ["1 000 000", "1'000", "1\u00a0000", "1\u202f000,5"]),
+    ("$19.99, £1,000, 20€ and 19,99 €", ["$19.99", "£1,000", "20€", "19,99 €"]),
+    ("5km, 3kg, 20°C, 8GB and 50mph", ["5km", "3kg", "20°C", "8GB", "50mph"]),
+    ("5 km and 5kmh", []),
+    ("1,5,7 and 1.2,3", []),
+    # Faces and symbols.
+    ("fine :) or :-( or <3 or ^_^", [":)", ":-(", "<3", "^_^"]),
+    ("a list:) and 3:)", []),
+    ("great 👍🏽!", ["👍🏽"]),
+    ("we 👩‍👩‍👧 in 🇫🇷🇩🇪", ["👩‍👩‍👧", "🇫🇷🇩🇪"]),
+    ("press 1️⃣ or #️⃣", ["1️⃣", "#️⃣"]),
+    ("I ❤️ it", ["❤️"]),
+    ("🏴󠁧󠁢󠁳󠁣󠁴󠁿 and 🏳️‍🌈", ["🏴󠁧󠁢󠁳󠁣󠁴󠁿", "🏳️‍🌈"]),
+    ("a → b ∑ c", ["→", "∑"]),
+    # What the tokenizer has no pieces for.
+    ("the word слово here", ["слово"]),
+    ("two слова вместе, please", ["слова вместе"]),
+    ("says «слово» and 'мир'", ["слово", "мир"]),
+    ("a mixed приветhello word", ["приветhello"]),
+    ("the Greek λόγος-like", ["λόγος"]),
+    ("hello 你好 there", ["你好"]),
+    # What changes a number when it is normalised.
+    ("10², x², H₂O", ["10²", "x²", "H₂O"]),
+    ("1½ cups, ¾ and 2 ⅓", ["1½", "¾", "⅓"]),
+    ("①② steps", ["①②"]),
+]  # fmt: skip
+
+
+def found(text: str, characters: FamiliarCharacters = ENGLISH) -> list[str]:
+    return [text[start:end] for start, end in find_items(text, (), characters)]
+
+
+@pytest.mark.parametrize(("text", "items"), TABLE)
+def test_the_items_of_a_line(text: str, items: list[str]) -> None:
+    assert found(text) == items
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_needed(kind: str) -> None:
+    others = regex.compile("|".join(f"(?:{pattern})" for name, pattern in KINDS.items() if name != kind))
+
+    def differs(text: str) -> bool:
+        spans = [[match.span() for match in pattern.finditer(text)] for pattern in (ITEM, others)]
+        return spans[0] != spans[1]
+
+    assert any(differs(text) for text, _ in TABLE)
+
+
+@pytest.mark.parametrize(("text", "items"), TABLE)
+def test_a_line_without_a_trigger_has_no_item(text: str, items: list[str]) -> None:
+    for match in ITEM.finditer(text):
+        assert TRIGGER.search(match.group())
+
+
+FRAGMENTS = [
+    "<a", "</", "<!--", "a.a", "a.", "{", "{}", "{{", "{a,date,{}", "1,", "1.", "1'000", "111'", "111\u00a0", "1 000 ",
+    "12 ", "a_", "_a", "__", "http://.", "www.", "a-1", "A1.", "a1.", "A-1/", "A1#", "+/", "/a", "./", "~/", "\\\\a",
+    "a:\\", "a@", "@a.", "#", "&#1", "%(a", "%1$", "$a(", ":a", ":a:", "`", "+1 ", "+12-", "1:1", "1/1/", "aaaa-1111-",
+    "deadbee1", "a²", "½ ", "a😀", "слово", "слово ", "好", "\u0301", "👩\u200d", "🇫", "\U0010f000",
+]  # fmt: skip
+ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1/": "A1-", "A1#": "1a", "+/": "!"}
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_hostile_lines_take_no_time_to_speak_of(fragment: str) -> None:
+    """If the time grew with the square of the length, this test would take minutes to hours."""
+    text = fragment * 50_000 + ENDINGS.get(fragment, "")
+    assert all(start < end for start, end in find_items(text, (), ENGLISH))
+
+
+@given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
+def test_items_are_in_order_and_apart(before: str, middle: str, after: str) -> None:
+    text = before + middle + after
+    spans = find_items(text, (), ENGLISH)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert all(end < start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    # What is found does not depend on what was looked at before.
+    assert spans == find_items(text, (), FamiliarCharacters(LATIN, "en"))
+
+
+DIGITS = "0123456789" + "²³¹⁰⁴⁹₀₉" + "½¼⅓⅐" + "①⑩⒈⑴㉑" + "１９" + "١۹৩" + "㍙㋀" + "𝟎𝟗"
+
+
+def values(text: str) -> list[str]:
+    """Every digit of a text, as what it is: a superscript stays one."""
+    return [
+        str(unicodedata.decimal(one)) if one.isdecimal() else one
+        for one in text
+        if unicodedata.numeric(one, None) is not None and one not in languages.HAN
+    ]
+
+
+@pytest.mark.parametrize(("tokenizer", "language"), [(LATIN, "en"), (CHINESE, "zh")])
+@given(text=st.text(st.sampled_from(DIGITS + "ab, .\u2044\u0301\ufe0f\u20e3"), max_size=20))
+@example(text="10²")
+@example(text="1½")
+@example(text="a1²b")
+def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, language: str) -> None:
+    spans = find_items(text, (), FamiliarCharacters(tokenizer, language))
+    pieces, end = [], 0
+    for start, after in spans:
+        pieces += [text[end:start], slot(0)]
+        end = after
+    marked = "".join([*pieces, text[end:]])
+    following = iter(text[start:after] for start, after in spans)
+    restored = "".join(next(following) if one == slot(0) else one for one in tokenizer.normalise(marked))
+    assert values(restored) == values(text)
+
+
+JOINER = "\u200d"
+EMOJI = st.one_of(
+    st.sampled_from(["👩‍👩‍👧", "👍🏽", "🇫🇷", "1️⃣", "*️⃣", "❤️", "🏳️‍🌈", "🧑🏿‍🚀", "©️", "🏴󠁧󠁢󠁷󠁬󠁳󠁿", "👩🏽‍❤️‍💋‍👨🏿"]),
+    st.lists(st.sampled_from(["👩", "👨🏿", "❤️", "💻"]), min_size=1, max_size=4).map(JOINER.join),
+)
+
+
+@given(EMOJI, st.sampled_from(["the dog ", "(", ""]), st.sampled_from([" barks", "!", ""]))
+def test_an_emoji_is_one_item(emoji: str, before: str, after: str) -> None:
+    assert found(before + emoji + after) == [emoji]
+    assert found(before + emoji + after, FamiliarCharacters(CHINESE, "zh")) == [emoji]
+
+
+@given(st.lists(st.text("жщълярию", min_size=1, max_size=6), min_size=1, max_size=4))
+def test_foreign_words_are_whole(words: list[str]) -> None:
+    assert found(f"he said {' '.join(words)}, yes") == [" ".join(words)]
+    assert found(" and ".join(words)) == words
+    assert found("-".join(words)) == words
+
+
+def test_a_link_in_a_text_without_spaces() -> None:
+    assert found("看https://a.example/b。去www.b.example看", FamiliarCharacters(CHINESE, "zh")) == [
+        "https://a.example/b", "www.b.example",
+    ]  # fmt: skip
+
+
+def test_rare_characters_of_the_own_script_are_text() -> None:
+    chinese = FamiliarCharacters(CHINESE, "zh")
+    assert not CHINESE.has_piece("龘")
+    assert found("我们去龘山看船。", chinese) == []
+    assert found("слово龘", chinese) == ["слово龘"]
+    assert found("龘") == ["龘"]
+
+
+def test_what_the_tokenizer_drops_or_composes_is_text() -> None:
+    assert found("a\u200bb \ufb01ne cafe\u0301 na\u00efve") == ["na\u00efve"]
+    assert found("\uff21\uff22 \u2160") == []
+    # A slot in a text is no slot.
+    assert found(f"a {slot(3)} b") == [slot(3)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8))
+def test_items_that_touch_or_overlap_are_one(places: list[tuple[int, int]]) -> None:
+    """Terms that are found all over a text, against a mark on every character."""
+    text = "".join(chr(ord("a") + place % 26) for place in range(50)).replace("z", " ")
+
+    class Planted:
+        def search(self, text: str) -> object:
+            return None
+
+        def finditer(self, text: str):
+            return (regex.compile(rf"(?s).{{{length}}}").match(text, start) for start, length in places)
+
+    inside = [any(start <= place < start + length for start, length in places) for place in range(50)]
+    # Spans that merely touch have no border: mark the borders between characters.
+    joined = [any(start <= place <= start + length for start, length in places) for place in range(51)]
+    expected, start = [], None
+    for place in range(51):
+        if joined[place] and start is None:
+            start = place
+        if start is not None and (place == 50 or not inside[place]):
+            expected.append((start, place))
+            start = None
+    expected = [span for span in expected if span[0] < span[1]]
+    assert find_items(text, [Planted()], ENGLISH) == expected
+
+
+def test_a_users_terms() -> None:
+    patterns = own_patterns(["Berg", "Berg Pro", "C++", ".NET", "x(y"], [])
+
+    def terms(text: str) -> list[str]:
+        return [text[start:end] for start, end in find_items(text, patterns, ENGLISH)]
+
+    assert terms("A Berg Pro and a Berg.") == ["Berg Pro", "Berg"]
+    assert terms("Bergen, Iceberg, Berg-like, berg") == ["Berg"]
+    assert terms("Berg Prose") == ["Berg"]
+    assert terms("C++ and C++x, x(y)") == ["C++", "x(y"]
+    assert terms("ASP.NET or .NET") == [".NET"]
+    assert terms("Bergé Berg_ xBerg") == []
+    assert own_patterns([], []) == []
+
+
+def test_a_users_patterns() -> None:
+    pytest.importorskip("re2")
+    patterns = own_patterns(["Berg"], [r"[A-Z]{2}:\w+", r"(?i)top \w+"])
+    text = "see AB:cde and Top Ten, Berg, ab:x"
+    assert [text[start:end] for start, end in find_items(text, patterns, ENGLISH)] == ["AB:cde", "Top Ten", "Berg"]
+
+
+@pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "(?=a)b", r"(a)\1", "^", "[z-a]"])
+def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
+    pytest.importorskip("re2")
+    with pytest.raises(InputError) as refused:
+        own_patterns([], ["good", pattern])
+    assert str(refused.value).startswith(f"text.patterns: {pattern}: ")

@@ -1,0 +1,322 @@
+"""Whatever a line holds, a model that copies gives it back; both sides of a pair have the same slots."""
+
+from collections import Counter
+
+import pytest
+import regex
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from mt.files import UNDECODABLE
+from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercased
+from mt.text.items import find_items
+from mt.text.layer import Part, TextLayer
+from mt.text.sentences import sentences
+from mt.text.slots import SLOT, slot, slot_number
+from tests import languages
+
+A, B, C = map(slot, range(3))
+LINE_PARTS = [
+    "\U0010f000", "\U0010f001\U0010f03f", "\U0010f040", "\ue000", "\u200f", "\u202e", "\0", "\ud800",
+    "<b>", "</b>", "{x}", "%s", "{{a}}", "&amp;", "https://x.example/a.", "a@b.example", "1,000.5", "½",
+    "x²", "😀", "👩‍👩‍👧", "🇫🇷", "1️⃣", "👍🏽", "ALL CAPS HERE NOW", "This Is Title Case", "İSTANBUL ANKARA",
+    "İstanbul Ankara İzmir", "STRAẞE IST LANG", "STRASSE", "ΌΣΟΣ ΟΔΟΣ", "ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ", "ǅungla", "ⅣⅤⅥⅦ",
+    "ⒶⒷⒸⒹ", "слово", "مرحبا", "你好。", "世界！", "龘", " ", "  ", "\n", "\t", "\u00a0", "\u3000", ". ", "! ",
+    "? ", "Mr. Smith went. ", "He said no. ", "\u2028", "\r", "\x85", "e\u0301", "\ufeff", "ſ", "ŉ", "ﬁ",
+    "ẞ", "ΐ", "word ", "Word ", "WORD ", "iPhone ", "McDonald's ", "e.V. ",
+]  # fmt: skip
+LINES = st.one_of(
+    st.text(),
+    st.lists(st.one_of(st.sampled_from(LINE_PARTS), st.text(max_size=4)), max_size=15).map("".join),
+    st.lists(st.sampled_from(["{x}", "😀", "1,000", " ", "a", "A", ". "]), min_size=20, max_size=80).map("".join),
+    st.lists(st.sampled_from(["😀", "👍🏽", " ", "\n"]), max_size=12).map("".join),
+    st.tuples(st.sampled_from([" ", "\n ", "\u3000"]), st.text(), st.sampled_from(["", " ", "\t"])).map("".join),
+    st.sampled_from(LINE_PARTS).flatmap(lambda part: st.integers(1, 4).map(lambda times: " ".join([part] * times))),
+)
+PAIRS = [("en", "de"), ("de", "tr"), ("tr", "en"), ("el", "de"), ("zh", "en"), ("en", "zh"), ("ka", "el")]
+
+
+def restored(layer: TextLayer, line: str, split: bool = True) -> str:
+    return "".join(layer.restore(part, part.text) for part in layer.mark(line, split))
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+@given(line=LINES, split=st.booleans())
+@example(line=" ".join("{x}" for _ in range(100)) + " a", split=True)
+@example(line="SEE {x} AT 1,000 OR 😀. 😀", split=True)
+@example(line="İstanbul Ankara İzmir", split=True)
+@example(line="Ab Cd. Ef Gh! Ij Kl Mn? OP QR ST", split=True)
+def test_a_model_that_copies_gives_the_line_back(source: str, target: str, line: str, split: bool) -> None:
+    layer = languages.layer(source, target)
+    parts = layer.mark(line, split)
+    assert "".join(layer.restore(part, part.text) for part in parts) == UNDECODABLE.sub("\ufffd", line)
+    for part in parts:
+        slots = [slot_number(one) for one in SLOT.findall(part.text)]
+        assert slots == list(range(len(part.items)))
+        assert len(slots) <= languages.SLOTS
+        assert part.text == part.text.strip()
+        assert not part.text or regex.search(r"\p{L}", part.text)
+        assert part.text or not part.items
+        assert layer.repair(part, part.text) == (part.text, 0)
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "de"), ("tr", "tr"), ("el", "el"), ("en", "zh")])
+@given(line=LINES, odd=st.text(st.sampled_from("aßﬁŉiıσςΐ B.😀"), max_size=8), copied=st.booleans())
+@example(line="SEE {x} AND %s", odd="Straße", copied=False)
+def test_positions_agree_with_what_is_restored(source: str, target: str, line: str, odd: str, copied: bool) -> None:
+    layer = languages.layer(source, target)
+    for part in layer.mark(line):
+        translation = part.text if copied else f"{odd}{part.text[::-1]}{odd}"
+        positions, whole = layer.positions(part, translation), layer.restore(part, translation)
+        assert len(positions) == len(translation) + 1
+        assert positions[0] == len(part.before) and positions[-1] == len(whole) - len(part.after)
+        capitals = part.cased is not None and part.cased.isupper() and translation != part.text
+        for one, start, end in zip(translation, positions, positions[1:], strict=False):
+            expected = in_capitals(one, target) if capitals else one
+            if SLOT.match(one):
+                expected = part.items[slot_number(one)]
+            if translation == part.text and part.cased:
+                assert end - start == len(expected)
+            else:
+                assert whole[start:end] == expected
+
+
+@given(LINES)
+def test_without_rules_nothing_is_touched(line: str) -> None:
+    layer = languages.layer(rules=0)
+    assert layer.mark(line) == [Part(line, (), None, "", "")]
+    assert restored(layer, line) == line
+    assert layer.mark_pair(line, line + "x") == (line, line + "x")
+    (part,) = layer.mark(line)
+    assert layer.repair(part, A + line + A) == (A + line + A, 0)
+    assert layer.restore(part, A + line.upper()) == A + line.upper()
+    assert layer.positions(part, f"ß{A}") == [0, 1, 2]
+
+
+EXAMPLES = [
+    # Each is a line and, for each of its parts: text, items, cased, before, after.
+    ("the dog", [("the dog", (), None, "", "")]),
+    ("see {x} or %s", [(f"see {A} or {B}", ("{x}", "%s"), None, "", "")]),
+    ("1,000 dogs", [(f"{A} dogs", ("1,000",), None, "", "")]),
+    ("buy 1,000", [(f"buy {A}", ("1,000",), None, "", "")]),
+    ("buy 1,000 😀", [(f"buy {A}", ("1,000",), None, "", " 😀")]),
+    ("→ the dog →", [("the dog", (), None, "→ ", " →")]),
+    ("<b>the dog</b>", [(f"{A}the dog{B}", ("<b>", "</b>"), None, "", "")]),
+    (" \tthe dog\n", [("the dog", (), None, " \t", "\n")]),
+    ("1,000 - 5 😀 !", [("", (), None, "1,000 - 5 😀 !", "")]),
+    ("{x}", [("", (), None, "{x}", "")]),
+    ("SEE {x} NOW!", [(f"See {A} now!", ("{x}",), f"SEE {A} NOW!", "", "")]),
+    ("See The Old {x}", [(f"See the old {A}", ("{x}",), f"See The Old {A}", "", "")]),
+    ("USA", [("USA", (), None, "", "")]),
+    ("The dog. It ran.", [("The dog.", (), None, "", " "), ("It ran.", (), None, "", "")]),
+    (
+        "😀 Hi there. 😀 You there. 5",
+        [
+            ("Hi there.", (), None, "😀 ", " "),
+            ("You there.", (), None, "😀 ", " "),
+            ("", (), None, "5", ""),
+        ],
+    ),
+    ("STOP NOW. It ran.", [("Stop now.", (), "STOP NOW.", "", " "), ("It ran.", (), None, "", "")]),
+    ("see https://a.example/b. It ran.", [(f"see {A}.", ("https://a.example/b",), None, "", " "),
+                                         ("It ran.", (), None, "", "")]),
+    ("a {1} {2} {3} {4} {5} {6} b", [(f"a {A} {B} {C} {slot(3)} {slot(4)}", ("{1}", "{2}", "{3}", "{4}", "{5}"), None,
+                                      "", " "), (f"{A} b", ("{6}",), None, "", "")]),
+    ("a {1} {2} {3} {4} {5} {6}!", [(f"a {A} {B} {C} {slot(3)} {slot(4)}", ("{1}", "{2}", "{3}", "{4}", "{5}"), None,
+                                     "", " "), ("", (), None, "{6}!", "")]),
+]  # fmt: skip
+
+
+WHOLE = [
+    ("😀 the dog. 😀 :)", [("the dog.", (), None, "😀 ", " 😀 :)")]),
+    ("the dog. 1,000", [("the dog.", (), None, "", " 1,000")]),
+    ("the dog! (1999)", [(f"the dog! ({A})", ("1999",), None, "", "")]),
+    ("the dog. 1999 {x} :)", [("the dog.", (), None, "", " 1999 {x} :)")]),
+    ("the dog.” 1999", [("the dog.”", (), None, "", " 1999")]),
+    ("😀 1999 the dog", [(f"{A} the dog", ("1999",), None, "😀 ", "")]),
+    ("the dog, 1999", [(f"the dog, {A}", ("1999",), None, "", "")]),
+    ("Hi. 😀 You. 5", [(f"Hi. {A} You. 5", ("😀",), None, "", "")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "parts", "split"), [(*one, True) for one in EXAMPLES] + [(*one, False) for one in WHOLE]
+)
+def test_the_parts_of_lines(line: str, parts: list[tuple], split: bool) -> None:
+    assert languages.layer().mark(line, split) == [Part(*part) for part in parts]
+
+
+def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> None:
+    line = "The dog. It ran. He saw."
+    for most in (1, 2, 3, 4):
+        layer = languages.layer(most_sentences=most)
+        assert [part.text for part in layer.mark(line)] == ([line] if most >= 3 else ["The dog.", "It ran.", "He saw."])
+        assert [part.text for part in layer.mark(line, split=False)] == [line]
+
+
+def test_no_sentence_ends_inside_an_item() -> None:
+    assert len(sentences("See Fi. Go! Ku now.", "en")) == 3
+    layer = languages.layer(terms=("Fi. Go! Ku",))
+    assert [(part.text, part.items) for part in layer.mark("See Fi. Go! Ku now.")] == [
+        (f"See {A} now.", ("Fi. Go! Ku",))
+    ]
+
+
+def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
+    for target, word, capitals in (("de", "straße", "STRASSE"), ("tr", "istanbul", "İSTANBUL"), ("en", "ice", "ICE")):
+        layer = languages.layer("en", target)
+        (part,) = layer.mark("SEE {x} NOW 😀")
+        assert layer.restore(part, f"{word} {A}") == f"{capitals} {{x}} 😀"
+        assert layer.restore(part, f"See {A} now") == "SEE {x} NOW 😀"
+        (part,) = layer.mark("See The Old {x}")
+        assert layer.restore(part, f"{word} {A}") == f"{word} {{x}}"
+        (part,) = layer.mark("see it")
+        assert layer.restore(part, word) == word
+
+
+@given(line=LINES, written=st.lists(st.one_of(st.sampled_from(["ba ", " ", A, B, C, slot(9)]), st.text(max_size=3))))
+def test_repair_puts_every_slot_back_once(line: str, written: list[str]) -> None:
+    layer = languages.layer()
+    for part in layer.mark(line):
+        text = "".join(written)
+        found, count = layer.repair(part, text)
+        wanted, there = Counter(SLOT.findall(part.text)), Counter(SLOT.findall(text))
+        assert Counter(SLOT.findall(found)) == wanted
+        assert SLOT.sub("", found).replace(" ", "") == SLOT.sub("", text).replace(" ", "")
+        assert count == (wanted - there).total() + (there - wanted).total()
+        whole = layer.restore(part, found)
+        assert all(item in whole for item in part.items)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "line", "translations", "expected"),
+    [
+        ("en", "de", "The dog. It ran.", ["Der Hund.", "Er lief."], "Der Hund. Er lief."),
+        ("en", "de", "The dog.  It ran.\n", ["Der Hund.", "Er lief."], "Der Hund.  Er lief.\n"),
+        ("en", "zh", "The dog. It ran. ", ["你好。", "世界。"], "你好。世界。"),
+        ("en", "zh", "The dog.\tIt ran.", ["你好。", "世界。"], "你好。\t世界。"),
+        ("en", "zh", "The dog.  It ran.", ["你好。", "世界。"], "你好。  世界。"),
+        ("zh", "en", "你好。世界。", ["Hi there.", "World."], "Hi there. World."),
+        ("zh", "en", "你好。 世界。", ["Hi there.", "World."], "Hi there. World."),
+        ("zh", "en", "你好。😀世界。", ["Hi there.", "World."], "Hi there. 😀World."),
+        ("zh", "en", "5。世界。看。", ["", "World.", "Look."], "5。World. Look."),
+        ("zh", "ja", "你好。世界。", ["ba。", "de。"], "ba。de。"),
+        ("en", "de", "", [], ""),
+    ],
+)
+def test_gaps_between_sentences(source: str, target: str, line: str, translations: list[str], expected: str) -> None:
+    layer = languages.layer(source, target)
+    parts = layer.mark(line) if line else []
+    whole = [layer.restore(part, one) for part, one in zip(parts, translations, strict=True)]
+    gaps = layer.with_gaps(parts, whole)
+    assert len(gaps) == len(parts)
+    assert "".join(gaps) == expected
+    assert layer.with_gaps([], []) == []
+
+
+SHARED = ["{x}", "%s", "https://a.example/b", "😀", "слово", "B-207", "1999", "\U0010f002", "x²"]
+SIDES = st.lists(st.one_of(st.sampled_from(SHARED), st.sampled_from(["word", "Word", "WORD", ".", "你好", "5"]),
+                           st.text(max_size=3)), max_size=14).map(" ".join)  # fmt: skip
+
+
+def put_back(text: str, items: dict[str, str]) -> str:
+    return SLOT.sub(lambda match: items[match.group()], text)
+
+
+def digits_or_all(item: str) -> str:
+    """What an item is compared by: numbers by their digits."""
+    if item[0].isdecimal() and all(one.isdecimal() or one in " .,'’\u00a0\u202f\u2009" for one in item):
+        return "".join(filter(str.isdecimal, item))
+    return item
+
+
+@pytest.mark.parametrize(("source_language", "target_language"), [("en", "de"), ("en", "zh"), ("zh", "en")])
+@given(source=SIDES, target=SIDES, numbers=st.one_of(st.none(), st.permutations(range(5)).map(tuple)))
+@settings(max_examples=200)
+def test_pairs_share_their_slots(
+    source_language: str, target_language: str, source: str, target: str, numbers: tuple[int, ...] | None
+) -> None:
+    layer = languages.layer(source_language, target_language)
+    one, other = layer.mark_pair(source, target, (), numbers)
+    slots = SLOT.findall(one)
+    assert sorted(slots) == sorted(SLOT.findall(other))
+    assert len(set(slots)) == len(slots) <= layer.slots
+    assert slots == [slot(number) for number in numbers or range(layer.slots)][: len(slots)]
+    # By brute force: which items stand on both sides equally often.
+    source, target = (SLOT.sub("\ufffd", text) for text in (source, target))
+    sides = [
+        [text[slice(*span)] for span in find_items(text, (), characters)]
+        for text, characters in ((source, layer._source_characters), (target, layer._target_characters))
+    ]
+    counts = [Counter(map(digits_or_all, items)) for items in sides]
+    shared = [[item for item in items if counts[0][digits_or_all(item)] == counts[1][digits_or_all(item)]]
+              for items in sides]  # fmt: skip
+    assert len(slots) == min(layer.slots, len(shared[0]))
+    # Put back, they give the pair again.
+    items = dict(zip(slots, shared[0], strict=False))
+    assert put_back(one, items).lower() == source.lower()
+    taken = Counter(digits_or_all(item) for item in items.values())
+    in_order = {key: [item for item in shared[1] if digits_or_all(item) == key][: taken[key]] for key in taken}
+    theirs = {one: in_order[digits_or_all(item)].pop(0) for one, item in items.items()}
+    assert put_back(other, theirs).lower() == target.lower()
+
+
+def test_marked_pairs() -> None:
+    layer = languages.layer()
+    pairs = {
+        ("see {x} or %s", "%s oder {x}"): (f"see {A} or {B}", f"{B} oder {A}"),
+        ("{x} and {x}", "{x} und {x}"): (f"{A} and {B}", f"{A} und {B}"),
+        ("{x} and {x}", "{x} und"): ("{x} and {x}", "{x} und"),
+        ("{x} here", "%s hier"): ("{x} here", "%s hier"),
+        ("in 1,000.5", "in 1 000,5"): (f"in {A}", f"in {A}"),
+        ("in 1999", "in 1998"): ("in 1999", "in 1998"),
+        ("at 9:30", "um 930"): ("at 9:30", "um 930"),
+        ("SEE THAT {x}", "DAS {x} SEHEN"): (f"See that {A}", f"Das {A} sehen"),
+        ("See The Old Dog", "Sieh Den Alten Hund"): ("See the old dog", "Sieh Den Alten Hund"),
+        ("see it", "DAS SEHEN"): ("see it", "Das sehen"),
+        ("{1} {2}. {3}, {4}; {5}: {6} x", "{6} {5} {4} {3} {2} {1} y"): (
+            f"{A} {B}. {C}, {slot(3)}; {slot(4)}: {{6}} x", f"{{6}} {slot(4)} {slot(3)} {C} {B} {A} y"
+        ),
+        ("a \ud800 b", "\udfff c"): ("a \ufffd b", "\ufffd c"),
+        (f"a {A} b", "c"): ("a \ufffd b", "c"),
+        ("ⅣⅤⅥⅦ", "ⒶⒷⒸⒹ"): ("ⅳⅴⅵⅶ", "ⓐⓑⓒⓓ"),
+    }  # fmt: skip
+    for pair, marked in pairs.items():
+        assert layer.mark_pair(*pair) == marked
+
+
+def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
+    layer = languages.layer()
+    more = layer.mark_pair("Anna has {x} of Berg", "{x} von Berg hat Anna", ["Berg", "Anna"], [3, 1, 0])
+    assert more == (f"{slot(3)} has {slot(1)} of {slot(0)}", f"{slot(1)} von {slot(0)} hat {slot(3)}")
+    whole = layer.mark_pair("to Anna@a.example 12.5 b", "an Anna@a.example 12.5 b", ["Anna", "12"])
+    assert whole == (f"to {A} {B} b", f"an {A} {B} b")
+    inner = layer.mark_pair("to x@Anna.example b", "an x@Anna.example b", ["Anna"])
+    assert inner == (f"to {A} b", f"an {A} b")
+    one_side = layer.mark_pair("to Anna@a.example b", "an Anna b", ["Anna"])
+    assert one_side == ("to Anna@a.example b", "an Anna b")
+    assert layer.mark_pair("a {x}", "b {x}", (), []) == ("a {x}", "b {x}")
+
+
+@given(LINES, LINES)
+def test_any_pair_can_be_marked(source: str, target: str) -> None:
+    layer = languages.layer("tr", "de")
+    one, other = layer.mark_pair(source, target)
+    assert sorted(SLOT.findall(one)) == sorted(SLOT.findall(other))
+    if not SLOT.search(one + other + source + target):
+        source, target = (UNDECODABLE.sub("\ufffd", text) for text in (source, target))
+        is_cased = is_in_capitals(source) or is_in_title_case(source)
+        assert one == (lowercased(source, "tr") if is_cased else source)
+        assert other == (lowercased(target, "de") if is_in_capitals(target) else target)
+
+
+@given(LINES)
+def test_a_pair_and_a_line_are_marked_alike(line: str) -> None:
+    """What a model is trained on is what it later translates: a line of one sentence with the same items."""
+    layer = languages.layer("en", "en")
+    parts = layer.mark(line, split=False)
+    assume(len(parts) == 1 and not SLOT.search(line) and parts[0].text)
+    core = UNDECODABLE.sub("\ufffd", line)[len(parts[0].before) :]
+    core = core[: len(core) - len(parts[0].after)]
+    assume(len(layer.mark(core, split=False)[0].items) == len(parts[0].items))
+    assert layer.mark_pair(core, core)[0] == parts[0].text

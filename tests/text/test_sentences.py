@@ -1,0 +1,49 @@
+"""Lines are cut into sentences, and nothing of them is lost."""
+
+import random
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.text.sentences import sentences, usual_most
+from mt.text.slots import slot
+
+LANGUAGES = ["en", "de", "tr", "el", "zh", "zh_CN", "ka", "xx"]
+PARTS = ["Ba de. ", "Fi? ", "Go!", " ", "\n", "\u2028", "Mr. ", "e.g. ", "。", "！", "好", "…", "\"", "(", ")", "«",
+         "3.5 ", "z.B. ", "\r\n", "\0", "\u3000", slot(0), "\ufeff", "👩‍👩‍👧"]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@given(text=st.one_of(st.text(), st.lists(st.sampled_from(PARTS), max_size=15).map("".join)))
+@example(text="")
+@example(text="  ")
+def test_the_sentences_together_are_the_text(text: str, language: str) -> None:
+    found = sentences(text, language)
+    assert "".join(found) == text
+    assert found and (all(found) or not text)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "cut"),
+    [
+        ("en", "Ba de fi. Go ku! La?", ["Ba de fi. ", "Go ku! ", "La?"]),
+        ("en", "Mr. Moku met Dr. Telo. They sang.", ["Mr. Moku met Dr. Telo. ", "They sang."]),
+        ("de", "Das ist z. B. gut. Ja.", ["Das ist z. B. gut. ", "Ja."]),
+        ("zh", "你好。我们去海边！看船？", ["你好。", "我们去海边！", "看船？"]),
+        ("zh-TW", "你好。我们去海边！", ["你好。", "我们去海边！"]),
+        ("en", "No end", ["No end"]),
+        ("xx", "Bala moku. Dera fi.", ["Bala moku. ", "Dera fi."]),
+    ],
+)
+def test_where_sentences_end(language: str, text: str, cut: list[str]) -> None:
+    assert sentences(text, language) == cut
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=300), st.integers(0, 9))
+def test_nearly_all_lines_have_at_most_so_many(counts: list[int], seed: int) -> None:
+    lines = [" ".join(["Ba de."] * count) for count in counts]
+    random.Random(seed).shuffle(lines)
+    most = usual_most(iter(lines), "en")
+    share = [sum(count <= limit for count in counts) / len(counts) for limit in (most, most - 1)]
+    assert share[0] >= 0.99 > share[1]

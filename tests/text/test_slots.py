@@ -1,0 +1,89 @@
+"""Every slot of the source comes back once, whatever the model wrote."""
+
+from collections import Counter
+
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.text.slots import FIRST_SLOT, MOST_SLOTS, SLOT, put_slots, repaired, slot, slot_number
+
+WORDS = st.sampled_from(["", " ", "  ", "ba", " ba", "ba ", "\u3000", "好", "\n"])
+SLOTS = st.integers(0, 5).map(slot)
+TRANSLATIONS = st.lists(st.one_of(WORDS, SLOTS, st.text(max_size=3)), max_size=12).map("".join)
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> str:
+    """Words with each slot at most once."""
+    numbers = draw(st.permutations(range(6)))[: draw(st.integers(0, 6))]
+    return "".join(draw(WORDS) + slot(number) for number in numbers) + draw(WORDS)
+
+
+def test_slots_are_numbered_and_recognised() -> None:
+    assert [slot_number(slot(number)) for number in range(MOST_SLOTS)] == list(range(MOST_SLOTS))
+    assert all(SLOT.fullmatch(slot(number)) for number in range(MOST_SLOTS))
+    assert not SLOT.search(chr(FIRST_SLOT - 1) + slot(MOST_SLOTS) + "a\ue000")
+    assert (slot(0), slot(63)) == ("\U0010f000", "\U0010f03f")
+
+
+@given(st.text(), st.data())
+def test_slots_stand_in_place_of_the_spans(text: str, data: st.DataObject) -> None:
+    borders = data.draw(st.lists(st.integers(0, len(text)), max_size=8, unique=True).map(sorted))
+    spans = list(zip(borders[::2], borders[1::2], strict=False))
+    numbers = data.draw(st.permutations(range(len(spans))))
+    inside = {place: number for (start, end), number in zip(spans, numbers, strict=True) for place in range(start, end)}
+    expected = "".join(
+        one if place not in inside else slot(inside[place]) if (place, inside[place]) in firsts else ""
+        for firsts in [{(start, number) for (start, _), number in zip(spans, numbers, strict=True)}]
+        for place, one in enumerate(text)
+    )
+    assert put_slots(text, spans, numbers) == expected
+
+
+def test_every_span_has_a_number() -> None:
+    with pytest.raises(ValueError):
+        put_slots("ba de", [(0, 2), (3, 5)], [0])
+
+
+@given(TRANSLATIONS, sources())
+@example("", slot(0))
+@example(slot(1) + slot(1), slot(0))
+def test_repaired_translations_hold_the_slots_of_their_source(translation: str, source: str) -> None:
+    expected, written = Counter(SLOT.findall(source)), Counter(SLOT.findall(translation))
+    found, count = repaired(translation, source)
+    assert Counter(SLOT.findall(found)) == expected
+    # The rest of the text is as it was, up to blanks.
+    assert SLOT.sub("", found).replace(" ", "") == SLOT.sub("", translation).replace(" ", "")
+    assert count == (written - expected).total() + (expected - written).total()
+    # What was right keeps its order.
+    kept = [one for one in dict.fromkeys(SLOT.findall(translation)) if one in expected]
+    assert [one for one in SLOT.findall(found) if one in kept] == kept
+    if not count:
+        assert found == translation
+    assert repaired(found, source) == (found, 0)
+
+
+@given(TRANSLATIONS, sources())
+def test_no_word_is_torn_or_joined_by_what_is_put_back(translation: str, source: str) -> None:
+    translation = SLOT.sub("", translation)
+    found, _ = repaired(translation, source)
+    assert regex.sub(rf" ?{SLOT.pattern} ?", " ", found).split() == translation.split()
+
+
+def test_where_missing_slots_go() -> None:
+    a, b = slot(0), slot(1)
+    assert repaired("un deux trois quatre", f"one {a} two") == (f"un deux {a} trois quatre", 1)
+    assert repaired("un deux trois quatre", f"{a} one two") == (f"{a} un deux trois quatre", 1)
+    assert repaired("un deux trois quatre", f"one two {a}") == (f"un deux trois quatre {a}", 1)
+    assert repaired("un deux trois quatre", f"one {a} two three four five six") == (f"un {a} deux trois quatre", 1)
+    assert repaired("un deux trois", f"one {a} two") == (f"un deux {a} trois", 1)
+    assert repaired("", f"one {a} two {b}") == (f"{a} {b}", 2)
+    assert repaired("un deux", f"{a}") == (f"{a} un deux", 1)
+
+
+def test_a_slot_that_is_removed_takes_its_blank_along() -> None:
+    a, b = slot(0), slot(1)
+    assert repaired(f"un {a} deux {a} trois {b}.", f"one {a}") == (f"un {a} deux trois.", 2)
+    assert repaired(f"{b} un{b}{a}", f"{a}") == (f" un{a}", 2)
