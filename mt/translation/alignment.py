@@ -1,14 +1,16 @@
 """Which words of a translation come from which words of its source, read off the decoder's attention.
 
-The source and its translation go through the model once more (forced decoding), in fp32. For every piece of the
-translation, the weights of one of the decoder's attentions to the source say from which source piece it comes.
+The source and its translation go through the model once more (forced decoding), in fp32. The weights that one of the
+decoder's attentions to the source gives the pieces are added up to weights between words. Two words are linked if each
+has the greatest weight for the other. A source word that is left over joins the link of its neighbour, or a target word
+that is left over, too.
 
-Which layer that is, and whether the weights are those of the step that predicts a piece or of the next one, which reads
-it (Chen et al. 2020, "Shift-Att"), is chosen for each model at the end of its training: what links names and numbers
-best that stand on both sides of validation pairs.
+Which layer the weights are from, and whether from the step that predicts a piece or from the next one, which reads it
+(Chen et al. 2020, "Shift-Att"), is chosen for each model at the end of its training, by validation pairs in which a
+name or a number stands on both sides.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import regex
@@ -17,43 +19,42 @@ from torch import Tensor
 
 from mt.config import AlignmentConfig
 from mt.data.batching import collate
+from mt.language import writes_spaces
 from mt.model.attention import record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.text.augmentation import names_and_numbers
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.slots import slot
-from mt.text.tokenizer import PieceSpan, TokenizerPair
+from mt.text.tokenizer import PieceSpan
 
-LEAST_WEIGHT = 0.2
-"""A source piece to which no target piece is linked gets a link only if its largest weight is at least this."""
 WORD = regex.compile(r"\S+")
+PART_OF_A_LINE = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
+"""A word without the punctuation around it, or a punctuation mark."""
 
 
 class Aligner:
     """Aligns texts by the attention of one model."""
 
-    def __init__(self, model: Seq2Seq, tokenizers: TokenizerPair, place: AlignmentConfig, batch_tokens: int) -> None:
+    def __init__(self, model: Seq2Seq, layer: TextLayer, place: AlignmentConfig, batch_tokens: int) -> None:
         """
         Args:
             model: The model, in evaluation mode.
-            tokenizers: Its tokenizers.
+            layer: Its text layer.
             place: Which of its weights align.
             batch_tokens: The most pieces of a batch on each side, padding included.
         """
         self._model = model
-        self._tokenizers = tokenizers
-        self._batch_tokens = batch_tokens
+        self._tokenizers = layer.tokenizers
+        self._spaces = writes_spaces(layer.source_language), writes_spaces(layer.target_language)
         self._place = place
+        self._batch_tokens = batch_tokens
 
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
-        """Returns the links between the pieces of each pair.
+        """Returns the links between the words of each pair, in characters.
 
-        Every target piece is linked to the source piece that has most weight for it. A source piece that then has no
-        link gets one to the target piece for which it has most weight, if that is at least LEAST_WEIGHT.
-
-        With learned positions, pieces beyond the last position have no link. If one side of a pair has no pieces, there
-        are no links.
+        In a language that is written without spaces, pieces count as words. With learned positions, what lies beyond
+        the last one has no links. Neither has a text whose other side is empty.
         """
         most = None if self._model.max_length is None else self._model.max_length - 1
         pairs = [
@@ -71,9 +72,19 @@ class Aligner:
             weights = self._weights([pairs[row] for row in batch])
             for number, row in enumerate(batch):
                 source, target = pairs[row]
+                words = (
+                    _words(source, sources[row], self._spaces[0]),
+                    _words(target, targets[row], self._spaces[1]),
+                )
+                of_words = _weights_of_words(weights[number, : len(target), : len(source)], *words)
                 found[row] = [
-                    Link(source[one].start, source[one].end, target[other].start, target[other].end)
-                    for one, other in _linked(weights[number, : len(target), : len(source)])
+                    Link(
+                        source[words[0][one][0]].start,
+                        source[words[0][one][-1]].end,
+                        target[words[1][other][0]].start,
+                        target[words[1][other][-1]].end,
+                    )
+                    for one, other in _linked(of_words)
                 ]
         return found
 
@@ -84,17 +95,52 @@ class Aligner:
         with torch.inference_mode(), record_attention(self._model) as maps:
             self._model.decode(self._model.encode(batch.source), batch.target_input)
         layers = [seen[0].weights for name, seen in maps.items() if name.endswith("cross_attention")]
-        weights = layers[self._place.layer].mean(dim=1)  # (B, T + 1, S)
+        weights = layers[self._place.layer].mean(dim=1).float()  # (B, T + 1, S)
         return weights[:, 1:] if self._place.shift else weights[:, :-1]
 
 
+def _words(pieces: Sequence[PieceSpan], text: str, spaces: bool) -> list[list[int]]:
+    """Groups the numbers of pieces by the words that they are parts of. A piece without characters, such as the mark of
+    a word's start, belongs to the word behind it.
+
+    Args:
+        pieces: The pieces of the text.
+        text: The text.
+        spaces: Whether the language separates words by spaces. If not, every piece is a word.
+    """
+    starts = [match.start() for match in PART_OF_A_LINE.finditer(text)]
+    groups: list[list[int]] = []
+    last: int | None = None
+    for number, piece in enumerate(pieces):
+        word = bisect_right(starts, piece.start) if piece.end > piece.start else None
+        if groups and (last is None or (spaces and word == last)):
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+        last = word
+    return groups
+
+
+def _weights_of_words(weights: Tensor, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Tensor:
+    """Returns the weights between words (target words, source words), given those of their pieces (T, S).
+
+    The weights of the source pieces of a word are added, and the mean is taken over the target pieces of a word.
+    """
+    by_source = torch.stack([weights[:, pieces].sum(dim=1) for pieces in sources], dim=1)
+    return torch.stack([by_source[pieces].mean(dim=0) for pieces in targets])
+
+
 def _linked(weights: Tensor) -> list[tuple[int, int]]:
-    """Returns the numbers of the source and target pieces that weights (T, S) link."""
-    by_target = weights.argmax(dim=1).tolist()
-    links = [(one, other) for other, one in enumerate(by_target)]
-    largest, by_source = weights.max(dim=0)
-    left = set(range(weights.shape[1])).difference(by_target)
-    return links + [(one, int(by_source[one])) for one in sorted(left) if largest[one] >= LEAST_WEIGHT]
+    """Returns the links between source and target words, given their weights (target words, source words)."""
+    best_source, best_target = weights.argmax(dim=1).tolist(), weights.argmax(dim=0).tolist()
+    links = {other: one for other, one in enumerate(best_source) if best_target[one] == other}
+    linked = set(links.values())
+    left = [
+        (one, other)
+        for one, other in enumerate(best_target)
+        if one not in linked and (other not in links or abs(links[other] - one) == 1)
+    ]
+    return sorted([(one, other) for other, one in links.items()] + left)
 
 
 def best_place(
@@ -105,8 +151,8 @@ def best_place(
     Args:
         model: The model, in evaluation mode.
         layer: Its text layer.
-        pairs: Sources with their translations. Names and numbers that stand once on either side should be linked. If no
-            pair has any, a slot in front of both sides takes their place.
+        pairs: Sources with their translations. A name or number that stands once on both sides should be linked to
+            itself and to nothing else. Where no pair has any, a slot is put in front of both sides of each.
         batch_tokens: The most pieces of a batch on each side, padding included.
     """
     named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
@@ -117,23 +163,18 @@ def best_place(
     with record_attention(model) as maps:
         depth = sum(name.endswith("cross_attention") for name in maps)
 
-    def share_of_right_links(place: AlignmentConfig) -> float:
-        found = Aligner(model, layer.tokenizers, place, batch_tokens).links(sources, targets)
-        right = [
-            _meets(link.source_start, link.source_end, source.index(name), len(name))
-            for (source, target, name), links in zip(named, found, strict=True)
-            for link in links
-            if _meets(link.target_start, link.target_end, target.index(name), len(name))
-        ]
-        return sum(right) / max(1, len(right))
+    def linked_to_themselves(place: AlignmentConfig) -> int:
+        count = 0
+        found = Aligner(model, layer, place, batch_tokens).links(sources, targets)
+        for (source, target, name), links in zip(named, found, strict=True):
+            start, begin = source.index(name), target.index(name)
+            met = [one for one in links if one.source_start < start + len(name) and one.source_end > start]
+            span = min((one.target_start for one in met), default=0), max((one.target_end for one in met), default=0)
+            count += span == (begin, begin + len(name))
+        return count
 
     places = [AlignmentConfig(layer=number, shift=shift) for number in range(depth) for shift in (0, 1)]
-    return max(places, key=share_of_right_links)
-
-
-def _meets(start: int, end: int, other: int, length: int) -> bool:
-    """Returns whether two stretches of text have a character in common."""
-    return start < other + length and end > other
+    return max(places, key=linked_to_themselves)
 
 
 def word_links(links: Sequence[Link], source: str, target: str) -> list[tuple[int, int]]:

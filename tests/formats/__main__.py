@@ -52,7 +52,7 @@ def main() -> None:
             decoding={"beam_size": 3, "length_penalty": 0.6, "max_source_length": 24},
         )
         rnn = _config(
-            "rnn", "large", 1500, 250, model=RNN, tokenizer={"kind": "unigram", "vocabulary_size": 284, "joint": False}
+            "rnn", "large", 1500, 250, model=RNN, tokenizer={"kind": "unigram", "vocabulary_size": 290, "joint": False}
         )
         for config in (transformer, rnn):
             train(config)
