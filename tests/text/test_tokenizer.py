@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mt.config import TokenizerConfig
 from mt.errors import InputError, Interrupted
 from mt.randomness import generator
+from mt.text.slots import SLOT, slot
 from mt.text.subword_sampling import bpe_dropout
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 
@@ -273,3 +274,90 @@ def test_a_tokenizer_says_how_it_was_trained(kind: str, normalization: str | Non
         tokenizer = Tokenizer.train(sentences(200), (language,), config)
         found = tokenizer.normalization, tokenizer.character_coverage
         assert found == ((normalization, coverage) if normalization else usual)
+
+
+WITH_SLOTS = {
+    kind: Tokenizer.train(
+        [text + f" {number}" for number, text in enumerate(sentences(1500))],
+        ("xx",),
+        TokenizerConfig(kind=kind, vocabulary_size=700),
+        slots=6,
+        single_digits=True,
+    )
+    for kind in ("bpe", "unigram", "char")
+}
+SPAN_TEXTS = st.one_of(
+    ANY_TEXT,
+    st.lists(
+        st.sampled_from(
+            ["ba", " ", "  ", "moku", "\u3000", "ﬁ", "①", "½", "é\u0301", "😀", slot(1), "12", "\ufffd", "\u200b"]
+        )
+    ).map("".join),
+)
+
+
+@pytest.mark.parametrize(
+    "tokenizer", [BPE, UNIGRAM, *EXACT.values(), *WITH_SLOTS.values()], ids=lambda one: f"{one.vocabulary_size}"
+)
+@given(texts=st.lists(SPAN_TEXTS, max_size=3))
+@example(texts=["ba \ud800 de"])
+def test_spans_are_the_places_of_the_pieces(tokenizer: Tokenizer, texts: list[str]) -> None:
+    found = tokenizer.spans(texts)
+    assert [[span.piece for span in spans] for spans in found] == tokenizer.encode(texts)
+    for text, spans in zip(texts, found, strict=True):
+        end = 0
+        for span, name in zip(spans, tokenizer.pieces([span.piece for span in spans]), strict=True):
+            assert end <= span.start <= span.end <= len(text)
+            end = span.end
+            stretch = text[span.start : span.end]
+            assert stretch == stretch.lstrip()
+            # A piece of a text that normalising leaves as it is stands there itself.
+            bare = name.removeprefix("▁")
+            if re.fullmatch("[a-zA-Z]+", bare) and text.isascii():
+                assert stretch == bare
+        # All but white space, and what normalising takes away, belongs to a piece.
+        covered = {place for span in spans for place in range(span.start, span.end)}
+        assert all(place in covered for place, one in enumerate(text) if one.isascii() and one.isalnum())
+
+
+def test_spans_of_a_text() -> None:
+    spans = WITH_SLOTS["char"].spans([f" ba  12{slot(2)} ﬁ"])[0]
+    text = f" ba  12{slot(2)} ﬁ"
+    assert "".join(text[span.start : span.end] for span in spans) == f"ba12{slot(2)}ﬁ"
+    assert WITH_SLOTS["bpe"].spans([]) == []
+    assert WITH_SLOTS["bpe"].spans([""]) == [[]]
+
+
+@pytest.mark.parametrize("tokenizer", WITH_SLOTS.values(), ids=WITH_SLOTS)
+@given(
+    words=st.lists(st.sampled_from(["ba", "dako", "  ", " ", *map(slot, range(6)), "1", "205"])), key=st.integers(0, 99)
+)
+def test_slots_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: list[str], key: int) -> None:
+    text = "".join(words)
+    assert tokenizer.slots == 6
+    for pieces in (tokenizer.encode([text])[0], tokenizer.sample(text, 0.5, key), tokenizer.sample(text, 0.0, key)):
+        names = tokenizer.pieces(pieces)
+        single = [one for one in text if SLOT.match(one) or one.isdecimal()]
+        assert [name for name in names if SLOT.search(name) or re.search("[0-9]", name)] == single
+        assert tokenizer.decode([pieces]) == tokenizer.decode([tokenizer.encode([text])[0]])
+
+
+def test_without_slots_there_are_none() -> None:
+    assert BPE.slots == 0
+    assert all(WITH_SLOTS["bpe"].has_piece(slot(number)) == (number < 6) for number in range(64))
+    assert not any(map(WITH_SLOTS["bpe"].has_piece, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
+    assert any(re.search("[0-9]{2}", name) for name in TWO_DIGITS.pieces(range(TWO_DIGITS.vocabulary_size)))
+    assert not any(
+        re.search("[0-9]{2}|[0-9][a-z]|[a-z][0-9]", name)
+        for tokenizer in WITH_SLOTS.values()
+        for name in tokenizer.pieces(range(tokenizer.vocabulary_size))
+        if not name.startswith("<")
+    )
+
+
+TWO_DIGITS = Tokenizer.train(["12 12 13 ba"] * 50, ("xx",), TokenizerConfig(vocabulary_size=270))
+
+
+def test_normalised_text_has_no_marks() -> None:
+    assert BPE.normalise(" ﬁne  ①\u00a0e\u0301 \ud800") == "fine1é"
+    assert EXACT["bpe"].normalise("ﬁ ①") == "ﬁ①"

@@ -1,0 +1,349 @@
+"""What becomes of a training pair depends on the seed, the epoch and the row; nothing is lost on the way."""
+
+import math
+import random
+import re
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.config import AugmentationConfig
+from mt.randomness import generator
+from mt.text.augmentation import (
+    LAYOUTS,
+    MOST_CAPITALS,
+    MOST_NAMES,
+    USUAL_LAYOUT,
+    Augmentation,
+    _neighbours,
+    at_an_end,
+    names_and_numbers,
+    with_a_typo,
+    with_capitals,
+    with_typos,
+    without_final_punctuation,
+)
+from mt.text.slots import SLOT, slot
+from tests import languages
+
+A, B = slot(0), slot(1)
+OFF = dict.fromkeys(AugmentationConfig.model_fields, 0.0)
+BESIDE = _neighbours(USUAL_LAYOUT)
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["ba", "Moku", "DE", "oo", "ß", "İı", "12", "x1", A, B, ".", "?!", "…", "Telo's", "mo-ku", "é\u0301"]
+        ),
+        st.text(max_size=4),
+    ),
+    max_size=10,
+).map(" ".join)
+ROWS = 20_000
+ALWAYS = 1 - 1e-12
+
+
+def augmentation(seed: int = 1, pairs: int = ROWS, languages_: tuple[str, str] = ("en", "de"), **shares: float):
+    return Augmentation(AugmentationConfig(**(OFF | shares)), languages.layer(*languages_), seed, pairs)
+
+
+def near(count: int, share: float, total: int = ROWS) -> bool:
+    """Whether a count is within five standard deviations."""
+    return abs(count - share * total) <= 5 * math.sqrt(total * share * (1 - share)) + 1e-9
+
+
+PAIR = "Anna sees 5 red dogs running home.", "Anna sieht 5 rote Hunde."
+SHARES = {"lower_case": 0.04, "capitals": 0.02, "unpunctuated": 0.03, "typos": 0.1, "slots": 0.12}
+
+
+def kind_of_change(source: str) -> str:
+    """Which change was made, of those that exclude each other, told from a source without its slots."""
+    unchanged = PAIR[0], " sees  red dogs running home."
+    if source in unchanged:
+        return "none"
+    if source == PAIR[0].lower():
+        return "lower_case"
+    if not source.endswith("."):
+        return "unpunctuated"
+    return "capitals" if re.search("[A-Z]{3}", source) else "typos"
+
+
+def test_the_shares_are_those_of_the_config() -> None:
+    changing = augmentation(**SHARES)
+    rows = np.flatnonzero(changing.is_changed(3, np.arange(ROWS))).tolist()
+    plain: Counter[str] = Counter()
+    slotted: Counter[str] = Counter()
+    places: Counter[str] = Counter()
+    for row in rows:
+        source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
+        slots = SLOT.findall(source)
+        assert sorted(slots) == sorted(SLOT.findall(target)) and len(set(slots)) == len(slots)
+        assert (source, target) != PAIR
+        if not slots:
+            plain[kind_of_change(source)] += 1
+            assert target == (PAIR[1][:-1] if kind_of_change(source) == "unpunctuated" else PAIR[1])
+            continue
+        # A slot is put at an end, or slots stand for Anna and 5.
+        names = "Anna" in target, "5" in target
+        places["end" if all(names) else "names"] += 1
+        assert len(slots) == (1 if all(names) else 2) and names in ((True, True), (False, False))
+        slotted[kind_of_change(re.sub(f" ?{SLOT.pattern} ?", "", source) if all(names) else SLOT.sub("", source))] += 1
+    exclusive = {name: share for name, share in SHARES.items() if name != "slots"}
+    assert set(plain) == set(exclusive)
+    for name, share in exclusive.items():
+        assert near(plain[name], share * 0.88), (name, plain)
+    assert near(places.total(), 0.12)
+    assert near(places["end"], 0.4, places.total())
+    for name in ("unpunctuated", "typos"):
+        assert near(slotted[name], SHARES[name], places.total()), (name, slotted)
+    assert len(set(rows)) == plain.total() + places.total()
+
+
+def test_what_is_not_changed_is_marked_alone() -> None:
+    changing = augmentation(**SHARES)
+    unchanged = np.flatnonzero(~changing.is_changed(0, np.arange(ROWS)))
+    assert near(len(unchanged), (1 - 0.19) * (1 - 0.12))
+    marked = languages.layer().mark_pair("SEE {x} NOW 1999", "1999 {x} ok")
+    for row in unchanged[:300].tolist():
+        assert changing.pair(0, row, ["SEE {x} NOW 1999"], ["1999 {x} ok"]) == marked
+    assert changing.is_changed(0, unchanged).tolist() == [False] * len(unchanged)
+    nothing = augmentation(joined=0.5)
+    assert not nothing.is_changed(0, np.arange(ROWS)).any()
+    assert augmentation(slots=ALWAYS).is_changed(0, np.arange(ROWS)).all()
+
+
+@pytest.mark.parametrize("share", ["lower_case", "capitals", "unpunctuated", "typos"])
+def test_one_change_can_be_made_of_all_pairs(share: str) -> None:
+    changing = augmentation(pairs=200, **{share: ALWAYS})
+    for row in range(200):
+        source, _ = changing.pair(0, row, PAIR[:1], PAIR[1:])
+        assert kind_of_change(source) == share
+
+
+def test_changes_depend_on_seed_epoch_and_row_alone() -> None:
+    shares = SHARES | {"typos": 0.5, "slots": 0.5}
+    calls = [(epoch, row) for epoch in range(4) for row in range(60)]
+
+    def changed(changing: Augmentation, calls: list[tuple[int, int]]) -> dict:
+        return {call: changing.pair(*call, PAIR[:1], PAIR[1:]) for call in calls}
+
+    once = changed(augmentation(pairs=60, **shares), calls)
+    shuffled = random.Random(1).sample(calls, len(calls))
+    assert changed(augmentation(pairs=60, **shares), shuffled) == once
+    again = augmentation(pairs=60, **shares)
+    for epoch, row in shuffled:
+        assert bool(again.is_changed(epoch, np.array([row]))[0]) == (once[epoch, row] != PAIR)
+    other_seed = changed(augmentation(seed=2, pairs=60, **shares), calls)
+    assert sum(other_seed[call] != once[call] for call in calls) > 100
+    for epoch in range(1, 4):
+        assert sum(once[epoch, row] != once[0, row] for row in range(60)) > 20
+    assert len({once[0, row] for row in range(60)}) > 20
+
+
+def test_slots_are_of_all_numbers() -> None:
+    changing = augmentation(slots=ALWAYS, pairs=600)
+    numbers: Counter[str] = Counter()
+    for row in range(600):
+        source, target = changing.pair(0, row, ["Anna sees {x} in Moku, Telo, Fina"], ["Fina, Telo {x} Anna in Moku"])
+        slots = SLOT.findall(source)
+        assert sorted(slots) == sorted(SLOT.findall(target))
+        names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
+        assert "{x}" not in source and names in (0, MOST_NAMES)
+        assert len(slots) == (1 + MOST_NAMES if names else 2)
+        numbers.update(slots)
+    assert set(numbers) == set(map(slot, range(languages.SLOTS)))
+    assert max(numbers.values()) < 1.5 * min(numbers.values())
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "de"), ("zh", "en"), ("tr", "zh")])
+@given(sources=st.lists(TEXTS, min_size=1, max_size=3), row=st.integers(0, 50), data=st.data())
+def test_slots_stay_pairs_whatever_is_changed(
+    source: str, target: str, sources: list[str], row: int, data: st.DataObject
+) -> None:
+    targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
+    shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
+    one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
+    slots = SLOT.findall(one)
+    assert sorted(slots) == sorted(SLOT.findall(other)) and len(set(slots)) == len(slots) <= languages.SLOTS
+
+
+def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -> None:
+    changing = augmentation(languages_=("en", "zh"), joined=0.1)
+    assert changing.pair(0, 0, ["Ba de.", "Fi.", "Go!"], ["你好。", "世界。", "看！"]) == (
+        "Ba de. Fi. Go!",
+        "你好。世界。看！",
+    )
+    assert changing.pair(0, 0, ["Ba de."], ["你好。"]) == ("Ba de.", "你好。")
+
+
+def test_small_letters_are_those_of_the_language() -> None:
+    for language, small in (("tr", "ılık istanbul"), ("en", "ilik istanbul")):
+        changing = augmentation(pairs=1, languages_=(language, "de"), lower_case=ALWAYS)
+        assert changing.pair(0, 0, ["Ilık İstanbul" if language == "tr" else "Ilik Istanbul"], ["x"])[0] == small
+
+
+@given(TEXTS, TEXTS)
+@example("Anna Anna met Berg", "Berg met Anna")
+@example("Bergen Berg", "Berg Berger")
+@example("Anna's 12 x-12 Moku-Telo", "12 Anna Moku Telo")
+@example("12 3 12.5 Ab", "3 12 Ab")
+def test_names_and_numbers_stand_once_on_both_sides(source: str, target: str) -> None:
+    def words(text: str) -> list[str]:
+        """Runs of word characters, apostrophes and hyphens that are capitalised words or ASCII numbers."""
+        runs, run = [], ""
+        for one in text + " ":
+            if re.match(r"[\w'’-]", one) or (run and unicodedata.category(one).startswith("M")):
+                run += one
+            else:
+                runs.append(run)
+                run = ""
+        return [run for run in runs if run]
+
+    found = names_and_numbers(source, target)
+    for word in found:
+        assert (word.isdecimal() and word.isascii()) or (len(word) > 1 and word[0].isupper())
+        assert source.count(word) == target.count(word) == 1
+    assert len(set(found)) == len(found)
+    assert found == sorted(found, key=source.index)
+    plain = [word for word in words(source) if re.fullmatch("[A-Z][a-zA-Z]+|[0-9]+", word)]
+    if source.isascii() and target.isascii():
+        expected = [word for word in plain if source.count(word) == 1 == target.count(word) and word in words(target)]
+        assert found == expected
+
+
+def test_names() -> None:
+    assert names_and_numbers("Anna met Berg in 1999, Ä Éa", "Berg Anna 1999 Ä Éa") == ["Anna", "Berg", "1999", "Éa"]
+    assert names_and_numbers("Moku", "moku") == []
+    assert names_and_numbers("A1 Bo2 3c Telo's mo-Ku", "A1 Bo2 3c Telo's mo-Ku") == []
+    assert names_and_numbers("去Anna。", "Anna") == []
+
+
+@pytest.mark.parametrize(("between", "blank"), [((" ", " "), True), (("", " "), False)])
+def test_an_item_at_an_end_is_at_the_same_end_of_both_sides(between: tuple[str, str], blank: bool) -> None:
+    gap = between[0]
+    ends: Counter[str] = Counter()
+    for seed in range(2000):
+        source, target = at_an_end(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
+        forms = {
+            (f"{A}{gap}ba de.", f"{A} fi go ?!"): "front",
+            (f"ba de.{gap}{A}", f"fi go ?! {A}"): "behind",
+            (f"ba de{gap}{A}.", f"fi go {A} ?!"): "before the punctuation",
+        }
+        ends[forms[source, target]] += 1
+        bare = at_an_end(A, "ba de", "fi go.", between, generator(seed, "test"))
+        assert bare[0] in (f"{A}{gap}ba de", f"ba de{gap}{A}")
+        assert bare[0].startswith(A) == bare[1].startswith(A)
+    for name, share in {"front": 0.15, "behind": 0.35, "before the punctuation": 0.5}.items():
+        assert near(ends[name], share, 2000)
+
+
+@given(TEXTS, TEXTS)
+@example("ba.", "")
+@example(". ", "ba!")
+@example("ba . ! ", "de。")
+def test_punctuation_goes_from_both_sides_or_from_none(source: str, target: str) -> None:
+    one, other = without_final_punctuation(source, target)
+    marks = ".!?…。！？।॥؟"
+
+    def bare(text: str) -> str:
+        return without_blanks(without_blanks(text).rstrip(marks))
+
+    def without_blanks(text: str) -> str:
+        return regex.sub(r"\s+\Z", "", text)
+
+    expected = bare(source), bare(target)
+    ends = all(without_blanks(text)[-1:] in set(marks) for text in (source, target))
+    assert (one, other) == (expected if ends and all(expected) else (source, target))
+
+
+def test_a_line_of_blanks_and_dots_takes_no_time() -> None:
+    for text in ("." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"):
+        assert without_final_punctuation(text, text) == (text, text)
+        assert languages.layer().mark(text + " {x}", split=False)
+
+
+@given(TEXTS, st.integers(0, 10_000))
+def test_words_are_put_into_capitals_one_behind_the_other(text: str, seed: int) -> None:
+    found = with_capitals(text, generator(seed, "test"))
+    words = [match.span() for match in re.finditer(r"[^\W\d_]+", text)]
+    if text.isascii():
+        options = {text[:start] + text[start:end].upper() + text[end:]
+                   for place, (start, _) in enumerate(words)
+                   for _, end in words[place : place + MOST_CAPITALS]}  # fmt: skip
+        assert found in (options or {text})
+    assert found.upper() == text.upper()
+
+
+def test_every_run_of_words_can_be_put_into_capitals() -> None:
+    found = {with_capitals("ba de, fi go", generator(seed, "test")) for seed in range(300)}
+    assert found == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
+                     "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
+
+
+def words_of(text: str) -> list[str]:
+    """Words and what is between them, in turns."""
+    return regex.split(r"(\p{L}[\p{L}\p{M}]*)", text)
+
+
+@given(TEXTS, st.integers(0, 10_000))
+@example("oo", 1)
+@example("aaa bb", 3)
+@example("Ab", 7)
+def test_typing_errors_are_in_words_of_several_letters(text: str, seed: int) -> None:
+    found = with_typos(text, generator(seed, "test"), BESIDE)
+    if any(len(word) > 1 for word in words_of(text)[1::2]):
+        assert found != text
+    else:
+        assert found == text
+    if text.isascii():
+        before, after = words_of(text), words_of(found)
+        assert after[::2] == before[::2]
+        assert all(len(word) > 1 for word, other in zip(before[1::2], after[1::2], strict=True) if word != other)
+
+
+def errors(word: str) -> set[str]:
+    """Every spelling of a word with one typing error."""
+    places = range(len(word))
+    dropped = {word[:place] + word[place + 1 :] for place in places}
+    doubled = {word[: place + 1] + word[place:] for place in places}
+    swapped = {word[:place] + word[place + 1] + word[place] + word[place + 2 :] for place in places[:-1]}
+    replaced = {
+        word[:place] + (other.upper() if word[place].isupper() else other) + word[place + 1 :]
+        for place in places
+        for other in BESIDE.get(word[place].lower(), "")
+    }
+    return (dropped | doubled | swapped | replaced) - {word}
+
+
+@pytest.mark.parametrize("word", ["dog", "Anna", "oo", "ßé", "IT"])
+def test_every_typing_error_is_made_and_no_other(word: str) -> None:
+    found = {with_a_typo(word, generator(seed, "test"), BESIDE) for seed in range(1500)}
+    assert found == errors(word)
+
+
+def test_every_eighth_word_has_a_typing_error() -> None:
+    text = " ".join(["bamo"] * 40_001)
+    wrong = sum(word != "bamo" for word in with_typos(text, generator(1, "test"), BESIDE).split(" "))
+    assert near(wrong, 1 / 8, 40_001)
+
+
+def test_keys_beside_each_other() -> None:
+    assert {letter: set(BESIDE[letter]) for letter in "qapzmgl"} == {
+        "q": set("wa"), "a": set("qwsz"), "p": set("ol"), "z": set("asx"), "m": set("njk"), "g": set("tyfhvb"),
+        "l": set("opk"),
+    }  # fmt: skip
+    for rows in [USUAL_LAYOUT, *LAYOUTS.values()]:
+        beside = _neighbours(rows)
+        assert set(beside) == set("".join(rows))
+        assert all(letter in beside[other] for letter, others in beside.items() for other in others)
+        assert all(letter not in others for letter, others in beside.items())
+
+
+def test_the_keyboard_is_that_of_the_language() -> None:
+    for language, letters in (("fr", "zq"), ("fr_FR", "zq"), ("en", "qwsz")):
+        changing = augmentation(languages_=(language, "de"), typos=ALWAYS)
+        assert set(changing._neighbours["a"]) == set(letters)
