@@ -78,7 +78,6 @@ KINDS = {
     ),
     "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{0,2}[0-9]{2,})++",
     "version": r"(?<![\w.,])v?[0-9]++(?:\.[0-9]++){2,}+(?!\w|[.,][0-9])",
-    "date": r"(?<![\w.,/-])[0-9]{1,4}(?P<dash>[./-])[0-9]{1,2}(?P=dash)[0-9]{1,4}(?!\w|[./-][0-9])",
     "time": r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![0-9]|:[0-9])",
     "number": (
         # with a currency or a unit, with a decimal or a grouping separator, in several parts, or of two digits and more

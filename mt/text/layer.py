@@ -20,7 +20,8 @@ from mt.text.sentences import sentences
 from mt.text.slots import SLOT, put_slots, repaired, slot_number
 from mt.text.tokenizer import TokenizerPair
 
-ENDS_SENTENCE = regex.compile(r"(?r)[.!?…。！？।॥؟]\p{P}*\s*$")  # (?r): searched from the end
+ENDS_SENTENCE = regex.compile(rf"(?r)[.!?…。！？।॥؟]\p{{P}}*[\s{SLOT.pattern[1:-1]}]*$")
+"""The end of a sentence, and nothing but slots behind it. It is searched from the end: (?r)."""
 LETTER = regex.compile(r"\p{L}")
 NUMBER = regex.compile(r"[0-9][0-9.,'’\s]*")
 

@@ -17,7 +17,7 @@ from mt.model.seq2seq import Memory, Seq2Seq, State
 from mt.text.placement import Link
 from mt.text.slots import slot
 from mt.text.tokenizer import BOS, TokenizerPair
-from mt.translation.alignment import LEAST_WEIGHT, Aligner, _linked, best_place, word_links
+from mt.translation.alignment import Aligner, _linked, _weights_of_words, _words, best_place, word_links
 from tests import languages
 
 LAYER = languages.layer("en", "de")
@@ -92,16 +92,16 @@ PLACES = [AlignmentConfig(layer=layer, shift=shift) for layer in range(3) for sh
 
 
 def aligned(model: Seq2Seq, place: AlignmentConfig, sources: list[str], targets: list[str], batch_tokens: int = 4000):
-    return Aligner(model, TOKENIZERS, place, batch_tokens).links(sources, targets)
+    return Aligner(model, LAYER, place, batch_tokens).links(sources, targets)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_links_follow_the_chosen_attention(place: AlignmentConfig) -> None:
     model = Copying(3, place)
-    source, target = "abcde", "edcba"
+    source, target = "a b c d e", "e d c b a"
     (links,) = aligned(model, place, [source], [target])
     ends = {(link.source_start, link.source_end, link.target_start, link.target_end) for link in links}
-    assert {(4 - number, 5 - number, number, number + 1) for number in range(5)} <= ends
+    assert ends == {(8 - number, 9 - number, number, number + 1) for number in range(0, 9, 2)}
     for other in PLACES:
         if other != place:
             (wrong,) = aligned(model, other, [source], [target])
@@ -112,7 +112,7 @@ def test_links_follow_the_chosen_attention(place: AlignmentConfig) -> None:
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_the_place_that_knows_best_is_chosen(place: AlignmentConfig) -> None:
-    pairs = [("foo Anna bar", "ku la Anna"), ("in 1999 ba", "ba mo de 1999"), ("no names", "ku la")]
+    pairs = [("in 7 ba", "ba mo 7 de"), ("foo 5 bar", "la 5 ku la"), ("no names", "ku la")]
     assert best_place(Copying(3, place), LAYER, pairs, 4000) == place
     assert best_place(Copying(3, place), LAYER, [], 4000) == AlignmentConfig()
 
@@ -136,22 +136,39 @@ def test_a_single_layer_of_equals_is_the_first() -> None:
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_links_of_pieces(rows: int, columns: int, draw: random.Random) -> None:
-    weights = torch.tensor([[draw.choice([0.0, 0.1, 0.19, 0.21, 0.3, 0.5, draw.random()]) for _ in range(columns)]
-                            for _ in range(rows)])  # fmt: skip
-    values = weights.tolist()
-    expected = [(values[row].index(max(values[row])), row) for row in range(rows)]
-    for column in range(columns):
-        column_values = [values[row][column] for row in range(rows)]
-        if all(column != one for one, _ in expected[:rows]) and max(column_values) >= LEAST_WEIGHT:
-            expected.append((column, column_values.index(max(column_values))))
-    assert _linked(weights) == expected
+def test_links_are_mutual_and_those_left_over_join_their_neighbours(
+    rows: int, columns: int, draw: random.Random
+) -> None:
+    weights = [[draw.choice([0.0, 0.1, 0.3, 0.5, draw.random()]) for _ in range(columns)] for _ in range(rows)]
+    of_target = [row.index(max(row)) for row in weights]
+    of_source = [column.index(max(column)) for column in map(list, zip(*weights, strict=True))]
+    mutual = {(one, other) for one, other in enumerate(of_source) if of_target[other] == one}
+    expected = set(mutual)
+    for one, other in enumerate(of_source):
+        is_free = all(one != linked for linked, _ in mutual)
+        its_own = [linked for linked, target in mutual if target == other]
+        if is_free and (not its_own or abs(its_own[0] - one) == 1):
+            expected.add((one, other))
+    assert _linked(torch.tensor(weights)) == sorted(expected)
 
 
-def test_the_least_weight() -> None:
-    weights = torch.tensor([[0.8, 0.19, 0.01], [0.5, 0.2, 0.3]])
-    assert LEAST_WEIGHT == 0.2
-    assert _linked(weights) == [(0, 0), (0, 1), (1, 1), (2, 1)]
+def test_weights_of_words_are_those_of_their_pieces() -> None:
+    weights = torch.tensor([[1.0, 2.0, 4.0], [10.0, 20.0, 40.0], [100.0, 200.0, 400.0]])
+    assert _weights_of_words(weights, [[0], [1, 2]], [[0, 2], [1]]).tolist() == [[50.5, 303.0], [10.0, 60.0]]
+
+
+def test_pieces_make_words() -> None:
+    tokenizer = TOKENIZERS.source
+
+    def words(text: str, spaces: bool = True) -> list[str]:
+        (pieces,) = tokenizer.spans([text])
+        groups = _words(pieces, text, spaces)
+        assert [number for group in groups for number in group] == list(range(len(pieces)))
+        return [text[pieces[group[0]].start : pieces[group[-1]].end].strip() for group in groups]
+
+    assert words("the dogcatcher, sees") == ["the", "dogcatcher", ",", "sees"]
+    assert words(f"x{slot(0)}y {slot(1)}") == ["x", slot(0), "y", slot(1)]
+    assert "".join(words("dogcatcher", spaces=False)) == "dogcatcher" and len(words("dogcatcher", spaces=False)) > 1
 
 
 TEXTS = st.lists(st.sampled_from(["ba", "moku", "x", " ", "  ", "\t", "\u3000", "好"]), max_size=10).map("".join)
@@ -204,10 +221,12 @@ def test_batches_change_no_link(pairs: list[tuple[str, str]], batch_tokens: int,
         if not all(pieces):
             assert links == []
             continue
-        # Every target piece has a link, and only pieces have.
-        ends = [{(one.start, one.end) for one in side} for side in pieces]
-        assert {(link.target_start, link.target_end) for link in links} == ends[1]
-        assert {(link.source_start, link.source_end) for link in links} <= ends[0]
+        # Only words have links.
+        for side, text, ends in (
+            (pieces[0], source, {(link.source_start, link.source_end) for link in links}),
+            (pieces[1], target, {(link.target_start, link.target_end) for link in links}),
+        ):
+            assert ends <= {(side[group[0]].start, side[group[-1]].end) for group in _words(side, text, True)}
 
 
 def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> None:
@@ -228,9 +247,15 @@ def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> No
         weights = maps[f"decoder.layers.{layer}.cross_attention"][0].weights[0].mean(0)
         for shift in (0, 1):
             chosen = weights[shift : shift + len(pieces[1]), : len(pieces[0])]
+            words = [_words(side, text, True) for side, text in zip(pieces, (source, target), strict=True)]
             expected = [
-                Link(pieces[0][one].start, pieces[0][one].end, pieces[1][other].start, pieces[1][other].end)
-                for one, other in _linked(chosen)
+                Link(
+                    pieces[0][words[0][one][0]].start,
+                    pieces[0][words[0][one][-1]].end,
+                    pieces[1][words[1][other][0]].start,
+                    pieces[1][words[1][other][-1]].end,
+                )
+                for one, other in _linked(_weights_of_words(chosen, *words))
             ]
             (links,) = aligned(model, AlignmentConfig(layer=layer, shift=shift), [source], [target])
             assert links == expected
