@@ -63,9 +63,9 @@ class AugmentationConfig(Section):
     """Sources with some words in CAPITALS."""
     unpunctuated: Probability = 0.03
     """Pairs without the punctuation at their end."""
-    typos: Probability = 0.1
+    typos: Probability = 0.05
     """Sources with a typing error in about every eighth word."""
-    slots: Probability = 0.12
+    slots: Probability = 0.1
     """Pairs in which slots stand for names and numbers that both sides share, or are put at an end of both."""
     joined: Probability = 0.02
     """Pairs that are joined with one or two others into one."""

@@ -54,7 +54,7 @@ class ScheduleConfig(Section):
 
 
 class TrainingConfig(Section):
-    max_updates: PositiveInt = 960
+    max_updates: PositiveInt = 1200
     """The length of the run. This is the one setting that may grow when the same command goes on."""
     batch_tokens: PositiveInt = 1536
     """The most target tokens, and the most source tokens, in a batch, padding included."""
