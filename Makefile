@@ -19,7 +19,7 @@ runs = $(subst $(empty) $(empty),$(comma),$(foreach seed,$(SEED_LIST),runs/$(1)$
 .PHONY: help demo compare test test-lowest faults mutants lint board bench clean
 
 help:
-	@echo "make demo    train on English-French sentences, score, and translate a few (about ten minutes)"
+	@echo "make demo    train on English-French sentences, score, and translate a few (about twelve minutes)"
 	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (a quarter of an hour;"
 	@echo "             SEEDS=3 trains three of each, for a statement about the models and not only about two runs)"
 	@echo "make test    run the test suite"

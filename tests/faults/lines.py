@@ -24,6 +24,7 @@ SEARCHES = {
     "beam": {"beam_size": 4},
     "n-best": {"beam_size": 4, "n_best": 3},
     "sampling": {"method": "sample", "n_best": 2},
+    "html": {"beam_size": 2, "markup": "html"},
     "n-best by CTranslate2": {"beam_size": 4, "n_best": 3, "engine": "ctranslate2"},
 }
 """CTranslate2 runs Transformers only."""
@@ -45,6 +46,9 @@ def hostile_lines(count: int, seed: int) -> list[bytes]:
         "\x7f\x80\x9f",
         "<b>vo</b> &amp; <script>", "漢字かな交じり文", "नमस्ते", "שלום עולם", "مرحبا", "Ελληνικά", "ᚠᚢᚦ",
         "\U0010ffff", "\ue000", "\v\f\x1c\x1d\x1e", "▁", "▁▁ba", "</s>", "<s> ba", "<unk>", "<pad>", "%s %d {}",
+        "\U0010f000 ba \U0010f003\U0010f000", "<b>ba <i>de</b> fi</i>", "<b", "</b> ba <", "<!-- ba", "a < b",
+        "BA DE FI GO KU", "Ba De Fi Go.", "ba. de! fi? go… ku", "{a} {b} ba {c} {d} %s", "<b></b>" * 500,
+        "https://ba.de/fi?go=ku#la, x@ba.de", "10² ½ 1\u00a0000,5 -3.14e10",
         "$(ls)", "'; --", "\\n", '"', "ba\tde", "-1", "１２３", "ﬁ ﬂ", "İi\u0307",
     ]  # fmt: skip
     lines = [text.encode() for text in seeds]
