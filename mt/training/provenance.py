@@ -127,6 +127,11 @@ def took_effect(
                 for each in (torch.float32, torch.bfloat16)
             },
         },
+        "text": {
+            "rules": data.layer.rules.rules,
+            "slots": data.layer.slots,
+            "sentences of a line that is not cut": data.layer.rules.most_sentences,
+        },
         "pieces": {
             **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},
             **{f"{side} character coverage": tokenizer.character_coverage for side, tokenizer in sides.items()},
