@@ -203,7 +203,11 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (TransformerConfig, {"architecture": "transformer", "max_positions": 100}, "positions=learned"),
         (TrainingConfig, {"weights": "average", "average": 5, "keep_last": 4}, "keep_last"),
         (TrainingConfig, {"weights": "last", "average": 3}, "weights=average"),
-        (TrainingConfig, {"weights": "average", "keep_last": 5}, "take average=4, or save more often"),
+        (
+            TrainingConfig,
+            {"weights": "average", "keep_last": 5, "max_updates": 960},
+            "take average=4, or save more often",
+        ),
         (TrainingConfig, {"consistency": 1.0}, "objective=simcut or r_drop"),
         (TrainingConfig, {"objective": "r_drop", "cutoff": 0.1}, "objective=simcut"),
         (OptimizerConfig, {"kind": "adamw", "muon_iterations": 5}, "kind=muon"),

@@ -172,7 +172,7 @@ class TranslateConfig(Section):
             yield f"decoding.beam_size={self.decoding.beam_size} is for decoding.method=beam: sampling has no beam"
         elif self.decoding.method != "sample" and self.decoding.is_given("seed"):
             yield f"decoding.seed={self.decoding.seed} is for sampling: it needs decoding.method=sample"
-        for key in ("beam_size", "max_length_ratio", "max_length_extra"):
+        for key in ("beam_size", "max_length_ratio", "max_length_extra", "split_sentences"):
             if self.reference is not None and self.decoding.is_given(key):
                 given = f"decoding.{key}={getattr(self.decoding, key)}"
                 yield f"reference is scored, not searched for: {given} is for a search"
@@ -288,6 +288,10 @@ class RobustnessConfig(Section):
     def contradictions(self) -> Iterator[str]:
         if self.second is not None and os.path.abspath(self.run) == os.path.abspath(self.second):
             yield f"{self.run} is given twice"
+        if self.decoding.alignments is not None:
+            yield "decoding.alignments is for translate.py: the report has none"
+        if self.decoding.markup is not None:
+            yield "the report translates plain lines as plain text and tagged lines as HTML: leave decoding.markup out"
         if self.decoding.method == "sample" or self.decoding.n_best > 1:
             yield "what is scored is one best translation: decoding.method=beam, decoding.n_best=1"
         elif self.decoding.is_given("seed"):

@@ -39,7 +39,7 @@ def _training_of_today(training: dict, is_lstm: bool) -> dict:
     today = dict(training)
     if isinstance(training.get("optimizer"), dict):
         today["optimizer"] = _optimizer_of_today(training["optimizer"], is_lstm)
-    settings = TrainingConfig().model_dump() | training
+    settings = TrainingConfig(max_updates=960).model_dump() | training  # 960 was the default
     settings["save_every"] = settings["save_every"] or settings["validate_every"]
     counts = [settings[name] for name in ("max_updates", "validate_every", "save_every")]
     if settings["weights"] == "average" and all(isinstance(n, int) and n > 0 for n in [*counts, settings["average"]]):

@@ -68,7 +68,8 @@ class AugmentationConfig(Section):
     slots: Probability = 0.1
     """Pairs in which slots stand for names and numbers that both sides share, or are put at an end of both."""
     joined: Probability = 0.02
-    """Pairs that are joined with one or two others into one."""
+    """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
+    out."""
 
     def contradictions(self) -> Iterator[str]:
         exclusive = ("lower_case", "capitals", "unpunctuated", "typos")

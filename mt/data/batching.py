@@ -337,43 +337,36 @@ class TrainingBatches:
         if self._augmentation is None:
             return table
         joined = self._plan(epoch).joined
-        is_changed = self._augmentation.is_changed(epoch, rows) | np.fromiter(
-            (row in joined for row in rows.tolist()), bool
-        )
-        if not is_changed.any():
-            return table
+        is_changed = self._augmentation.is_changed(epoch, rows)
+        is_changed |= np.fromiter((row in joined for row in rows.tolist()), bool, len(rows))
         places = np.flatnonzero(is_changed)
-        texts = self._marked_texts(epoch, rows[places])
+        if not len(places):
+            return table
         tokenizers = self._layer.tokenizers
-        columns: list[pyarrow.Array | pyarrow.ChunkedArray] = [table["id"]]
-        for side, tokenizer, changed in zip(
-            SIDES, (tokenizers.source, tokenizers.target), zip(*texts, strict=True), strict=True
-        ):
-            sentences = table[f"{side}_ids"].combine_chunks().to_numpy(zero_copy_only=False)
-            for place, pieces in zip(places.tolist(), tokenizer.encode(changed), strict=True):
-                sentences[place] = self._not_too_long(side, epoch, rows[place], pieces)
-            columns.append(pyarrow.array(sentences, SAMPLES.field(f"{side}_ids").type))
-        return pyarrow.table(columns, schema=SAMPLES)
+        sources, targets = zip(*self._marked_texts(epoch, rows[places]), strict=True)
+        changed = zip(tokenizers.source.encode(sources), tokenizers.target.encode(targets), strict=True)
+        sides = [table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in ENCODED]
+        for place, pair in zip(places.tolist(), changed, strict=True):
+            for side, pieces in zip(sides, self._not_too_long(epoch, rows[place], pair), strict=True):
+                side[place] = pieces
+        kind = SAMPLES.field(ENCODED[0]).type
+        return pyarrow.table([table["id"], *(pyarrow.array(side, kind) for side in sides)], schema=SAMPLES)
 
     def _sample(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
         """Returns the given pairs as pieces, changed by augmentation and cut by subword sampling."""
         ids = self._pairs[rows]["id"].to_pylist()
-        sides = zip(*self._marked_texts(epoch, rows), strict=True) if len(rows) else ([], [])
         tokenizers = self._layer.tokenizers
-        columns: list[list] = [ids]
-        for side, tokenizer, texts in zip(SIDES, (tokenizers.source, tokenizers.target), sides, strict=True):
-            columns.append(
-                [
-                    self._not_too_long(
-                        side,
-                        epoch,
-                        row,
-                        tokenizer.sample(text, self._sampling, key(self._seed, f"sampling {side}", epoch, pair)),
-                    )
-                    for row, pair, text in zip(rows.tolist(), ids, texts, strict=True)
-                ]
+        pairs = []
+        texts = self._marked_texts(epoch, rows) if len(rows) else []
+        for row, number, (source, target) in zip(rows.tolist(), ids, texts, strict=True):
+            keys = (key(self._seed, f"sampling {side}", epoch, number) for side in SIDES)
+            pair = (
+                tokenizers.source.sample(source, self._sampling, next(keys)),
+                tokenizers.target.sample(target, self._sampling, next(keys)),
             )
-        return pyarrow.table(columns, schema=SAMPLES)
+            pairs.append(self._not_too_long(epoch, row, pair))
+        sides = [list(side) for side in zip(*pairs, strict=True)] or [[], []]
+        return pyarrow.table([ids, *sides], schema=SAMPLES)
 
     def _marked_texts(self, epoch: int, rows: np.ndarray) -> list[tuple[str, str]]:
         """Returns the texts of pairs as the tokenizer gets them, each joined with others and changed as planned."""
@@ -390,13 +383,19 @@ class TrainingBatches:
                 texts.append(self._augmentation.pair(epoch, group[0], source, target))
         return texts
 
-    def _not_too_long(self, side: str, epoch: int, row: int, pieces: list[int]) -> Sequence[int]:
-        """Returns the pieces or, if they are more than those of every sentence of the corpus, those of the unchanged
-        pairs: a model with learned positions may have no position for the end of anything longer."""
-        if len(pieces) < self._longest[side]:
-            return pieces
-        group = [row, *self._plan(epoch).joined.get(row, ())]
-        return [piece for sentence in self._pairs[group][f"{side}_ids"].to_pylist() for piece in sentence]
+    def _not_too_long(
+        self, epoch: int, row: int, pair: tuple[list[int], list[int]]
+    ) -> tuple[Sequence[int], Sequence[int]]:
+        """Returns a pair or, if one side has more pieces than every sentence of the corpus, the unchanged pair: a model
+        with learned positions may have no position for the end of anything longer.
+
+        Both sides are unchanged then, because a slot in one belongs to a slot in the other.
+        """
+        if all(len(pieces) < self._longest[side] for side, pieces in zip(SIDES, pair, strict=True)):
+            return pair
+        group = self._pairs[[row, *self._plan(epoch).joined.get(row, ())]]
+        source, target = ([piece for one in group[name].to_pylist() for piece in one] for name in ENCODED)
+        return source, target
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:

@@ -13,7 +13,7 @@ import regex
 from mt.config import AugmentationConfig
 from mt.language import base_language, writes_spaces
 from mt.randomness import Generators, generator
-from mt.text.case import in_small_letters
+from mt.text.case import in_capitals, in_small_letters
 from mt.text.layer import TextLayer
 from mt.text.slots import slot
 
@@ -65,7 +65,10 @@ class Augmentation:
                 config.lower_case,
                 lambda source, target, random: (in_small_letters(source, layer.source_language), target),
             ),
-            (config.capitals, lambda source, target, random: (with_capitals(source, random), target)),
+            (
+                config.capitals,
+                lambda source, target, random: (with_capitals(source, random, layer.source_language), target),
+            ),
             (config.unpunctuated, lambda source, target, random: without_final_punctuation(source, target)),
             (config.typos, lambda source, target, random: (self._with_typos(source, random), target)),
         ]
@@ -159,7 +162,7 @@ def at_an_end(
     return sides[0], sides[1]
 
 
-def with_capitals(text: str, random: np.random.Generator) -> str:
+def with_capitals(text: str, random: np.random.Generator, language: str) -> str:
     """Puts up to MOST_CAPITALS words in a row into capitals."""
     words = list(WORD.finditer(text))
     if not words:
@@ -167,7 +170,7 @@ def with_capitals(text: str, random: np.random.Generator) -> str:
     count = int(random.integers(1, MOST_CAPITALS + 1))
     first = int(random.integers(len(words)))
     start, end = words[first].start(), words[min(first + count, len(words)) - 1].end()
-    return text[:start] + text[start:end].upper() + text[end:]
+    return text[:start] + in_capitals(text[start:end], language) + text[end:]
 
 
 def without_final_punctuation(source: str, target: str) -> tuple[str, str]:

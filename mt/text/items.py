@@ -8,7 +8,7 @@ of them, and an item does not begin inside a word.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, Protocol
 
 import regex
@@ -33,7 +33,7 @@ _ENDINGS = (
 )
 _UNIT = r"(?:\ ?(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w))"
 _ICU = "plural|select|selectordinal|number|date|time"
-_GROUPED = r"[0-9]{1,3}(?:(?P<group>[,.'’\u00a0\u202f\u2009])[0-9]{3}(?:(?P=group)[0-9]{3}){0,9}+|(?:\ [0-9]{3})++)"
+_GROUPED = r"[0-9]{1,3}(?:(?P<group>[,.'’\u00a0\u202f\u2009])[0-9]{3}(?:(?P=group)[0-9]{3}){0,9}+|(?:\ [0-9]{3}){1,9}+)"
 _AMOUNT = rf"(?:{_GROUPED}(?:[.,][0-9]++)?|[0-9]++(?:[.,][0-9]++)?)"
 
 KINDS = {
@@ -82,7 +82,7 @@ KINDS = {
     "number": (
         # with a currency or a unit, with a decimal or a grouping separator, in several parts, or of two digits and more
         rf"(?<![{_WORD}_.,][$€£¥₹]?)(?:[$€£¥₹]\ ?{_AMOUNT}|{_AMOUNT}(?:\ ?€|{_UNIT})"
-        rf"|{_GROUPED}(?:[.,][0-9]++)?|[0-9]++[.,][0-9]++|[0-9]++(?:[-–/][0-9]++)++|[0-9]{{2,}}+)"
+        rf"|{_GROUPED}(?:[.,][0-9]++)?|[0-9]++[.,][0-9]++|[0-9]++(?:[-–/][0-9]++){{1,9}}+|[0-9]{{2,}}+)"
         rf"(?![{_WORD}_]|[.,][0-9])"
     ),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
@@ -178,7 +178,7 @@ class FamiliarCharacters:
         # Rare characters of Chinese and the like are spelt in bytes in training, too.
         self._own_script = regex.compile(f"[{script.letters}{HAN}]") if script else None
         self._familiar: set[str] = set()
-        self._is_familiar = cache(self._look_up)
+        self._is_familiar = lru_cache(maxsize=65536)(self._look_up)
 
     def unfamiliar(self, text: str) -> list[Span]:
         """Returns the runs of unfamiliar characters. One with a letter or digit in it is extended to whole words."""

@@ -7,7 +7,7 @@ A line is cut into sentences if it has more than the lines that the model learnt
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import regex
 
@@ -69,7 +69,7 @@ class TextLayer:
             return [Part(line, (), None, "", "")]
         line = UNDECODABLE.sub("\ufffd", line)
         spans = find_items(line, self._patterns, self._source_characters)
-        items = [line[start:end] for start, end in spans]
+        following = iter([line[start:end] for start, end in spans])
         # Items are taken out first, so that no sentence ends inside one.
         marked = put_slots(line, spans, [0] * len(spans))
         cut = sentences(marked, self.source_language) if split else []
@@ -77,9 +77,7 @@ class TextLayer:
             cut = [marked]
         parts: list[Part] = []
         for text in (text for sentence in cut for text in self._with_few_slots(sentence)):
-            count = len(SLOT.findall(text))
-            parts.append(self._part(text, items[:count]))
-            items = items[count:]
+            parts.append(self._part(text, list(islice(following, len(SLOT.findall(text))))))
         return parts
 
     def repair(self, part: Part, translation: str) -> tuple[str, int]:

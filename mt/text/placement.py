@@ -199,7 +199,8 @@ class _Placement:
                 continue
             node = self.nodes[child]
             position = max(position, free)
-            limit = min([end, self.target.blank_end[position], *following[bisect_left(following, position) :][:1]])
+            number = bisect_left(following, position)
+            limit = min([end, self.target.blank_end[position], *following[number : number + 1]])
             length = 0 if self._has_words(node) else node.end - node.start
             free = min(position + length, limit)
             self.places[child] = position, free

@@ -77,7 +77,7 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
 def _layer(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> TextLayer:
     """Returns the text layer of a run, once it is known how many sentences a line of its training text has."""
     source_language, target_language = config.data.source_language, config.data.target_language
-    lines = evenly_spaced(corpus.train, LINES_COUNTED)["source"]
+    lines = evenly_spaced(corpus.train, LINES_COUNTED)["source"] if config.text.rules else ["one"]
     rules = TextDescription(
         **{name: getattr(config.text, name) for name in RulesConfig.model_fields},
         most_sentences=usual_most(lines, source_language),

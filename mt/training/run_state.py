@@ -55,7 +55,8 @@ def run_state(config: TrainConfig) -> RunState:
     checkpoint = newest_checkpoint(run)
     origin = config.training.init_from or config.tokenizer.reuse
     if checkpoint or (run / RESULTS).is_file():
-        config = _with_versions_of(run, _with_tokenizer_of(run, config) if origin else config)
+        config = _as_begun(run, config)
+        config = _with_tokenizer_of(run, config) if origin else config
         _refuse_another_config(config)
         if _is_finished(config):
             _refuse_to_extend_what_stopped_early(config)
@@ -114,31 +115,42 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
 
 def _with_rules_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextConfig:
     """Returns our text layer with the rules and slots of another, whose tokenizer we take."""
-    if (theirs.rules, theirs.slots) == (ours.rules, ours.slots):
+    replaced = [name for name in ("rules", "slots") if getattr(theirs, name) != getattr(ours, name)]
+    if given := [name for name in replaced if name in ours.model_fields_set]:
+        asked = " ".join(f"text.{name}={getattr(ours, name)}" for name in given)
+        needed = " ".join(f"text.{name}={getattr(theirs, name)}" for name in given)
+        raise InputError(f"{asked}: the tokenizer is that of {origin}; leave this out, or set {needed}")
+    if not replaced:
         return ours
-    if given := [name for name in ("rules", "slots") if ours.is_given(name)]:
-        asked = " ".join(f"text.{name}={format_value(getattr(ours, name))}" for name in given)
-        raise InputError(f"{asked}: the tokenizer is that of {origin}, with text.rules={theirs.rules}; leave this out")
-    logger.info("the text layer is that of %s: rules %d instead of %d", origin, theirs.rules, ours.rules)
-    update: dict[str, object] = {"rules": theirs.rules, "slots": theirs.slots}
+    instead = (f"{name} {getattr(theirs, name)} instead of {getattr(ours, name)}" for name in replaced)
+    logger.info("the text layer is that of %s: %s", origin, ", ".join(instead))
+    update: dict[str, object] = {name: getattr(theirs, name) for name in replaced}
     if theirs.rules == 0:
-        if ours.terms or ours.patterns:
-            raise InputError(f"text.terms and text.patterns need slots, which the tokenizer of {origin} does not have")
+        if ours.terms or ours.patterns or ours.augmentation.is_given("slots"):
+            raise InputError(
+                "text.terms, text.patterns and text.augmentation.slots need slots, which the tokenizer of "
+                f"{origin} does not have"
+            )
         update["augmentation"] = ours.augmentation.model_copy(update={"slots": 0.0})
     return ours.model_copy(update=update)
 
 
-def _with_versions_of(run: Path, config: TrainConfig) -> TrainConfig:
-    """Returns the config with the versions of the split and of the text layer that the run was begun with. Without
-    this, the command that began a run before there was a newer version would no longer go on with it."""
+def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
+    """Returns the config with the versions of the split and of the text layer that the run was begun with, and with the
+    default length of that time. Without this, the command that began a run before there were newer ones would no longer
+    go on with it, or would train a finished run for longer."""
     begun = read_config(run)
     version = begun.data.split_version
     if version < config.data.split_version:
         logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
         config = config.model_copy(update={"data": config.data.with_split(version)})
-    if begun.text.rules < config.text.rules:
+    if begun.text.rules < config.text.rules and config.text == TextConfig():
         logger.info("%s was begun with older rules for its text and keeps them: text.rules=%d", run, begun.text.rules)
         config = config.model_copy(update={"text": begun.text})
+    updates = begun.training.max_updates
+    if updates < config.training.max_updates and "max_updates" not in config.training.model_fields_set:
+        logger.info("%s was begun when runs were shorter and stays so: training.max_updates=%d", run, updates)
+        config = config.model_copy(update={"training": config.training.model_copy(update={"max_updates": updates})})
     return config
 
 
@@ -221,7 +233,7 @@ def _unfinished_runs(config: TrainConfig) -> Iterator[Path]:
 
 def _differs(folder: Path, config: TrainConfig) -> bool:
     with contextlib.suppress(InputError):
-        return bool(config_differences(read_config(folder), config))
+        return bool(config_differences(read_config(folder), _as_begun(folder, config)))
     return True
 
 

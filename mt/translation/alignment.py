@@ -12,6 +12,7 @@ name or a number stands on both sides.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from threading import Lock
 
 import regex
 import torch
@@ -36,15 +37,20 @@ PART_OF_A_LINE = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 class Aligner:
     """Aligns texts by the attention of one model."""
 
-    def __init__(self, model: Seq2Seq, layer: TextLayer, place: AlignmentConfig, batch_tokens: int) -> None:
+    def __init__(
+        self, model: Seq2Seq, layer: TextLayer, place: AlignmentConfig, batch_tokens: int, longest: int
+    ) -> None:
         """
         Args:
             model: The model, in evaluation mode.
             layer: Its text layer.
             place: Which of its weights align.
             batch_tokens: The most pieces of a batch on each side, padding included.
+            longest: The most pieces of a text that are aligned, because the memory grows with their square.
         """
         self._model = model
+        self._longest = longest if model.max_length is None else min(longest, model.max_length - 1)
+        self._one_at_a_time = Lock()
         self._tokenizers = layer.tokenizers
         self._spaces = writes_spaces(layer.source_language), writes_spaces(layer.target_language)
         self._place = place
@@ -53,10 +59,10 @@ class Aligner:
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
         """Returns the links between the words of each pair, in characters.
 
-        In a language that is written without spaces, pieces count as words. With learned positions, what lies beyond
-        the last one has no links. Neither has a text whose other side is empty.
+        In a language that is written without spaces, pieces count as words. What lies beyond the most pieces that are
+        aligned has no links. Neither has a text whose other side is empty.
         """
-        most = None if self._model.max_length is None else self._model.max_length - 1
+        most = self._longest
         pairs = [
             (source[:most], target[:most])
             for source, target in zip(
@@ -92,7 +98,8 @@ class Aligner:
         """Returns the weights (B, T, S) of the attention that aligns, for all target pieces, without BOS and EOS."""
         sources, targets = ([[one.piece for one in side] for side in sides] for sides in zip(*pairs, strict=True))
         batch = collate(range(len(pairs)), sources, targets).to(self._model.output_weight.device)
-        with torch.inference_mode(), record_attention(self._model) as maps:
+        # Attention is recorded in the model itself, which may be shared by several threads.
+        with self._one_at_a_time, torch.inference_mode(), record_attention(self._model) as maps:
             self._model.decode(self._model.encode(batch.source), batch.target_input)
         layers = [seen[0].weights for name, seen in maps.items() if name.endswith("cross_attention")]
         weights = layers[self._place.layer].mean(dim=1).float()  # (B, T + 1, S)
@@ -144,7 +151,7 @@ def _linked(weights: Tensor) -> list[tuple[int, int]]:
 
 
 def best_place(
-    model: Seq2Seq, layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int
+    model: Seq2Seq, layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int, longest: int
 ) -> AlignmentConfig:
     """Returns which weights of a model align best.
 
@@ -154,6 +161,7 @@ def best_place(
         pairs: Sources with their translations. A name or number that stands once on both sides should be linked to
             itself and to nothing else. Where no pair has any, a slot is put in front of both sides of each.
         batch_tokens: The most pieces of a batch on each side, padding included.
+        longest: The most pieces of a text that are aligned.
     """
     named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
     if not named:
@@ -165,7 +173,7 @@ def best_place(
 
     def linked_to_themselves(place: AlignmentConfig) -> int:
         count = 0
-        found = Aligner(model, layer, place, batch_tokens).links(sources, targets)
+        found = Aligner(model, layer, place, batch_tokens, longest).links(sources, targets)
         for (source, target, name), links in zip(named, found, strict=True):
             start, begin = source.index(name), target.index(name)
             met = [one for one in links if one.source_start < start + len(name) and one.source_end > start]

@@ -65,6 +65,8 @@ def translate(config: TranslateConfig) -> None:
                 if links is not None:
                     links.write(_in_pharaohs_format(alignment).encode() + b"\n")
             output.flush()
+            if links is not None:
+                links.flush()
             written += len(window)
             bar.update(len(window))
         if references is not None and next(references, None) is not None:
@@ -100,7 +102,7 @@ def _refuse_to_overwrite(config: TranslateConfig) -> None:
             if place in taken:
                 raise InputError(f"{name}={path} would overwrite {taken[place]}")
         if not _is_device(path):
-            taken |= {_place(path): f"output={path}", _partial(path): f"output={path}"}
+            taken |= dict.fromkeys((_place(path), _partial(path)), f"{name}={path}")
 
 
 def _is_device(path: str) -> bool:

@@ -143,7 +143,8 @@ class Translator:
         self.config = config
         self.precision = precision
         self.device = model.output_weight.device
-        self._aligner = Aligner(model, layer, place or AlignmentConfig(), config.batch_tokens)
+        place = place or AlignmentConfig()
+        self._aligner = Aligner(model, layer, place, config.batch_tokens, config.max_source_length)
         self.items = Items()
         """What became of the items that slots stood for, in all lines so far."""
         self._between_pieces = " " if writes_spaces(layer.target_language) else ""

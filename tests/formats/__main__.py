@@ -4,7 +4,6 @@ Two finished runs with what they translate, and an unfinished one with its corpu
 as they can be. Nothing in them names the machine.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -16,7 +15,8 @@ import torch
 
 from mt.config import TrainConfig, TranslateConfig
 from mt.errors import Interrupted
-from mt.run_folder import FORMAT, PROVENANCE
+from mt.json_file import read_json, write_json
+from mt.run_folder import FILES, FORMAT, PROVENANCE, RESULTS, file_checksums
 from mt.training.command import train
 from mt.training.trainer import Trainer
 from mt.translation.command import translate
@@ -126,9 +126,11 @@ def _keep(config: TrainConfig, fixtures: Path, *left_out: str) -> None:
         return {*LEFT_OUT(folder, names), *left_out}
 
     kept = Path(shutil.copytree(config.folder, fixtures / config.name, ignore=ignored))
-    made = json.loads((kept / PROVENANCE).read_text())
+    made = read_json(kept / PROVENANCE)
     made["machine"] |= {"system": "Linux", "processor": "a processor", "instruction sets": ""}
-    (kept / PROVENANCE).write_text(json.dumps(made, indent=2) + "\n")
+    write_json(kept / PROVENANCE, made)
+    if (kept / RESULTS).exists():
+        write_json(kept / RESULTS, read_json(kept / RESULTS) | {FILES: file_checksums(kept)})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mt.config import DecodingChoice, DecodingConfig, TokenizerConfig, TranslateConfig
+from mt.config import DecodingChoice, DecodingConfig, TextConfig, TokenizerConfig, TranslateConfig
 from mt.errors import InputError
 from mt.json_file import read_json, write_json
 from mt.run_folder import FORMAT, open_model, read_config, read_description, written_settings
@@ -138,7 +138,7 @@ def test_unknown_training_settings_make_no_model_useless(number, tmp_path):
         (lambda values: values["model"].update(width=10**9), r"model\.transformer\.width"),
         (lambda values: values["model"].update(architecture="mamba"), "model: .*mamba"),
         (lambda values: values["decoding"].update(new=1), r"decoding\.new"),
-        (lambda values: values["decoding"].update(method="sample"), "one best translation by the model itself"),
+        (lambda values: values["decoding"].update(method="sample"), "one best translation of plain text by the model"),
         (lambda values: values["tokenizer"].update(sampling=0.1), r"tokenizer\.sampling"),
         (lambda values: values["tokenizer"].update(joint=False), "trained with a tokenizer for each language"),
         (lambda values: values.pop("target_language"), "target_language"),
@@ -207,7 +207,11 @@ def test_training_starts_from_a_model_without_a_config(unfinished, model, key):
         training = training.model_copy(update={"init_from": str(model)})
     else:
         tokenizer = tokenizer.model_copy(update={"reuse": str(model)})
-    changes = {"name": "tuned", "model": read_description(model).model, "training": training, "tokenizer": tokenizer}
+    text = TextConfig(augmentation=config.text.augmentation.model_copy(update={"slots": 0.0}))
+    changes = {
+        "name": "tuned", "text": text, "model": read_description(model).model, "training": training,
+        "tokenizer": tokenizer,
+    }  # fmt: skip
     train(config.model_copy(update=changes))
     recorded = read_config(Path("runs/tuned")).tokenizer
     assert (recorded.vocabulary_size, recorded.sampling) == (290, config.tokenizer.sampling)

@@ -268,7 +268,7 @@ def test_a_line_of_blanks_and_dots_takes_no_time() -> None:
 
 @given(TEXTS, st.integers(0, 10_000))
 def test_words_are_put_into_capitals_one_behind_the_other(text: str, seed: int) -> None:
-    found = with_capitals(text, generator(seed, "test"))
+    found = with_capitals(text, generator(seed, "test"), "en")
     words = [match.span() for match in re.finditer(r"[^\W\d_]+", text)]
     if text.isascii():
         options = {text[:start] + text[start:end].upper() + text[end:]
@@ -279,9 +279,14 @@ def test_words_are_put_into_capitals_one_behind_the_other(text: str, seed: int) 
 
 
 def test_every_run_of_words_can_be_put_into_capitals() -> None:
-    found = {with_capitals("ba de, fi go", generator(seed, "test")) for seed in range(300)}
+    found = {with_capitals("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
     assert found == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
                      "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
+
+
+def test_capitals_are_those_of_the_language() -> None:
+    found = {with_capitals("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")}
+    assert found == {"ILI", "İLİ"}
 
 
 def words_of(text: str) -> list[str]:
