@@ -246,7 +246,7 @@ def test_emoji_are_items_even_if_the_tokenizer_knows_them() -> None:
     tokenizer = languages.tokenizer(languages.LATIN + known, "xx")
     assert all(map(tokenizer.has_piece, known))
     characters = FamiliarCharacters(tokenizer, "en")
-    for emoji in ("😀", "❤️", "1️⃣", "🇫🇷", "👍"):
+    for emoji in ("😀", "❤️", "1️⃣", "#️⃣", "🇫🇷", "👍"):
         assert found(f"a {emoji} b", characters) == [emoji]
 
 
