@@ -40,6 +40,9 @@ TABLE = [
     ("U.S.A. and NATO", []),
     ("#1 and @ home", []),
     ("so: on", []),
+    ("a 2000-year-old tree", ["2000"]),
+    ("save %dollars", []),
+    ("a </x", []),
     ("an empty `` pair", []),
     ("a ` alone", []),
     ("it costs 5 dollars", []),
@@ -97,6 +100,7 @@ TABLE = [
     ("at 9:30, 23:59:59", ["9:30", "23:59:59"]),
     ("in 1999, 42 of 7", ["1999", "42"]),
     ("3.14 or 3,14", ["3.14", "3,14"]),
+    ("1,000,000,000 of 1'000'000'000'000", ["1,000,000,000", "1'000'000'000'000"]),
     ("1,000,000.5 and 1.000.000,5", ["1,000,000.5", "1.000.000,5"]),
     ("1 000 000 or 1'000 or 1\u00a0000 or 1\u202f000,5", ["1 000 000", "1'000", "1\u00a0000", "1\u202f000,5"]),
     ("$19.99, £1,000, 20€ and 19,99 €", ["$19.99", "£1,000", "20€", "19,99 €"]),
@@ -105,6 +109,23 @@ TABLE = [
     ("$5, 5 € and 12 45 78", ["$5", "5 €", "12", "45", "78"]),
     ("24/7 at 555-1234", ["24/7", "555-1234"]),
     ("1,5,7 and 1.2,3", []),
+    # Each with a single sign of an item.
+    ("hi @anna", ["@anna"]),
+    ("so #summer", ["#summer"]),
+    ("in $HOME", ["$HOME"]),
+    ("in %PATH%", ["%PATH%"]),
+    ("at www.example", ["www.example"]),
+    ("in /usr", ["/usr"]),
+    ("a <b>", ["<b>"]),
+    ("a {x}", ["{x}"]),
+    ("a &amp;", ["&amp;"]),
+    ("a \\\\b\\c", ["\\\\b\\c"]),
+    ("a `b`", ["`b`"]),
+    ("a b_c", ["b_c"]),
+    ("so :)", [":)"]),
+    ("so =)", ["=)"]),
+    ("so ;)", [";)"]),
+    ("so ^^", ["^^"]),
     # Faces and symbols.
     ("fine :) or :-( or <3 or ^_^", [":)", ":-(", "<3", "^_^"]),
     ("a list:) and 3:)", []),
@@ -222,6 +243,15 @@ def test_an_emoji_is_one_item(emoji: str, before: str, after: str) -> None:
     assert found(before + emoji + after, FamiliarCharacters(CHINESE, "zh")) == [emoji]
 
 
+def test_emoji_are_items_even_if_the_tokenizer_knows_them() -> None:
+    known = "😀❤\ufe0f\u20e3🇫🇷👍"
+    tokenizer = languages.tokenizer(languages.LATIN + known, "xx")
+    assert all(map(tokenizer.has_piece, known))
+    characters = FamiliarCharacters(tokenizer, "en")
+    for emoji in ("😀", "❤️", "1️⃣", "#️⃣", "🇫🇷", "👍"):
+        assert found(f"a {emoji} b", characters) == [emoji]
+
+
 @given(st.lists(st.text("жщълярию", min_size=1, max_size=6), min_size=1, max_size=4))
 def test_foreign_words_are_whole(words: list[str]) -> None:
     assert found(f"he said {' '.join(words)}, yes") == [" ".join(words)]
@@ -294,6 +324,7 @@ def test_a_users_terms() -> None:
 def test_a_users_patterns() -> None:
     pytest.importorskip("re2")
     patterns = own_patterns(["Berg"], [r"[A-Z]{2}:\w+", r"(?i)top \w+"])
+    assert find_items("a b", own_patterns([], [r"\b"]), ENGLISH) == []
     text = "see AB:cde and Top Ten, Berg, ab:x"
     assert [text[start:end] for start, end in find_items(text, patterns, ENGLISH)] == ["AB:cde", "Top Ten", "Berg"]
 

@@ -31,6 +31,7 @@ def test_the_sentences_together_are_the_text(text: str, language: str) -> None:
         ("en", "Mr. Moku met Dr. Telo. They sang.", ["Mr. Moku met Dr. Telo. ", "They sang."]),
         ("de", "Das ist z. B. gut. Ja.", ["Das ist z. B. gut. ", "Ja."]),
         ("zh", "你好。我们去海边！看船？", ["你好。", "我们去海边！", "看船？"]),
+        ("de_DE", "Das ist am 3. Mai. Ja.", ["Das ist am 3. Mai. ", "Ja."]),
         ("zh-TW", "你好。我们去海边！", ["你好。", "我们去海边！"]),
         ("en", "No end", ["No end"]),
         ("xx", "Bala moku. Dera fi.", ["Bala moku. ", "Dera fi."]),
@@ -47,3 +48,9 @@ def test_nearly_all_lines_have_at_most_so_many(counts: list[int], seed: int) -> 
     most = usual_most(iter(lines), "en")
     share = [sum(count <= limit for count in counts) / len(counts) for limit in (most, most - 1)]
     assert share[0] >= 0.99 > share[1]
+
+
+@pytest.mark.parametrize(("long", "most"), [(10, 1), (11, 3)])
+def test_one_line_in_a_hundred_may_have_more(long: int, most: int) -> None:
+    lines = ["Ba de."] * (1000 - long) + ["Ba de. Fi go. Ku la."] * long
+    assert usual_most(lines, "en") == most

@@ -49,6 +49,7 @@ def test_every_span_has_a_number() -> None:
 
 @given(TRANSLATIONS, sources())
 @example("", slot(0))
+@example(slot(0) + slot(0), slot(0))
 @example(slot(1) + slot(1), slot(0))
 def test_repaired_translations_hold_the_slots_of_their_source(translation: str, source: str) -> None:
     expected, written = Counter(SLOT.findall(source)), Counter(SLOT.findall(translation))
