@@ -178,14 +178,17 @@ def unfinished(request, tmp_path, monkeypatch):
     return Path("runs/unfinished")
 
 
-def test_an_unfinished_run_of_any_format_can_be_finished(unfinished):
+LOSSES = {1: 3.4212671, 2: 3.4212671, 3: 3.4108606}
+"""With which the code that began a run finished it, by its format. Since format 3, training pairs are changed."""
+
+
+def test_an_unfinished_run_of_any_format_can_be_finished(unfinished, request):
     before = (unfinished / "metrics.jsonl").read_text()
     train(read_config(unfinished))
     metrics = (unfinished / "metrics.jsonl").read_text()
     assert metrics.startswith(before)
     (last,) = [line for line in map(json.loads, metrics.splitlines()) if (line["step"], line["split"]) == (40, "valid")]
-    # The code that began the run finished it with this loss.
-    assert last["loss"] == pytest.approx(3.4212671, rel=1e-3)
+    assert last["loss"] == pytest.approx(LOSSES[request.node.callspec.params["unfinished"]], rel=1e-3)
     assert json.loads((unfinished / "results.json").read_text())["updates"] == 40
     assert read_description(unfinished) == open_model(unfinished).description
     assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == FORMAT
