@@ -474,8 +474,8 @@ class Translator:
         alignment = word_links(placed, line.text, text) if aligned else None
         if line.markup is not None:
             text = put_back(line.markup, text, placed)
-        elif self.layer.rules.rules:
-            text = text.strip()
+        if self.layer.rules.rules and (line.markup is None or not text.strip()):
+            text = text.strip()  # a blank line stays blank; around tags, white space comes back as it was
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
     def _batches(self, lengths: Sequence[int], rows_each: int) -> list[list[int]]:
