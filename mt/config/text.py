@@ -61,11 +61,11 @@ class AugmentationConfig(Section):
     """Sources in small letters, in which lines in capitals and in title case are translated."""
     capitals: Probability = 0.01
     """Sources with some words in CAPITALS."""
-    unpunctuated: Probability = 0.03
+    unpunctuated: Probability = 0.05
     """Pairs without the punctuation at their end."""
-    typos: Probability = 0.05
+    typos: Probability = 0.08
     """Sources with a typing error in about every eighth word."""
-    slots: Probability = 0.1
+    slots: Probability = 0.14
     """Pairs in which slots stand for names and numbers that both sides share, or are put at an end of both."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left

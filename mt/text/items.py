@@ -80,8 +80,9 @@ KINDS = {
     "version": r"(?<![\w.,])v?[0-9]++(?:\.[0-9]++){2,}+(?!\w|[.,][0-9])",
     "time": r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![0-9]|:[0-9])",
     "number": (
-        # with a currency or a unit, with a decimal or a grouping separator, in several parts, or of two digits and more
-        rf"(?<![{_WORD}_.,][$€£¥₹]?)(?:[$€£¥₹]\ ?{_AMOUNT}|{_AMOUNT}(?:\ ?€|{_UNIT})"
+        # with a sign, currency, unit, decimal or grouping separator, in several parts, or of two digits and more
+        rf"(?<![{_WORD}_.,][$€£¥₹]?)(?:(?<!\S)[-−+][$€£¥₹]?{_AMOUNT}(?:\ ?€|{_UNIT})?"
+        rf"|[$€£¥₹]\ ?{_AMOUNT}|{_AMOUNT}(?:\ ?€|{_UNIT})"
         rf"|{_GROUPED}(?:[.,][0-9]++)?|[0-9]++[.,][0-9]++|[0-9]++(?:[-–/][0-9]++){{1,9}}+|[0-9]{{2,}}+)"
         rf"(?![{_WORD}_]|[.,][0-9])"
     ),
