@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 
 import numpy as np
+import regex
 import sentencex
 
 from mt.language import base_language
 
 SHARE_OF_LINES = 0.99
+WHITE_SPACE = regex.compile(r"\s")
 
 
 def usual_most(lines: Iterable[str], language: str) -> int:
@@ -18,4 +20,11 @@ def usual_most(lines: Iterable[str], language: str) -> int:
 
 def sentences(text: str, language: str) -> list[str]:
     """Returns the sentences of a text, each with the white space behind it, so that together they are the text."""
-    return list(sentencex.segment(base_language(language), text)) or [text]
+    # At a single letter before a space that is no ASCII character, such as in "J\u00a0.", sentencex stops with an
+    # error. So it is given plain spaces, each in place of one character.
+    found: list[str] = []
+    place = 0
+    for sentence in sentencex.segment(base_language(language), WHITE_SPACE.sub(" ", text)):
+        found.append(text[place : place + len(sentence)])
+        place += len(sentence)
+    return found if place == len(text) and found else [text]

@@ -14,6 +14,32 @@ PARTS = ["Ba de. ", "Fi? ", "Go!", " ", "\n", "\u2028", "Mr. ", "e.g. ", "。", 
          "3.5 ", "z.B. ", "\r\n", "\0", "\u3000", slot(0), "\ufeff", "👩‍👩‍👧"]  # fmt: skip
 
 
+SPACES = ["\u00a0", "\u2003", "\u202f", "\u3000"]
+INITIALS = st.lists(
+    st.sampled_from([*"A.JMé«»“’!?…。1", *SPACES, "Mr.", "J.", "e.g.", "No.", "p."]), max_size=14
+).map("".join)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "language",
+    [
+        *LANGUAGES,
+        *["fr", "es", "it", "ru", "ja", "th", "ar", "hi", "nl", "pl", "pt", "am", "hy", "my", "ko", "fi", "kk"],
+    ],
+)
+@given(text=INITIALS)
+@example(text="M\u00a0.")
+@example(text="B\u2003.")
+@example(text="See J.\u00a0Moku. I\u3000. Ba")
+def test_spaces_beyond_ascii_stop_nothing(text: str, language: str) -> None:
+    plain = text
+    for space in SPACES:
+        plain = plain.replace(space, " ")
+    found = sentences(text, language)
+    assert "".join(found) == text
+    assert list(map(len, found)) == list(map(len, sentences(plain, language)))
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @given(text=st.one_of(st.text(), st.lists(st.sampled_from(PARTS), max_size=15).map("".join)))
 @example(text="")
