@@ -220,4 +220,4 @@ class FamiliarCharacters:
 
     def _writes_digits(self, unit: str) -> bool:
         """Returns whether normalising makes digits of something else, such as a superscript or a fraction."""
-        return not unit.isdecimal() and DIGIT.search(self._tokenizer.normalise(unit)) is not None
+        return unit not in "0123456789" and DIGIT.search(self._tokenizer.normalise(unit)) is not None

@@ -17,6 +17,10 @@ SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + MOST_SLOTS - 1)}]")
 WITH_BLANK = regex.compile(rf"\ ?({SLOT.pattern})")
 
 
+TOUCHING = regex.compile(rf"(?<={SLOT.pattern})(?=[0-9]|{SLOT.pattern})|(?<=[0-9])(?={SLOT.pattern})")
+"""Where a slot touches a digit or another slot."""
+
+
 def slot(number: int) -> str:
     """Returns the slot with a number from 0 to MOST_SLOTS - 1."""
     return chr(FIRST_SLOT + number)
@@ -39,7 +43,8 @@ def repaired(translation: str, source: str) -> tuple[str, int]:
     """Makes a translation hold exactly the slots of its source, each once.
 
     A slot that is there twice loses its second occurrence, and one that is not in the source is removed. A missing slot
-    is put between two words, at the same share of the text as in the source.
+    is put between two words, at the same share of the text as in the source. Where a slot touches a digit or another
+    slot, as none does in the source, a blank is put between them, because two numbers would become one.
 
     Args:
         translation: What the model wrote.
@@ -51,7 +56,7 @@ def repaired(translation: str, source: str) -> tuple[str, int]:
     expected = SLOT.findall(source)
     written = SLOT.findall(translation)
     if sorted(written) == sorted(expected):
-        return translation, 0
+        return _apart(translation, source), 0
     seen: set[str] = set()
     removed = 0
 
@@ -67,7 +72,11 @@ def repaired(translation: str, source: str) -> tuple[str, int]:
     missing = [one for one in expected if one not in seen]
     for one in missing:
         translation = _inserted(translation, one, source)
-    return translation, removed + len(missing)
+    return _apart(translation, source), removed + len(missing)
+
+
+def _apart(translation: str, source: str) -> str:
+    return translation if TOUCHING.search(source) else TOUCHING.sub(" ", translation)
 
 
 def _inserted(translation: str, missing: str, source: str) -> str:

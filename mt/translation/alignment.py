@@ -29,7 +29,8 @@ from mt.text.placement import Link
 from mt.text.slots import slot
 from mt.text.tokenizer import PieceSpan
 
-WORD = regex.compile(r"\S+")
+WORD = regex.compile(r"[^\s\x1c-\x1f]+")
+"""What ``str.split`` takes for a word."""
 PART_OF_A_LINE = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 """A word without the punctuation around it, or a punctuation mark."""
 

@@ -88,3 +88,12 @@ def test_a_slot_that_is_removed_takes_its_blank_along() -> None:
     a, b = slot(0), slot(1)
     assert repaired(f"un {a} deux {a} trois {b}.", f"one {a}") == (f"un {a} deux trois.", 2)
     assert repaired(f"{b} un{b}{a}", f"{a}") == (f" un{a}", 2)
+
+
+def test_a_slot_touches_no_digit_and_no_other_slot() -> None:
+    one, other = slot(0), slot(1)
+    source = f"ba {one} de {other}"
+    assert repaired(f"5{one}0 fi {other}", source) == (f"5 {one} 0 fi {other}", 0)
+    assert repaired(f"{other}{one}", source) == (f"{other} {one}", 0)
+    assert repaired(f"l'{one}s ({other})", source) == (f"l'{one}s ({other})", 0)
+    assert repaired(f"5{one}", f"5{one}") == (f"5{one}", 0)

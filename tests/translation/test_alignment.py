@@ -174,7 +174,9 @@ def test_pieces_make_words() -> None:
     assert "".join(words("dogcatcher", spaces=False)) == "dogcatcher" and len(words("dogcatcher", spaces=False)) > 1
 
 
-TEXTS = st.lists(st.sampled_from(["ba", "moku", "x", " ", "  ", "\t", "\u3000", "好"]), max_size=10).map("".join)
+TEXTS = st.lists(st.sampled_from(["ba", "moku", "x", " ", "  ", "\t", "\x1f", "\u3000", "好"]), max_size=10).map(
+    "".join
+)
 
 
 @given(TEXTS, TEXTS, st.data())
@@ -187,7 +189,7 @@ def test_links_of_words(source: str, target: str, data: st.DataObject | None) ->
     links = []
     if data is not None:
         links = [Link(*stretch(source), *stretch(target)) for _ in range(data.draw(st.integers(0, 8)))]
-    words = [[match.span() for match in re.finditer(r"\S+", text)] for text in (source, target)]
+    words = [[match.span() for match in re.finditer(r"[^\s\x1c-\x1f]+", text)] for text in (source, target)]
 
     def at(side: int, start: int, end: int) -> int | None:
         """The last word that has a character of the stretch, or one on both sides of an empty stretch."""
