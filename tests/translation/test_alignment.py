@@ -152,7 +152,7 @@ def test_links_are_mutual_and_those_left_over_join_their_neighbours(
         its_own = [linked for linked, target in mutual if target == other]
         if is_free and (not its_own or abs(its_own[0] - one) == 1):
             expected.add((one, other))
-    assert _linked(torch.tensor(weights)) == sorted(expected)
+    assert _linked(torch.tensor(weights, dtype=torch.float64)) == sorted(expected)
 
 
 def test_weights_of_words_are_those_of_their_pieces() -> None:
