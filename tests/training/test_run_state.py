@@ -1,0 +1,31 @@
+"""An existing run keeps what was the default when it began."""
+
+from pathlib import Path
+
+from mt.config import AugmentationConfig, TextConfig, TrainingConfig
+from mt.run_folder import write_config
+from mt.training.run_state import _as_begun
+from tests import toy
+
+
+def test_a_run_keeps_the_length_and_the_text_layer_that_it_began_with(tmp_path: Path) -> None:
+    without_layer = {"rules": 0, "slots": 10, "augmentation": toy.UNCHANGED}
+    begun = toy.config(tmp_path, text=without_layer, training={"max_updates": 20})
+    begun.folder.mkdir(parents=True)
+    write_config(begun.folder, begun)
+    by_default = begun.model_copy(update={"text": TextConfig(), "training": TrainingConfig()})
+    kept = _as_begun(begun.folder, by_default)
+    assert kept.training.max_updates == 20 < TrainingConfig().max_updates
+    assert kept.text == begun.text
+
+
+def test_what_is_asked_for_is_not_replaced(tmp_path: Path) -> None:
+    begun = toy.config(tmp_path, text={"rules": 0, "slots": 10, "augmentation": toy.UNCHANGED})
+    begun.folder.mkdir(parents=True)
+    write_config(begun.folder, begun)
+    asked = {
+        "text": TextConfig(augmentation=AugmentationConfig(typos=0.3)),
+        "training": TrainingConfig(max_updates=500),
+    }
+    config = begun.model_copy(update=asked)
+    assert _as_begun(begun.folder, config) == config
