@@ -43,6 +43,10 @@ SCRIPTS = (
     Script("Burmese", BURMESE, "\u1000-\u109f"),
     Script("Tibetan", TIBETAN, "\u0f00-\u0fff"),
 )
+TOUCHING = "".join(script.letters for script in SCRIPTS)
+"""The letters that a name or number in Latin letters may touch without being a part of the same word, as they stand
+between the brackets of a regular expression: these languages write no spaces or, in Korean, add endings to words."""
+
 SHARE_OF_A_SCRIPT, SHARE_OF_THE_EXPECTED_SCRIPT = 0.1, 0.02
 """A text is in a script if more than this share of its letters is, which is less for the script that was expected. The
 shares are small because names, markup and code may be most of the rest."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import regex
 
 from mt.errors import InputError
-from mt.language import HAN, script_of
+from mt.language import HAN, TOUCHING, script_of
 from mt.text.slots import SLOT
 from mt.text.tokenizer import Tokenizer
 from mt.wording import brief
@@ -31,17 +31,27 @@ _ENDINGS = (
     "pdf|txt|md|rst|csv|tsv|json|xml|html?|ya?ml|toml|ini|cfg|conf|log|docx?|xlsx?|pptx?|odt|zip|gz|tar|exe|dll|iso|"
     "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
 )
-_UNIT = r"(?:\ ?(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w))"
 _ICU = "plural|select|selectordinal|number|date|time"
-_GROUPED = r"[0-9]{1,3}(?:(?P<group>[,.'’\u00a0\u202f\u2009])[0-9]{3}(?:(?P=group)[0-9]{3}){0,9}+|(?:\ [0-9]{3}){1,9}+)"
-_AMOUNT = rf"(?:{_GROUPED}(?:[.,][0-9]++)?|[0-9]++(?:[.,][0-9]++)?)"
+_CURRENCY = r"$€£¥₹₽₩₺₴¢"
+_UNIT = (
+    rf"(?:\ ?(?:[{_CURRENCY}]|[%‰](?![\w(])|(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)"
+    r"(?!\w)))"
+)
+# Digits, in groups of three behind blanks, and with more digits behind points, commas, colons, slashes and the like:
+# 1,249.99, 1 249,99, 3:2, 24.12.2024, 10-12, 2×4, 6.02×10^23
+_DIGITS = (
+    r"(?:\d{1,3}(?:[\ \u00a0\u202f\u2009]\d{3}){1,9}+(?!\d)|\d++)"
+    r"(?:[.,:/×*^'’′–-]\d++)*+(?:[eE][-+−]?\d++)?"
+)
+# What numbers have behind them that is translated: 21st, 1990s, 10am, and their like in other languages.
+_SUFFIX = r"(?:st|nd|rd|th|s|am|pm|[eo]|er|re|ère|[eè]me|te[nrs]?|h|ST|ND|RD|TH|AM|PM|(?<=\d0)S)(?!\w)"
 
 KINDS = {
     "code in backquotes": r"``[^`\n]{1,200}``|`[^`\n]{1,200}`",
     "tag": r"</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->",
     "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
     "placeholder in two braces": r"\{\{[^{}\n]{0,100}\}\}",
-    "placeholder in braces": r"[$\#%]?\{\s?[\w.\-:$!%+\[\]/|']{0,100}\s?\}",
+    "placeholder in braces": r"[$\#%]?\{\s?[\w。.\-:$!%+\[\]/|']{0,100}\s?\}",
     "placeholder of ICU": (
         rf"\{{\s?\w{{1,60}}\s?,\s?(?:{_ICU})\b"
         r"[^{}]{0,200}(?:\{[^{}]{0,200}\}[^{}]{0,200}){0,12}\}"
@@ -67,32 +77,35 @@ KINDS = {
     "code": (
         r"(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
         # capitals and digits: B-207, A4, 3D, but neither 1ST nor 5PM
-        r"|(?<![\w-])(?![0-9]++(?:ST|ND|RD|TH|AM|PM)\b)"
+        rf"|(?<![\w-]|\d[.,])(?!\d++{_SUFFIX})"
         r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++){0,20}+(?![\w-])"
         # letters, then digits: mp3, x86, Covid-19
         r"|(?<![\w-])[A-Za-z]{1,20}-?[0-9]++[A-Za-z0-9]*+(?:[-._][A-Za-z0-9]++){0,20}+(?![\w-])"
+        # digits, then letters: 12a, 3x, 1.5M, 12h30, but neither 2nd nor 21st
+        rf"|(?<![\w-]|\d[.,])(?!\d++{_SUFFIX})[0-9]++(?:[.,][0-9]++)*+[A-Za-z][A-Za-z0-9]*+(?![\w-])"
         # groups of both: 550e8400-e29b, but not 15-year-old
         r"|(?<![\w-])(?![0-9]++(?:-[a-z]++)++(?![\w-]))(?=[\w-]{0,60}?[0-9])(?=[\w-]{0,60}?[A-Za-z])"
         r"[A-Za-z0-9]{4,16}(?:-[A-Za-z0-9]{2,16}){1,6}(?![\w-])"
         r"|(?<![\w-])(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{8,64}(?![\w-])"
     ),
     "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{0,2}[0-9]{2,})++",
-    "version": r"(?<![\w.,])v?[0-9]++(?:\.[0-9]++){2,}+(?!\w|[.,][0-9])",
-    "time": r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![0-9]|:[0-9])",
     "number": (
-        # with a sign, currency, unit, decimal or grouping separator, in several parts, or of two digits and more
-        rf"(?<![{_WORD}_.,][$€£¥₹]?)(?:(?<!\S)[-−+][$€£¥₹]?{_AMOUNT}(?:\ ?€|{_UNIT})?"
-        rf"|[$€£¥₹]\ ?{_AMOUNT}|{_AMOUNT}(?:\ ?€|{_UNIT})"
-        rf"|{_GROUPED}(?:[.,][0-9]++)?|[0-9]++[.,][0-9]++|[0-9]++(?:[-–/][0-9]++){{1,9}}+|[0-9]{{2,}}+)"
-        rf"(?![{_WORD}_]|[.,][0-9])"
+        # of several parts, with a sign, currency or unit, or of two digits and more
+        rf"(?<![{_WORD}_])(?:(?<!\S)[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
+        rf"|[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?"
+        rf"|{_DIGITS}{_UNIT}|(?=\d\d|\d[.,:/×*^'’′–-]\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})|\d{{2,}}+"
     ),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }
 """The pattern of each kind of item."""
 
 ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
-TRIGGER = regex.compile(r"[0-9@#$%&<{\\/:=;^_`+]|\.\w")
+TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""
+
+TOUCHING_LETTER = regex.compile(rf"(?!\d)[{TOUCHING}]")
+WORD_CHARACTER = rf"[^\W{TOUCHING}]"
+"""A letter, digit or underscore, but of those letters none."""
 
 UNIT = regex.compile(r"\p{Regional_Indicator}{2}\p{M}*+|\X")
 """What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners. Flags are
@@ -123,7 +136,8 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     compiled: list[Pattern] = []
     if terms:
         longest_first = sorted(terms, key=len, reverse=True)
-        compiled.append(regex.compile(rf"(?<!\w)(?:{'|'.join(map(regex.escape, longest_first))})(?!\w)"))
+        any_of_them = "|".join(map(regex.escape, longest_first))
+        compiled.append(regex.compile(rf"(?<!{WORD_CHARACTER})(?:{any_of_them})(?!{WORD_CHARACTER})"))
     for pattern in patterns:
         try:
             import re2
@@ -150,7 +164,8 @@ def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarChar
     """
     found = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     if TRIGGER.search(text):
-        found += [match.span() for match in ITEM.finditer(text)]
+        # Where letters may touch an item, they are like punctuation to the patterns, which look for the ends of words.
+        found += [match.span() for match in ITEM.finditer(TOUCHING_LETTER.sub("。", text))]
     found += characters.unfamiliar(text)
     return _united(span for span in found if span[0] < span[1])
 

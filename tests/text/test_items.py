@@ -22,9 +22,11 @@ TABLE = [
     ("The dog sleeps.", []),
     ("and/or", []),
     ("a 3-year-old, the 15-year-old", ["15"]),
-    ("the 1st, 2nd and 21st", []),
-    ("at 5pm, 10am", []),
+    ("the 1st, 2nd and 21st", ["21"]),
+    ("THE 21ST OF THE 1990S", ["21", "1990"]),
+    ("at 5pm, 10am, 10:30am, 12h", ["10", "10:30", "12"]),
     ("THE 1ST AT 5PM", []),
+    ("the 2e, the 3er, at 7h", []),
     ("e.g. this, i.e. that", []),
     ("Mr.Smith", []),
     ("Tom's dog", []),
@@ -51,7 +53,7 @@ TABLE = [
     ("A-Z and A-B", []),
     ("the deadbeef cafe", []),
     ("{ or {{ but no }", []),
-    ("1:2 and 3:4", []),
+    
     # Code, tags and placeholders.
     ("run `make all` now", ["`make all`"]),
     ("run ``a b`` now", ["``a b``"]),
@@ -68,8 +70,8 @@ TABLE = [
     ("on {day, date, short}.", ["{day, date, short}"]),
     ("%s of %d, %1$s, %-5.2f, %(name)s and %@", ["%s", "%d", "%1$s", "%-5.2f", "%(name)s", "%@"]),
     ("%ld %llu %hhx %*d %.*f %+i", ["%ld", "%llu", "%hhx", "%*d", "%.*f", "%+i"]),
-    ("100% sure", ["100"]),
-    ("5% done, %%d", []),
+    ("100% sure, 50 % off, 3 ‰", ["100%", "50 %", "3 ‰"]),
+    ("5% done, %%d, 5 %d and 6 %(a)s", ["5%", "%d", "%(a)s"]),
     ("set %PATH% and $HOME or $(no) $max(1)", ["%PATH%", "$HOME", "$max(1)"]),
     # Links, addresses and names.
     ("see https://example.org/a_b?c=d#e.", ["https://example.org/a_b?c=d#e"]),
@@ -105,11 +107,17 @@ TABLE = [
     ("1 000 000 or 1'000 or 1\u00a0000 or 1\u202f000,5", ["1 000 000", "1'000", "1\u00a0000", "1\u202f000,5"]),
     ("$19.99, £1,000, 20€ and 19,99 €", ["$19.99", "£1,000", "20€", "19,99 €"]),
     ("5km, 3kg, 20°C, 8GB and 50mph", ["5km", "3kg", "20°C", "8GB", "50mph"]),
-    ("5 km and 5kmh, 3 men", ["5 km"]),
+    ("5 km and 5kmh, 3 men", ["5 km", "5kmh"]),
     ("$5, 5 € and 12 45 78", ["$5", "5 €", "12", "45", "78"]),
     ("It is -5 °C, +3 or -1,5 - 5 on 3-4", ["-5 °C", "+3", "-1,5", "3-4"]),
     ("24/7 at 555-1234", ["24/7", "555-1234"]),
-    ("1,5,7 and 1.2,3", []),
+    ("1,5,7 and 1.2,3, 10,20,30", ["1,5,7", "1.2,3", "10,20,30"]),
+    ("1:2 and 3:14:15, 2×4, 6.02×10^23, 5'10", ["1:2", "3:14:15", "2×4", "6.02×10^23", "5'10"]),
+    ("3.14e10, 1.5e-7 and 1e5", ["3.14e10", "1.5e-7", "1e5"]),
+    ("12a Rue X, 3x, 1.5M, 12h30 and 9H05", ["12a", "3x", "1.5M", "12h30", "9H05"]),
+    ("$1.5bn, $2M or $3kg", ["$1.5bn", "$2M", "$3"]),
+    ("é12 and 5é, 34é", ["12", "34"]),
+    ("٣٤ and १२३, ১", ["٣٤", "१२३", "১"]),
     # Each with a single sign of an item.
     ("hi @anna", ["@anna"]),
     ("so #summer", ["#summer"]),
@@ -180,7 +188,8 @@ FRAGMENTS = [
     "<a", "</", "<!--", "a.a", "a.", "{", "{}", "{{", "{a,date,{}", "1,", "1.", "1'000", "111'", "111\u00a0", "1 000 ",
     "12 ", "a_", "_a", "__", "http://.", "www.", "a-1", "A1.", "a1.", "A-1/", "A1#", "+/", "/a", "./", "~/", "\\\\a",
     "a:\\", "a@", "@a.", "#", "&#1", "%(a", "%1$", "$a(", ":a", ":a:", "`", "+1 ", "+12-", "1:1", "1/1/", "aaaa-1111-",
-    "deadbee1", "a²", "½ ", "a😀", "слово", "слово ", "好", "\u0301", "👩\u200d", "🇫", "\U0010f000",
+    "deadbee1", "a²", "½ ", "a😀", "1 000 0000 ", "1×", "1e5", "1e-", "$1", "12h", "21st",
+    "好1", "好a.com", "слово", "слово ", "好", "\u0301", "👩\u200d", "🇫", "\U0010f000",
 ]  # fmt: skip
 ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1/": "A1-", "A1#": "1a", "+/": "!"}
 
@@ -260,6 +269,26 @@ def test_foreign_words_are_whole(words: list[str]) -> None:
     assert found("-".join(words)) == words
 
 
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("请写信到anna@berg.example，好吗", ["anna@berg.example"]),
+        ("在B-207开门，ABC123号房间", ["B-207", "ABC123"]),
+        ("下午15:30来，有12个人，5个好", ["15:30", "12"]),
+        ("打开report.pdf和~/.bashrc，还有my_name吧", ["report.pdf", "~/.bashrc", "my_name"]),
+        ("版本v1.2.3和$HOME里", ["v1.2.3", "$HOME"]),
+        ("你好{name}，{名字}有%d条", ["{name}", "{名字}", "%d"]),
+        ("电话+86 138 0000 0000。", ["+86 138 0000 0000"]),
+        ("はいtest.txtです、15:30に", ["test.txt", "15:30"]),
+        ("15:30에 B-207에서", ["15:30", "B-207"]),
+        ("ฉันมี12แมว ๑๒", ["12", "๑๒"]),
+    ],
+)
+def test_items_touch_letters_of_languages_without_spaces(text: str, items: list[str]) -> None:
+    tokenizer = languages.tokenizer(languages.LATIN + text, "zh")
+    assert found(text, FamiliarCharacters(tokenizer, "zh")) == items
+
+
 def test_a_link_in_a_text_without_spaces() -> None:
     assert found("看https://a.example/b。去www.b.example看", FamiliarCharacters(CHINESE, "zh")) == [
         "https://a.example/b", "www.b.example",
@@ -320,6 +349,9 @@ def test_a_users_terms() -> None:
     assert terms("ASP.NET or .NET") == [".NET"]
     assert terms("Bergé Berg_ xBerg") == []
     assert own_patterns([], []) == []
+    text, chinese = "我用微信付，看Berg吧", FamiliarCharacters(CHINESE, "zh")
+    spans = find_items(text, own_patterns(["微信", "Berg"], []), chinese)
+    assert [text[start:end] for start, end in spans] == ["微信", "Berg"]
 
 
 def test_a_users_patterns() -> None:
