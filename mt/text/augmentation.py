@@ -4,6 +4,7 @@ full stop. And it meets more slots than the items of its corpus alone would give
 What becomes of a pair in an epoch depends on the seed, the epoch and the pair alone.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
@@ -15,11 +16,15 @@ from mt.language import base_language, writes_spaces
 from mt.randomness import Generators, generator
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.layer import TextLayer
-from mt.text.slots import slot
+from mt.text.slots import SLOT, slot
 
-PLACED_AT_AN_END = 0.4
-"""Of the pairs that get slots, the share in which a new slot is put at an end of both sides. In the others, slots
-replace names and numbers that both sides share. A pair whose sides share none gets a new slot at an end, too."""
+NEW_SLOTS_ALONE = 0.4
+"""Of the pairs that get slots, the share in which all are new ones, put at the ends or in front of a comma of both
+sides. In the others, slots replace names and numbers that both sides share, and half of them get new slots besides. A
+pair whose sides share none gets new slots alone, too."""
+NEW_SLOTS = (0.5, 0.75, 0.9, 1.0)
+"""Up to which random number, drawn from 0 to 1, a pair gets one new slot, two, three and four; beside names, one less.
+Where lines with several items are rare in training, models drop or exchange some of them."""
 MOST_NAMES = 3
 """The most names and numbers of a pair that are replaced by slots."""
 WORDS_WITH_A_TYPO = 1 / 8
@@ -29,6 +34,7 @@ MOST_CAPITALS = 3
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
+COMMA = regex.compile(r"(?<=[\p{L}\p{M}])[,;，、；،]")
 FINAL_PUNCTUATION = regex.compile(r"(?r)\s*[.!?…。！？।॥؟]+\s*$")  # (?r): searched from the end
 
 LAYOUTS = {
@@ -104,14 +110,19 @@ class Augmentation:
                 source, target = self._changes[number](source, target, random)
             return self._layer.mark_pair(source, target)
         # Names become slots before the case of the source is changed: afterwards both sides would no longer share them.
-        numbers = random.permutation(self._layer.slots).tolist()
         names = names_and_numbers(source, target)
-        if not names or random.random() < PLACED_AT_AN_END:
-            source, target = self._layer.mark_pair(source, target, (), numbers[1:])
-            source, target = at_an_end(slot(numbers[0]), source, target, self._between, random)
+        new = 1 + bisect_right(NEW_SLOTS, random.random())
+        if names and random.random() >= NEW_SLOTS_ALONE:
+            new -= 1
+            chosen = [names[place] for place in random.permutation(len(names))[:MOST_NAMES]]
         else:
-            chosen = random.permutation(len(names))[:MOST_NAMES]
-            source, target = self._layer.mark_pair(source, target, [names[place] for place in chosen], numbers)
+            chosen = []
+        numbers = random.permutation(self._layer.slots).tolist()
+        source, target = self._layer.mark_pair(source, target, chosen, numbers)
+        unused = [one for one in map(slot, numbers) if one not in source]
+        for one in unused[:new]:
+            source, target = with_new_slot(one, source, target, self._between, random)
+        source, target = in_ascending_order(source, target)
         if number < len(self._changes):
             source, target = self._changes[number](source, target, random)
         return source, target
@@ -138,28 +149,42 @@ def names_and_numbers(source: str, target: str) -> list[str]:
     ]
 
 
-def at_an_end(
-    item: str, source: str, target: str, between: Sequence[str], random: np.random.Generator
+def with_new_slot(
+    new: str, source: str, target: str, between: Sequence[str], random: np.random.Generator
 ) -> tuple[str, str]:
-    """Puts an item in front of both sides, behind them, or before the punctuation at their ends.
+    """Puts a slot in front of both sides, behind them, before the punctuation at their ends or, if both have equally
+    many commas, before one of these.
 
     Args:
-        item: What is put there.
+        new: What is put there.
         source, target: The pair.
         between: What stands between two words of the source, and of the target.
         random: Decides where.
     """
     place = random.random()
+    commas = [[comma.start() for comma in COMMA.finditer(text)] for text in (source, target)]
+    in_front_of = int(random.integers(len(commas[0]))) if len(commas[0]) == len(commas[1]) > 0 else None
     sides = []
-    for text, blank in zip((source, target), between, strict=True):
+    for text, blank, starts in zip((source, target), between, commas, strict=True):
         end = FINAL_PUNCTUATION.search(text)
-        if place < 0.15:
-            sides.append(f"{item}{blank}{text}")
+        if in_front_of is not None and place < 0.5:
+            start = starts[in_front_of]
+        elif place < 0.15:
+            start = 0
         elif place < 0.5 or not end:
-            sides.append(f"{text}{blank}{item}")
+            start = len(text)
         else:
-            sides.append(f"{text[: end.start()]}{blank}{item}{end.group()}")
+            start = end.start()
+        before, behind = (blank if start else ""), ("" if start else blank)
+        sides.append(f"{text[:start]}{before}{new}{behind}{text[start:]}")
     return sides[0], sides[1]
+
+
+def in_ascending_order(source: str, target: str) -> tuple[str, str]:
+    """Exchanges the slots of a pair so that their numbers ascend in the source, as they do in lines to translate."""
+    found = SLOT.findall(source)
+    exchanged = str.maketrans(dict(zip(found, sorted(found), strict=True)))
+    return source.translate(exchanged), target.translate(exchanged)
 
 
 def with_capitals(text: str, random: np.random.Generator, language: str) -> str:

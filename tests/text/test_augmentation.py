@@ -21,10 +21,11 @@ from mt.text.augmentation import (
     USUAL_LAYOUT,
     Augmentation,
     _neighbours,
-    at_an_end,
+    in_ascending_order,
     names_and_numbers,
     with_a_typo,
     with_capitals,
+    with_new_slot,
     with_typos,
     without_final_punctuation,
 )
@@ -62,7 +63,7 @@ SHARES = {"lower_case": 0.04, "capitals": 0.02, "unpunctuated": 0.03, "typos": 0
 
 def kind_of_change(source: str) -> str:
     """Which change was made, of those that exclude each other, told from a source without its slots."""
-    unchanged = PAIR[0], " sees  red dogs running home."
+    unchanged = PAIR[0], "sees red dogs running home."
     if source in unchanged:
         return "none"
     if source == PAIR[0].lower():
@@ -78,6 +79,7 @@ def test_the_shares_are_those_of_the_config() -> None:
     plain: Counter[str] = Counter()
     slotted: Counter[str] = Counter()
     places: Counter[str] = Counter()
+    new: Counter[int] = Counter()
     for row in rows:
         source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
         slots = SLOT.findall(source)
@@ -87,17 +89,21 @@ def test_the_shares_are_those_of_the_config() -> None:
             plain[kind_of_change(source)] += 1
             assert target == (PAIR[1][:-1] if kind_of_change(source) == "unpunctuated" else PAIR[1])
             continue
-        # A slot is put at an end, or slots stand for Anna and 5.
+        # All slots are new ones, or two of them stand for Anna and 5.
         names = "Anna" in target, "5" in target
-        places["end" if all(names) else "names"] += 1
-        assert len(slots) == (1 if all(names) else 2) and names in ((True, True), (False, False))
-        slotted[kind_of_change(re.sub(f" ?{SLOT.pattern} ?", "", source) if all(names) else SLOT.sub("", source))] += 1
+        assert names in ((True, True), (False, False))
+        places["alone" if all(names) else "names"] += 1
+        new[len(slots) if all(names) else len(slots) - 1] += 1
+        without_slots = re.sub(r"\s+", " ", SLOT.sub("", source)).replace(" .", ".").strip()
+        slotted[kind_of_change(without_slots)] += 1
     exclusive = {name: share for name, share in SHARES.items() if name != "slots"}
     assert set(plain) == set(exclusive)
     for name, share in exclusive.items():
         assert near(plain[name], share * 0.88), (name, plain)
     assert near(places.total(), 0.12)
-    assert near(places["end"], 0.4, places.total())
+    assert near(places["alone"], 0.4, places.total())
+    for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
+        assert near(new[count], share, places.total()), new
     for name in ("unpunctuated", "typos"):
         assert near(slotted[name], SHARES[name], places.total()), (name, slotted)
     assert len(set(rows)) == plain.total() + places.total()
@@ -164,7 +170,8 @@ def test_slots_are_of_all_numbers() -> None:
         assert sorted(slots) == sorted(SLOT.findall(target))
         names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
         assert "{x}" not in source and names in (0, MOST_NAMES)
-        assert len(slots) == (1 + MOST_NAMES if names else 2)
+        assert len(slots) in (range(1 + MOST_NAMES, languages.SLOTS + 1) if names else range(2, languages.SLOTS + 1))
+        assert slots == sorted(slots)
         numbers.update(slots)
     assert set(numbers) == set(map(slot, range(languages.SLOTS)))
     assert max(numbers.values()) < 1.5 * min(numbers.values())
@@ -235,23 +242,42 @@ def test_names() -> None:
     assert names_and_numbers("去Anna。", "Anna") == []
 
 
-@pytest.mark.parametrize(("between", "blank"), [((" ", " "), True), (("", " "), False)])
-def test_an_item_at_an_end_is_at_the_same_end_of_both_sides(between: tuple[str, str], blank: bool) -> None:
+@pytest.mark.parametrize("between", [(" ", " "), ("", " ")])
+def test_a_new_slot_is_at_the_same_place_of_both_sides(between: tuple[str, str]) -> None:
     gap = between[0]
     ends: Counter[str] = Counter()
     for seed in range(2000):
-        source, target = at_an_end(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
+        source, target = with_new_slot(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
         forms = {
             (f"{A}{gap}ba de.", f"{A} fi go ?!"): "front",
             (f"ba de.{gap}{A}", f"fi go ?! {A}"): "behind",
             (f"ba de{gap}{A}.", f"fi go {A} ?!"): "before the punctuation",
         }
         ends[forms[source, target]] += 1
-        bare = at_an_end(A, "ba de", "fi go.", between, generator(seed, "test"))
+        bare = with_new_slot(A, "ba de", "fi go.", between, generator(seed, "test"))
         assert bare[0] in (f"{A}{gap}ba de", f"ba de{gap}{A}")
         assert bare[0].startswith(A) == bare[1].startswith(A)
+        at_a_comma = with_new_slot(A, "ba, de; mo", "fi; go, lu", between, generator(seed, "test"))
+        assert at_a_comma in [
+            (f"ba{gap}{A}, de; mo", f"fi {A}; go, lu"),
+            (f"ba, de{gap}{A}; mo", f"fi; go {A}, lu"),
+            (f"ba, de; mo{gap}{A}", f"fi; go, lu {A}"),
+        ]
+        without_commas = with_new_slot(A, "ba, de", "fi go", between, generator(seed, "test"))
+        assert without_commas[0] in (f"{A}{gap}ba, de", f"ba, de{gap}{A}")
     for name, share in {"front": 0.15, "behind": 0.35, "before the punctuation": 0.5}.items():
         assert near(ends[name], share, 2000)
+
+
+@given(st.permutations([slot(number) for number in (1, 4, 5, 9)]), st.permutations(range(4)), st.integers(0, 4))
+def test_slots_ascend_in_the_source_and_stay_pairs(slots: list[str], order: list[int], count: int) -> None:
+    source = " ".join(f"{word} {one}" for word, one in zip("abcd", slots[:count], strict=False))
+    target = " ".join(f"{'abcd'[place]} {slots[place]}" for place in order if place < count)
+    one, other = in_ascending_order(source, target)
+    found = SLOT.findall(one)
+    assert found == sorted(slots[:count])
+    beside = dict(zip(one.split()[::2], found, strict=True))
+    assert dict(zip(other.split()[::2], SLOT.findall(other), strict=True)) == beside
 
 
 @given(TEXTS, TEXTS)
