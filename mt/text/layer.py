@@ -4,6 +4,7 @@ A line is cut into sentences if it has more than the lines that the model learnt
 (``mt.text.items``) is replaced by slots, and a sentence in capitals or title case is lowercased. ``restore`` undoes it.
 """
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +17,16 @@ from mt.files import UNDECODABLE
 from mt.language import writes_spaces
 from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercased
 from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
+from mt.text.placement import Link
 from mt.text.sentences import sentences
-from mt.text.slots import SLOT, put_slots, repaired, slot_number
+from mt.text.slots import SLOT, missing_slots, put_slots, slot_number, with_missing_slots, without_surplus
 from mt.text.tokenizer import TokenizerPair
 
 ENDS_SENTENCE = regex.compile(rf"(?r)[.!?…。！？।॥؟]\p{{P}}*[\s{SLOT.pattern[1:-1]}]*$")
 """The end of a sentence, and nothing but slots behind it. It is searched from the end: (?r)."""
 LETTER = regex.compile(r"\p{L}")
-NUMBER = regex.compile(r"[0-9][0-9.,'’\s]*")
+NUMBER = regex.compile(r"[\p{Sc}%+−-]?\s?\d[\d.,'’\s]*[\p{Sc}%‰°]?")
+DIGITS = regex.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,22 @@ class TextLayer:
             parts.append(self._part(text, list(islice(following, len(SLOT.findall(text))))))
         return parts
 
-    def repair(self, part: Part, translation: str) -> tuple[str, int]:
-        """Returns the model's translation of a part's text with each slot of it once, and how many slots had to be
-        removed or put back because the model had doubled or dropped them."""
-        return repaired(translation, part.text) if self.rules.rules else (translation, 0)
+    def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
+        """Returns the model's translation of a part's text with none of its slots twice and no others, and how many
+        slots had to be removed."""
+        return without_surplus(translation, part.text) if self.rules.rules else (translation, 0)
+
+    def missing_slots(self, part: Part, translation: str) -> int:
+        """Returns how many slots of the part's text a translation of it lacks."""
+        return len(missing_slots(translation, part.text)) if self.rules.rules else 0
+
+    def with_missing_slots(self, part: Part, translation: str, links: Sequence[Link]) -> str:
+        """Returns the translation of a part's text with the slots that it lacks, each beside the translations of the
+        words beside which it stands in the text. ``links`` says which words belong together."""
+        return with_missing_slots(translation, part.text, links)
 
     def restore(self, part: Part, translation: str) -> str:
-        """Returns a part of the target line, given the translation that ``repair`` returned.
+        """Returns a part of the target line, given its translation with each of its slots once.
 
         If the model has copied the part's text, the result is that part of the source line, letter by letter.
         """
@@ -239,5 +251,15 @@ def _filled_in_order(text: str, items: Sequence[str]) -> str:
 
 
 def _key(item: str) -> str:
-    """Returns what two items have in common if they are the same."""
-    return "".join(filter(str.isdecimal, item)) if NUMBER.fullmatch(item) else item
+    """Returns what two items have in common if they are the same.
+
+    Numbers are the same if their digits are, whatever stands between the groups of three: 1,249.99 and 1 249,99. But
+    1.5 is not 15. A unit, a currency or a percent sign may stand before or behind a number, with a blank or without.
+    """
+    if not NUMBER.fullmatch(item):
+        return item
+    item = item.replace("−", "-")
+    groups = DIGITS.findall(item)
+    decimals = len(groups[-1]) if len(groups) > 1 and len(groups[-1]) != 3 else 0
+    signs = sorted(one for one in item if unicodedata.category(one) in ("Sc", "So", "Sm") or one in "%‰-")
+    return "".join([*(str(unicodedata.decimal(one)) for group in groups for one in group), f":{decimals}", *signs])

@@ -6,16 +6,23 @@ text does contain such a character, it is an item like any other, and comes back
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import regex
+
+from mt.language import TOUCHING as TOUCHING_LETTERS
+from mt.text.placement import Link
 
 FIRST_SLOT = 0x10F000
 MOST_SLOTS = 64
 """The most different slots that a tokenizer can have."""
 SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + MOST_SLOTS - 1)}]")
 WITH_BLANK = regex.compile(rf"\ ?({SLOT.pattern})")
-
+TOUCHED = regex.compile(rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}/'’-]|(?![\p{{N}}])[{TOUCHING_LETTERS}])$")
+"""The end of a text that a slot may touch: white space, an opening bracket or quote, a hyphen and the like, or a letter
+of the languages that write no spaces."""
+OF_A_WORD = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{SLOT.pattern}")
+"""What a slot does not touch with its end: letters of the languages that write spaces, digits and other slots."""
 
 TOUCHING = regex.compile(rf"(?<={SLOT.pattern})(?=[0-9]|{SLOT.pattern})|(?<=[0-9])(?={SLOT.pattern})")
 """Where a slot touches a digit or another slot."""
@@ -39,50 +46,75 @@ def put_slots(text: str, spans: Sequence[tuple[int, int]], numbers: Sequence[int
     return "".join([*parts, text[end:]])
 
 
-def repaired(translation: str, source: str) -> tuple[str, int]:
-    """Makes a translation hold exactly the slots of its source, each once.
-
-    A slot that is there twice loses its second occurrence, and one that is not in the source is removed. A missing slot
-    is put between two words, at the same share of the text as in the source. Where a slot touches a digit or another
-    slot, as none does in the source, a blank is put between them, because two numbers would become one.
+def without_surplus(translation: str, source: str) -> tuple[str, int]:
+    """Removes the slots that a translation should not have: those that are not in its source, and the second and later
+    occurrences of those that are. Where a slot touches a digit or another slot, as none does in the source, a blank is
+    put between them, because two numbers would become one.
 
     Args:
         translation: What the model wrote.
         source: What it translated. No slot occurs in it twice.
 
     Returns:
-        The translation, and how many slots were removed or put back.
+        The translation, and how many slots were removed.
     """
-    expected = SLOT.findall(source)
-    written = SLOT.findall(translation)
-    if sorted(written) == sorted(expected):
-        return _apart(translation, source), 0
-    seen: set[str] = set()
+    left = set(SLOT.findall(source))
     removed = 0
 
     def once(match: regex.Match[str]) -> str:
         nonlocal removed
-        if match[1] in seen or match[1] not in expected:
+        if match[1] not in left:
             removed += 1
             return ""
-        seen.add(match[1])
+        left.remove(match[1])
         return match[0]
 
-    translation = WITH_BLANK.sub(once, translation)
-    missing = [one for one in expected if one not in seen]
-    for one in missing:
-        translation = _inserted(translation, one, source)
-    return _apart(translation, source), removed + len(missing)
+    return _apart(WITH_BLANK.sub(once, translation), source), removed
+
+
+def missing_slots(translation: str, source: str) -> list[str]:
+    """Returns the slots of the source that the translation lacks, in order."""
+    return [one for one in SLOT.findall(source) if one not in translation]
+
+
+def with_missing_slots(translation: str, source: str, links: Iterable[Link]) -> str:
+    """Puts the missing slots into a translation.
+
+    A slot goes behind the translation of the linked word in front of it, or in front of that of the linked word behind
+    it, whichever is nearer. If no word is linked, it is put between two words, at the same share of the text as in the
+    source.
+
+    Args:
+        translation: A translation.
+        source: What was translated. No slot occurs in it twice.
+        links: Which words of the translation come from which of the source.
+    """
+    links = list(links)
+    places = [(_place(one, translation, source, links), one) for one in missing_slots(translation, source)]
+    # From the last place to the first, so that no place moves. Slots with one place stay in the order of the source.
+    for place, one in sorted(reversed(places), key=lambda each: each[0], reverse=True):
+        in_front, behind = translation[:place], translation[place:]
+        blanks = ["" if TOUCHED.search(in_front) else " ", " " if OF_A_WORD.match(behind) else ""]
+        translation = f"{in_front}{blanks[0]}{one}{blanks[1]}{behind}"
+    return _apart(translation, source)
+
+
+def _place(missing: str, translation: str, source: str, links: Sequence[Link]) -> int:
+    """Returns the position in a translation at which a missing slot belongs."""
+    start = source.index(missing)
+    in_front = max((link for link in links if link.source_end <= start), key=lambda link: link.source_end, default=None)
+    behind = min(
+        (link for link in links if link.source_start > start), key=lambda link: link.source_start, default=None
+    )
+    if behind and (not in_front or behind.source_start - start - 1 < start - in_front.source_end):
+        return behind.target_start
+    if in_front:
+        return in_front.target_end
+    words = translation.split(" ") if translation else []
+    before, after = source[:start].split(), source[start + 1 :].split()
+    place = math.floor(len(before) / max(1, len(before) + len(after)) * len(words) + 0.5)
+    return len(" ".join(words[:place]))
 
 
 def _apart(translation: str, source: str) -> str:
     return translation if TOUCHING.search(source) else TOUCHING.sub(" ", translation)
-
-
-def _inserted(translation: str, missing: str, source: str) -> str:
-    """Puts a slot into a translation, where it stands in the source in proportion to the number of words."""
-    words = translation.split(" ") if translation else []
-    before, _, after = source.partition(missing)
-    share = len(before.split()) / max(1, len(before.split()) + len(after.split()))
-    place = math.floor(share * len(words) + 0.5)
-    return " ".join([*words[:place], missing, *words[place:]])

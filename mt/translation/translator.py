@@ -402,20 +402,33 @@ class Translator:
         drafts = [
             self._drafts(line, [list(islice(following, len(part.pieces))) for part in line.parts]) for line in lines
         ]
+        of_drafts = [
+            (draft, number, part.part)
+            for line, ranked in zip(lines, drafts, strict=True)
+            for draft in ranked
+            for number, part in enumerate(line.parts)
+        ]
+        self._put_missing_slots(of_drafts)
         links: Iterator[list[Link]] = repeat([])
         if aligned or self.config.markup is not None:
-            pairs = [
-                (part.part.text, text)
-                for line, ranked in zip(lines, drafts, strict=True)
-                for draft in ranked
-                for part, text in zip(line.parts, draft.texts, strict=True)
-            ]
-            with self._evaluating():
-                links = iter(self._aligner.links([source for source, _ in pairs], [target for _, target in pairs]))
+            links = iter(self._links([(part.text, draft.texts[number]) for draft, number, part in of_drafts]))
         return [
             [self._finished(line, draft, list(islice(links, len(line.parts))), aligned) for draft in ranked]
             for line, ranked in zip(lines, drafts, strict=True)
         ]
+
+    def _put_missing_slots(self, of_drafts: Sequence[tuple[_Draft, int, Part]]) -> None:
+        """Completes the translations of parts, each given by its draft and its number there, whose slots the model has
+        dropped."""
+        lacking = [each for each in of_drafts if self.layer.missing_slots(each[2], each[0].texts[each[1]])]
+        if lacking:
+            links = self._links([(part.text, draft.texts[number]) for draft, number, part in lacking])
+            for (draft, number, part), of_part in zip(lacking, links, strict=True):
+                draft.texts[number] = self.layer.with_missing_slots(part, draft.texts[number], of_part)
+
+    def _links(self, pairs: Sequence[tuple[str, str]]) -> list[list[Link]]:
+        with self._evaluating():
+            return self._aligner.links([source for source, _ in pairs], [target for _, target in pairs])
 
     def _drafts(self, line: _Line, found: list[list[list[tuple[Hypothesis, str]]]]) -> list[_Draft]:
         """Returns the translations of a line, best first. The one of rank i is made of the i-th best of each part.
@@ -433,9 +446,9 @@ class Translator:
                 best = [several[min(rank, len(several) - 1)] for several in lists]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._between_pieces.join(filter(None, (text for _, text in best)))
-                text, repairs = self.layer.repair(part.part, text)
+                text, surplus = self.layer.without_surplus(part.part, text)
                 if rank == 0:
-                    self.items.count(len(part.part.items), repairs)
+                    self.items.count(len(part.part.items), surplus + self.layer.missing_slots(part.part, text))
                 texts.append(text)
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)

@@ -57,7 +57,8 @@ def test_a_model_that_copies_gives_the_line_back(source: str, target: str, line:
         assert part.text == part.text.strip()
         assert not part.text or regex.search(r"\p{L}", part.text)
         assert part.text or not part.items
-        assert layer.repair(part, part.text) == (part.text, 0)
+        assert layer.without_surplus(part, part.text) == (part.text, 0)
+        assert layer.missing_slots(part, part.text) == 0
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("tr", "tr"), ("el", "el"), ("en", "zh")])
@@ -88,7 +89,8 @@ def test_without_rules_nothing_is_touched(line: str) -> None:
     assert restored(layer, line) == line
     assert layer.mark_pair(line, line + "x") == (line, line + "x")
     (part,) = layer.mark(line)
-    assert layer.repair(part, A + line + A) == (A + line + A, 0)
+    assert layer.without_surplus(part, A + line + A) == (A + line + A, 0)
+    assert layer.missing_slots(Part(A, (), None, "", ""), "") == 0
     assert layer.restore(part, A + line.upper()) == A + line.upper()
     assert layer.positions(part, f"ß{A}") == [0, 1, 2]
 
@@ -178,7 +180,9 @@ def test_repair_puts_every_slot_back_once(line: str, written: list[str]) -> None
     layer = languages.layer()
     for part in layer.mark(line):
         text = "".join(written)
-        found, count = layer.repair(part, text)
+        kept, removed = layer.without_surplus(part, text)
+        count = removed + layer.missing_slots(part, kept)
+        found = layer.with_missing_slots(part, kept, [])
         wanted, there = Counter(SLOT.findall(part.text)), Counter(SLOT.findall(text))
         assert Counter(SLOT.findall(found)) == wanted
         assert SLOT.sub("", found).replace(" ", "") == SLOT.sub("", text).replace(" ", "")

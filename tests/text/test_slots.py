@@ -1,13 +1,25 @@
 """Every slot of the source comes back once, whatever the model wrote."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.text.slots import FIRST_SLOT, MOST_SLOTS, SLOT, put_slots, repaired, slot, slot_number
+from mt.text.placement import Link
+from mt.text.slots import (
+    FIRST_SLOT,
+    MOST_SLOTS,
+    SLOT,
+    missing_slots,
+    put_slots,
+    slot,
+    slot_number,
+    with_missing_slots,
+    without_surplus,
+)
 
 WORDS = st.sampled_from(["", " ", "  ", "ba", " ba", "ba ", "\u3000", "好", "\n"])
 SLOTS = st.integers(0, 5).map(slot)
@@ -19,6 +31,13 @@ def sources(draw: st.DrawFn) -> str:
     """Words with each slot at most once."""
     numbers = draw(st.permutations(range(6)))[: draw(st.integers(0, 6))]
     return "".join(draw(WORDS) + slot(number) for number in numbers) + draw(WORDS)
+
+
+def repaired(translation: str, source: str, links: Sequence[Link] = ()) -> tuple[str, int]:
+    """The translation with each slot once, and how many were removed or put back."""
+    text, removed = without_surplus(translation, source)
+    missing = missing_slots(text, source)
+    return with_missing_slots(text, source, links), removed + len(missing)
 
 
 def test_slots_are_numbered_and_recognised() -> None:
@@ -82,6 +101,46 @@ def test_where_missing_slots_go() -> None:
     assert repaired("un deux trois", f"one {a} two") == (f"un deux {a} trois", 1)
     assert repaired("", f"one {a} two {b}") == (f"{a} {b}", 2)
     assert repaired("un deux", f"{a}") == (f"{a} un deux", 1)
+
+
+def linked(source: str, target: str, *words: tuple[str, str]) -> list[Link]:
+    return [
+        Link(source.index(one), source.index(one) + len(one), target.index(other), target.index(other) + len(other))
+        for one, other in words
+    ]
+
+
+def test_a_missing_slot_goes_to_the_translation_of_its_neighbour() -> None:
+    a, b = slot(0), slot(1)
+
+    def put(source: str, target: str, *words: tuple[str, str]) -> str:
+        return repaired(target, source, linked(source, target, *words))[0]
+
+    assert put(f"on {a} March at noon", "à midi, le mars", ("on", "le"), ("March", "mars")) == f"à midi, le {a} mars"
+    assert put(f"buy {a} apples", "les pommes achète", ("apples", "pommes")) == f"les {a} pommes achète"
+    assert put(f"we met {a}.", "rencontrés, nous. Oui", ("we", "nous"), (".", ".")) == f"rencontrés, nous {a}. Oui"
+    assert put(f"{a} {b} dogs", "chiens", ("dogs", "chiens")) == f"{a} {b} chiens"
+    assert put(f"dogs {a}, {b}", "les chiens", ("dogs", "chiens")) == f"les chiens {a} {b}"
+    assert put(f"see ({a}) now", "voir () ici", ("(", "("), (")", ")")) == f"voir ({a}) ici"
+    assert put(f"go to {a}now", "去到现在", ("to", "到"), ("now", "现在")) == f"去到{a}现在"
+    # The slot itself may be linked, to whatever the model has written for it. That says nothing of its neighbours.
+    assert put(f"{a} dogs run", "oui non non", (a, "oui")) == f"{a} oui non non"
+
+
+@given(TRANSLATIONS, sources(), st.lists(st.tuples(*[st.integers(0, 20)] * 4), max_size=6))
+def test_wherever_links_lead_every_slot_is_there_once(
+    translation: str, source: str, places: list[tuple[int, int, int, int]]
+) -> None:
+    text, _ = without_surplus(translation, source)
+    links = [
+        Link(
+            min(one, len(source)), min(one + more, len(source)), min(other, len(text)), min(other + further, len(text))
+        )
+        for one, more, other, further in places
+    ]
+    found = with_missing_slots(text, source, links)
+    assert Counter(SLOT.findall(found)) == Counter(SLOT.findall(source))
+    assert SLOT.sub("", found).replace(" ", "") == SLOT.sub("", translation).replace(" ", "")
 
 
 def test_a_slot_that_is_removed_takes_its_blank_along() -> None:
