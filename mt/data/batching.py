@@ -24,6 +24,7 @@ from mt.data.column import column
 from mt.randomness import generator, key
 from mt.text.augmentation import Augmentation
 from mt.text.layer import TextLayer
+from mt.text.lexicon import Lexicon
 from mt.text.tokenizer import BOS, EOS, PAD
 
 if TYPE_CHECKING:
@@ -260,7 +261,8 @@ class TrainingBatches:
         self._layer = layer
         self._augmentation = None
         if not augmentation.is_off:
-            self._augmentation = Augmentation(augmentation, layer, seed, len(pairs))
+            lexicon = Lexicon(self._all_texts() if augmentation.slots else ())
+            self._augmentation = Augmentation(augmentation, layer, seed, len(pairs), lexicon)
         self._joined = augmentation.joined
         self._sampling = sampling
         self._seed = seed
@@ -271,6 +273,10 @@ class TrainingBatches:
         self._ahead: dict[tuple[int, int], list[pyarrow.Table]] = {}
         """This worker's samples of the next window, by the window's epoch and number."""
         self._planned: tuple[int, Plan] = (-1, Plan([], {}))
+
+    def _all_texts(self) -> Iterator[tuple[str, str]]:
+        for table in self._texts.iter(1000):
+            yield from zip(*(table[side].to_pylist() for side in SIDES), strict=True)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """Yields this worker's part of each batch of an epoch, from batch ``start`` on. A part may be empty.

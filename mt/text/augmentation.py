@@ -16,17 +16,16 @@ from mt.language import base_language, writes_spaces
 from mt.randomness import Generators, generator
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.layer import TextLayer
+from mt.text.lexicon import Lexicon
 from mt.text.slots import SLOT, slot
 
-NEW_SLOTS_ALONE = 0.4
+NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
+"""Up to which random number, drawn from 0 to 1, a pair that gets slots gets one, two, three and four. Where lines with
+several items are rare in training, models drop or exchange some of them."""
+NEW_SLOTS_ALONE = 0.3
 """Of the pairs that get slots, the share in which all are new ones, put at the ends or in front of a comma of both
-sides. In the others, slots replace names and numbers that both sides share, and half of them get new slots besides. A
-pair whose sides share none gets new slots alone, too."""
-NEW_SLOTS = (0.5, 0.75, 0.9, 1.0)
-"""Up to which random number, drawn from 0 to 1, a pair gets one new slot, two, three and four; beside names, one less.
-Where lines with several items are rare in training, models drop or exchange some of them."""
-MOST_NAMES = 3
-"""The most names and numbers of a pair that are replaced by slots."""
+sides. In the others, slots take the place of names and numbers that both sides share, and of words with their
+translations. Only if there are too few of these, new ones are put beside them."""
 WORDS_WITH_A_TYPO = 1 / 8
 """The share of the words of a source that get a typing error, if the source gets any."""
 MOST_CAPITALS = 3
@@ -53,14 +52,16 @@ USUAL_LAYOUT = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 class Augmentation:
     """The changes of one run."""
 
-    def __init__(self, config: AugmentationConfig, layer: TextLayer, seed: int, pairs: int) -> None:
+    def __init__(self, config: AugmentationConfig, layer: TextLayer, seed: int, pairs: int, lexicon: Lexicon) -> None:
         """
         Args:
             config: How often each change is made.
             layer: Puts slots into the pairs.
             seed: Determines all changes.
             pairs: The number of training pairs.
+            lexicon: Which words of a source and of its target slots may stand for, beside names and numbers.
         """
+        self._lexicon = lexicon
         self._layer = layer
         self._seed = seed
         self._pairs = pairs
@@ -109,18 +110,17 @@ class Augmentation:
             if number < len(self._changes):
                 source, target = self._changes[number](source, target, random)
             return self._layer.mark_pair(source, target)
-        # Names become slots before the case of the source is changed: afterwards both sides would no longer share them.
-        names = names_and_numbers(source, target)
-        new = 1 + bisect_right(NEW_SLOTS, random.random())
-        if names and random.random() >= NEW_SLOTS_ALONE:
-            new -= 1
-            chosen = [names[place] for place in random.permutation(len(names))[:MOST_NAMES]]
-        else:
-            chosen = []
+        # Words become slots before the case of the source is changed: afterwards they would no longer be found.
+        count = 1 + bisect_right(NUMBERS_OF_SLOTS, random.random())
+        words: list[tuple[str, str]] = []
+        if random.random() >= NEW_SLOTS_ALONE:
+            names = [(name, name) for name in names_and_numbers(source, target)]
+            words = list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
+            words = [words[place] for place in random.permutation(len(words))[:count].tolist()]
         numbers = random.permutation(self._layer.slots).tolist()
-        source, target = self._layer.mark_pair(source, target, chosen, numbers)
+        source, target = self._layer.mark_pair(source, target, words, numbers)
         unused = [one for one in map(slot, numbers) if one not in source]
-        for one in unused[:new]:
+        for one in unused[: count - len(words)]:
             source, target = with_new_slot(one, source, target, self._between, random)
         source, target = in_ascending_order(source, target)
         if number < len(self._changes):

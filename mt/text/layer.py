@@ -139,7 +139,11 @@ class TextLayer:
         return [f"{text} " if part.text and not part.after else text for part, text in others] + [last[1]]
 
     def mark_pair(
-        self, source: str, target: str, more: Sequence[str] = (), numbers: Sequence[int] | None = None
+        self,
+        source: str,
+        target: str,
+        more: Sequence[tuple[str, str]] = (),
+        numbers: Sequence[int] | None = None,
     ) -> tuple[str, str]:
         """Returns the texts of a pair for training or scoring. Items that both sides share are slots. A source in
         capitals or title case is lowercased, and so is a target in capitals.
@@ -148,7 +152,8 @@ class TextLayer:
         them for items.
 
         Args:
-            more: Words that are replaced by slots, too. Each must occur once on either side.
+            more: Words of the source that are replaced by slots, too, each with its translation. Either must occur once
+                on its side.
             numbers: The numbers of the slots, for the items in the order of the source. By default 0, 1, 2 …
         """
         if not self.rules.rules:
@@ -166,21 +171,26 @@ class TextLayer:
             target = lowercased(target, self.target_language)
         return source, target
 
-    def _shared(self, source: str, target: str, more: Sequence[str]) -> list[tuple[Span, Span]]:
+    def _shared(self, source: str, target: str, more: Sequence[tuple[str, str]]) -> list[tuple[Span, Span]]:
         """Returns the places of the items that stand on both sides equally often, in the order of the source.
 
         Numbers are the same if they have the same digits: 1,000.5 and 1 000,5.
         """
         sides: list[dict[str, list[Span]]] = []
-        for text, characters in ((source, self._source_characters), (target, self._target_characters)):
-            spans = find_items(text, self._patterns, characters)
-            spans += [(text.index(word), text.index(word) + len(word)) for word in more]
+        for side, text, characters in (
+            (0, source, self._source_characters),
+            (1, target, self._target_characters),
+        ):
+            spans = [(*span, _key(text[slice(*span)])) for span in find_items(text, self._patterns, characters)]
+            for number, words in enumerate(more):
+                start = text.index(words[side])
+                spans.append((start, start + len(words[side]), f"\n{number}"))  # no item has a line break
             found: dict[str, list[Span]] = defaultdict(list)
             end = 0
-            for span in sorted(spans, key=lambda span: (span[0], -span[1])):
-                if span[0] >= end:  # one of ``more`` may lie inside an item, also at its beginning
-                    found[_key(text[slice(*span)])].append(span)
-                    end = span[1]
+            for start, after, key in sorted(spans, key=lambda span: (span[0], -span[1])):
+                if start >= end:  # one of ``more`` may lie inside an item, also at its beginning
+                    found[key].append((start, after))
+                    end = after
             sides.append(found)
         both = [
             pair

@@ -17,7 +17,6 @@ from mt.randomness import generator
 from mt.text.augmentation import (
     LAYOUTS,
     MOST_CAPITALS,
-    MOST_NAMES,
     USUAL_LAYOUT,
     Augmentation,
     _neighbours,
@@ -29,6 +28,7 @@ from mt.text.augmentation import (
     with_typos,
     without_final_punctuation,
 )
+from mt.text.lexicon import Lexicon
 from mt.text.slots import SLOT, slot
 from tests import languages
 
@@ -45,11 +45,12 @@ TEXTS = st.lists(
     max_size=10,
 ).map(" ".join)
 ROWS = 20_000
+LEXICON = Lexicon([("red", "rote"), ("dogs", "Hunde"), *[("ba", "mo")] * 500] + [("red dogs", "rote Hunde")] * 4)
 ALWAYS = 1 - 1e-12
 
 
 def augmentation(seed: int = 1, pairs: int = ROWS, languages_: tuple[str, str] = ("en", "de"), **shares: float):
-    return Augmentation(AugmentationConfig(**(OFF | shares)), languages.layer(*languages_), seed, pairs)
+    return Augmentation(AugmentationConfig(**(OFF | shares)), languages.layer(*languages_), seed, pairs, LEXICON)
 
 
 def near(count: int, share: float, total: int = ROWS) -> bool:
@@ -57,18 +58,20 @@ def near(count: int, share: float, total: int = ROWS) -> bool:
     return abs(count - share * total) <= 5 * math.sqrt(total * share * (1 - share)) + 1e-9
 
 
+WORDS = "Anna", "5", "rote", "Hunde"
+"""What slots may stand for in the pair below, as it stands in its target: a name, a number and words of the lexicon."""
 PAIR = "Anna sees 5 red dogs running home.", "Anna sieht 5 rote Hunde."
 SHARES = {"lower_case": 0.04, "capitals": 0.02, "unpunctuated": 0.03, "typos": 0.1, "slots": 0.12}
 
 
 def kind_of_change(source: str) -> str:
-    """Which change was made, of those that exclude each other, told from a source without its slots."""
-    unchanged = PAIR[0], "sees red dogs running home."
-    if source in unchanged:
+    """Which change was made, of those that exclude each other, beside slots."""
+    left = SLOT.sub("", source).replace(".", " .").split()
+    if set(left) <= set(PAIR[0].replace(".", " .").split()) and left[-1] == ".":
         return "none"
-    if source == PAIR[0].lower():
+    if set(left) <= set(PAIR[0].lower().replace(".", " .").split()) and left[-1] == ".":
         return "lower_case"
-    if not source.endswith("."):
+    if left[-1] != ".":
         return "unpunctuated"
     return "capitals" if re.search("[A-Z]{3}", source) else "typos"
 
@@ -78,35 +81,38 @@ def test_the_shares_are_those_of_the_config() -> None:
     rows = np.flatnonzero(changing.is_changed(3, np.arange(ROWS))).tolist()
     plain: Counter[str] = Counter()
     slotted: Counter[str] = Counter()
-    places: Counter[str] = Counter()
-    new: Counter[int] = Counter()
+    numbers: Counter[int] = Counter()
+    replaced: Counter[str] = Counter()
+    alone = 0
     for row in rows:
         source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
         slots = SLOT.findall(source)
-        assert sorted(slots) == sorted(SLOT.findall(target)) and len(set(slots)) == len(slots)
+        assert sorted(slots) == sorted(SLOT.findall(target)) and slots == sorted(set(slots))
         assert (source, target) != PAIR
         if not slots:
             plain[kind_of_change(source)] += 1
             assert target == (PAIR[1][:-1] if kind_of_change(source) == "unpunctuated" else PAIR[1])
             continue
-        # All slots are new ones, or two of them stand for Anna and 5.
-        names = "Anna" in target, "5" in target
-        assert names in ((True, True), (False, False))
-        places["alone" if all(names) else "names"] += 1
-        new[len(slots) if all(names) else len(slots) - 1] += 1
-        without_slots = re.sub(r"\s+", " ", SLOT.sub("", source)).replace(" .", ".").strip()
-        slotted[kind_of_change(without_slots)] += 1
+        numbers[len(slots)] += 1
+        slotted[kind_of_change(source)] += 1
+        missing = [word for word in WORDS if word not in target]
+        # All slots are new ones, or all stand for words.
+        assert len(missing) in (0, len(slots))
+        alone += not missing
+        replaced.update(missing)
     exclusive = {name: share for name, share in SHARES.items() if name != "slots"}
     assert set(plain) == set(exclusive)
     for name, share in exclusive.items():
         assert near(plain[name], share * 0.88), (name, plain)
-    assert near(places.total(), 0.12)
-    assert near(places["alone"], 0.4, places.total())
+    assert near(numbers.total(), 0.12)
+    assert near(alone, 0.3, numbers.total())
     for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
-        assert near(new[count], share, places.total()), new
-    for name in ("unpunctuated", "typos"):
-        assert near(slotted[name], SHARES[name], places.total()), (name, slotted)
-    assert len(set(rows)) == plain.total() + places.total()
+        assert near(numbers[count], share, numbers.total()), numbers
+    for word in WORDS:  # all are replaced equally often
+        assert near(replaced[word], 1 / len(WORDS), replaced.total()), replaced
+    assert near(slotted["typos"], SHARES["typos"], numbers.total()), slotted
+    assert slotted["unpunctuated"]
+    assert len(set(rows)) == plain.total() + numbers.total()
 
 
 def test_what_is_not_changed_is_marked_alone() -> None:
@@ -169,9 +175,8 @@ def test_slots_are_of_all_numbers() -> None:
         slots = SLOT.findall(source)
         assert sorted(slots) == sorted(SLOT.findall(target))
         names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
-        assert "{x}" not in source and names in (0, MOST_NAMES)
-        assert len(slots) in (range(1 + MOST_NAMES, languages.SLOTS + 1) if names else range(2, languages.SLOTS + 1))
-        assert slots == sorted(slots)
+        assert "{x}" not in source and slots == sorted(slots)
+        assert 2 <= len(slots) <= languages.SLOTS and names in (0, len(slots) - 1)
         numbers.update(slots)
     assert set(numbers) == set(map(slot, range(languages.SLOTS)))
     assert max(numbers.values()) < 1.5 * min(numbers.values())

@@ -273,6 +273,10 @@ def test_marked_pairs() -> None:
         ("{x} here", "%s hier"): ("{x} here", "%s hier"),
         ("in 1,000.5", "in 1 000,5"): (f"in {A}", f"in {A}"),
         ("in 1999", "in 1998"): ("in 1999", "in 1998"),
+        ("pay 1.5 of 15", "15 und 1,5"): (f"pay {A} of {B}", f"{B} und {A}"),
+        ("1,249.99 at $5", "zu 5 $ 1.249,99"): (f"{A} at {B}", f"zu {B} {A}"),
+        ("at 50%, −5 or ٣٤", "34, -5 bei 50 %"): (f"at {A}, {B} or {C}", f"{C}, {B} bei {A}"),
+        ("pay $5", "zahle 5 €"): ("pay $5", "zahle 5 €"),
         ("at 9:30", "um 930"): ("at 9:30", "um 930"),
         ("SEE THAT {x}", "DAS {x} SEHEN"): (f"See that {A}", f"Das {A} sehen"),
         ("See The Old Dog", "Sieh Den Alten Hund"): ("See the old dog", "Sieh Den Alten Hund"),
@@ -290,14 +294,18 @@ def test_marked_pairs() -> None:
 
 def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
     layer = languages.layer()
-    more = layer.mark_pair("Anna has {x} of Berg", "{x} von Berg hat Anna", ["Berg", "Anna"], [3, 1, 0])
+    more = layer.mark_pair(
+        "Anna has {x} of Berg", "{x} von Berg hat Anna", [("Berg", "Berg"), ("Anna", "Anna")], [3, 1, 0]
+    )
     assert more == (f"{slot(3)} has {slot(1)} of {slot(0)}", f"{slot(1)} von {slot(0)} hat {slot(3)}")
-    whole = layer.mark_pair("to Anna@a.example 12.5 b", "an Anna@a.example 12.5 b", ["Anna", "12"])
+    whole = layer.mark_pair("to Anna@a.example 12.5 b", "an Anna@a.example 12.5 b", [("Anna", "Anna"), ("12", "12")])
     assert whole == (f"to {A} {B} b", f"an {A} {B} b")
-    inner = layer.mark_pair("to x@Anna.example b", "an x@Anna.example b", ["Anna"])
+    inner = layer.mark_pair("to x@Anna.example b", "an x@Anna.example b", [("Anna", "Anna")])
     assert inner == (f"to {A} b", f"an {A} b")
-    one_side = layer.mark_pair("to Anna@a.example b", "an Anna b", ["Anna"])
+    one_side = layer.mark_pair("to Anna@a.example b", "an Anna b", [("Anna", "Anna")])
     assert one_side == ("to Anna@a.example b", "an Anna b")
+    translated = layer.mark_pair("a dog sees {x}", "{x} sieht ein Hund", [("sees", "sieht"), ("dog", "Hund")])
+    assert translated == (f"a {A} {B} {C}", f"{C} {B} ein {A}")
     assert layer.mark_pair("a {x}", "b {x}", (), []) == ("a {x}", "b {x}")
 
 

@@ -1,0 +1,93 @@
+"""Words that translate each other, found in the training pairs by how often they stand in the same ones.
+
+Slots are to stand where items will stand in the lines of users: before nouns, behind prepositions, in the middle of a
+sentence. Many corpora have few numbers and names. So slots take the place of other words, too, and for that it must be
+known which word of a target translates which of its source.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+import regex
+
+WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*(?![\w'’-])")
+"""A word in letters alone, no part of a longer one."""
+LEAST_TIMES = 5
+"""The fewest pairs in which two words must stand together."""
+MOST_COMMON = 0.01
+"""Words in more than this share of the pairs are left out: articles, pronouns, prepositions."""
+LEAST_DICE = 0.4
+"""The least Dice coefficient of two words: twice the number of pairs that have both, over the sum of the numbers of
+pairs that have the one and the other."""
+MOST_COUNTED = 10_000_000
+"""The most pairs of words that are counted, which bounds time (seconds) and memory (some 300 MB)."""
+
+
+class Lexicon:
+    """Pairs of words of which each is the other's most frequent companion."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """
+        Args:
+            pairs: Sources and targets. Only as many are read as MOST_COUNTED permits.
+        """
+        numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        counted = 0
+        for texts in pairs:
+            source, target = (
+                np.array(sorted({of.setdefault(word, len(of)) for word in words(text)}), dtype=np.int64)
+                for of, text in zip(numbers, texts, strict=True)
+            )
+            found.append((source, target))
+            counted += len(source) * len(target)
+            if counted >= MOST_COUNTED:
+                break
+        self._target_of = _companions(found, *(list(of) for of in numbers)) if counted else {}
+
+    def __len__(self) -> int:
+        return len(self._target_of)
+
+    def pairs_of(self, source: str, target: str) -> list[tuple[str, str]]:
+        """Returns the words of a source that stand there once and whose translations stand once in the target, with
+        these, in the order of the source. Both are as they are written in the texts."""
+        once = [_words_that_occur_once(text) for text in (source, target)]
+        translated = ((once[0][word], once[1].get(self._target_of.get(word, ""))) for word in once[0])
+        return [(word, other) for word, other in translated if other is not None]
+
+
+def _words_that_occur_once(text: str) -> dict[str, str]:
+    """Returns the words that a text has once, not even as part of another, by their form in small letters."""
+    found = WORD.findall(text)
+    times = Counter(word.lower() for word in found)
+    return {word.lower(): word for word in found if times[word.lower()] == 1 == text.count(word)}
+
+
+def words(text: str) -> list[str]:
+    return WORD.findall(text.lower())
+
+
+def _companions(pairs: list[tuple[np.ndarray, np.ndarray]], sources: list[str], targets: list[str]) -> dict[str, str]:
+    """Returns the target word of each source word that has one.
+
+    Args:
+        pairs: For each pair the numbers of the different words of its source and of its target.
+        sources, targets: The words that the numbers stand for.
+    """
+    times = [np.bincount(np.concatenate(side)) for side in zip(*pairs, strict=True)]
+    keys = np.concatenate([(source[:, None] * len(targets) + target).ravel() for source, target in pairs])
+    keys, together = np.unique(keys, return_counts=True)
+    source, target = np.divmod(keys, len(targets))
+    most = max(LEAST_TIMES, MOST_COMMON * len(pairs))
+    usual = (together >= LEAST_TIMES) & (times[0][source] <= most) & (times[1][target] <= most)
+    source, target, together = source[usual], target[usual], together[usual]
+    dice = 2 * together / (times[0][source] + times[1][target])
+    best = [np.zeros(len(names)) for names in (sources, targets)]
+    np.maximum.at(best[0], source, dice)
+    np.maximum.at(best[1], target, dice)
+    chosen = (dice >= LEAST_DICE) & (dice == best[0][source]) & (dice == best[1][target])
+    return {
+        sources[one]: targets[other]
+        for one, other in zip(source[chosen].tolist(), target[chosen].tolist(), strict=True)
+    }

@@ -1,0 +1,76 @@
+"""Which words translate each other, against a count by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.text import lexicon
+from mt.text.lexicon import LEAST_DICE, LEAST_TIMES, Lexicon, words
+
+SOURCES, TARGETS = ["ba", "de", "fi", "Go", "mo"], ["lu", "na", "pe", "Ro", "sy"]
+SIDES = [st.lists(st.sampled_from(side), max_size=5).map(" ".join) for side in (SOURCES, TARGETS)]
+
+
+@given(st.lists(st.tuples(*SIDES), max_size=40), st.integers(1, 4))
+def test_words_translate_each_other_if_each_is_the_others_most_frequent_companion(
+    pairs: list[tuple[str, str]], times: int
+) -> None:
+    pairs = pairs * times
+    found = Lexicon(pairs)
+    inside = [(set(words(source)), set(words(target))) for source, target in pairs]
+    most = max(LEAST_TIMES, 0.01 * len(pairs))
+
+    def dice(one: str, other: str) -> float:
+        together = sum(one in source and other in target for source, target in inside)
+        of_one, of_other = sum(one in source for source, _ in inside), sum(other in target for _, target in inside)
+        if together < LEAST_TIMES or max(of_one, of_other) > most:
+            return 0.0
+        return 2 * together / (of_one + of_other)
+
+    names = [word.lower() for word in SOURCES], [word.lower() for word in TARGETS]
+    for one in names[0]:
+        for other in names[1]:
+            own = dice(one, other)
+            best = own >= max([*(dice(one, each) for each in names[1]), *(dice(each, other) for each in names[0])])
+            meant = own >= LEAST_DICE and best
+            if meant or found.pairs_of(one, other):
+                # Where two companions are equally frequent, either may be taken.
+                assert meant and (found.pairs_of(one, other) == [(one, other)] or _tied(dice, one, other, names))
+
+
+def _tied(dice, one: str, other: str, names: tuple[list[str], list[str]]) -> bool:
+    return sum(dice(one, each) == dice(one, other) for each in names[1]) > 1
+
+
+def learnt() -> Lexicon:
+    """A lexicon of three words."""
+    fillers = [("ko", "ti")] * 1000
+    return Lexicon(fillers + [("Ba de", "Lu na")] * 4 + [("ba", "lu"), ("de", "na"), *[("Öko's fi", "pe")] * 5])
+
+
+def test_words_are_found_as_they_are_written_and_only_where_they_stand_once() -> None:
+    found = learnt()
+    assert len(found) == 3
+    assert found.pairs_of("BA and fi, de", "na - Pe, lu") == [("BA", "lu"), ("fi", "Pe"), ("de", "na")]
+    assert found.pairs_of("ba ba", "lu") == found.pairs_of("ba", "lu lu") == found.pairs_of("ba", "lu, Lu") == []
+    assert found.pairs_of("ba", "lu-na") == found.pairs_of("ba's", "lu") == found.pairs_of("ba1", "lu") == []
+    assert found.pairs_of("ba and bath", "lu") == []
+    assert found.pairs_of("ba", "") == found.pairs_of("ko", "ti") == found.pairs_of("", "") == []
+
+
+def test_nothing_is_learnt_of_nothing() -> None:
+    for pairs in ([], [("", "")], [("1 2", "1 2")] * 9, [("ba", "")] * 9):
+        assert len(Lexicon(pairs)) == 0
+
+
+def test_only_so_many_pairs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexicon, "MOST_COUNTED", 100)
+    read = []
+
+    def endless():
+        while True:
+            read.append(1)
+            yield "ba de fi go mo", "lu na"
+
+    Lexicon(endless())
+    assert len(read) == 10
