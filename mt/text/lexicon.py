@@ -11,8 +11,13 @@ from collections.abc import Iterable
 import numpy as np
 import regex
 
-WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*(?![\w'’-])")
+from mt.language import TOUCHING
+from mt.text.items import TOUCHING_LETTER
+
+WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""
+TWO_CHARACTERS = regex.compile(rf"(?=([{TOUCHING}]{{2}}))")
+"""What counts as a word where words touch each other: two characters, as most words of Chinese have."""
 LEAST_TIMES = 5
 """The fewest pairs in which two words must stand together."""
 MOST_COMMON = 0.01
@@ -37,7 +42,7 @@ class Lexicon:
         counted = 0
         for texts in pairs:
             source, target = (
-                np.array(sorted({of.setdefault(word, len(of)) for word in words(text)}), dtype=np.int64)
+                np.array(sorted({of.setdefault(word, len(of)) for word in words(text.lower())}), dtype=np.int64)
                 for of, text in zip(numbers, texts, strict=True)
             )
             found.append((source, target))
@@ -59,13 +64,14 @@ class Lexicon:
 
 def _words_that_occur_once(text: str) -> dict[str, str]:
     """Returns the words that a text has once, not even as part of another, by their form in small letters."""
-    found = WORD.findall(text)
+    found = words(text)
     times = Counter(word.lower() for word in found)
     return {word.lower(): word for word in found if times[word.lower()] == 1 == text.count(word)}
 
 
 def words(text: str) -> list[str]:
-    return WORD.findall(text.lower())
+    # Letters that words may touch are like punctuation to them.
+    return WORD.findall(TOUCHING_LETTER.sub("。", text)) + TWO_CHARACTERS.findall(text)
 
 
 def _companions(pairs: list[tuple[np.ndarray, np.ndarray]], sources: list[str], targets: list[str]) -> dict[str, str]:

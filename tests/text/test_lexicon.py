@@ -17,7 +17,7 @@ def test_words_translate_each_other_if_each_is_the_others_most_frequent_companio
 ) -> None:
     pairs = pairs * times
     found = Lexicon(pairs)
-    inside = [(set(words(source)), set(words(target))) for source, target in pairs]
+    inside = [(set(words(source.lower())), set(words(target.lower()))) for source, target in pairs]
     most = max(LEAST_TIMES, 0.01 * len(pairs))
 
     def dice(one: str, other: str) -> float:
@@ -74,3 +74,15 @@ def test_only_so_many_pairs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Lexicon(endless())
     assert len(read) == 10
+
+
+def test_where_words_touch_two_characters_are_a_word() -> None:
+    pairs = [("the red dog", "红狗在海边"), ("a red cat", "我的红猫"), ("the dog's boat", "狗船")]
+    pairs += [("boat", "看小船了"), ("the boat", "小船"), ("boats", "大船")] * 3 + [("ko", "去山")] * 1000
+    found = Lexicon(pairs)
+    assert found.pairs_of("my boat left", "我的小船走了") == [("boat", "小船")]
+    assert found.pairs_of("my boat left", "小船小船") == []
+    back = Lexicon([(target, source) for source, target in pairs])
+    assert back.pairs_of("我的小船走了", "my boat left") == [("小船", "boat")]
+    mixed = Lexicon([("Berg boat", "看Berg船")] * 5 + pairs)
+    assert mixed.pairs_of("Berg", "看Berg船") == [("Berg", "Berg")]
