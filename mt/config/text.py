@@ -12,10 +12,10 @@ from mt.config.fields import NotABool, PositiveInt, Probability, Section, Texts
 class KeptConfig(Section):
     """What is not to be translated, beside what the rules know."""
 
-    terms: Texts = ()
+    terms: Annotated[Texts, Field(max_length=20_000)] = ()
     """Words that are not to be translated, such as names of products. They are found as they are written here, but not
     inside longer words."""
-    patterns: Texts = ()
+    patterns: Annotated[Texts, Field(max_length=1_000)] = ()
     """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
 
 

@@ -146,6 +146,7 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
         try:
             options = re2.Options()
             options.log_errors = False
+            options.never_capture = True  # thousands of groups would take minutes and gigabytes, and none is read
             compiled.append(re2.compile(pattern, options))
         except re2.error as error:
             reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
