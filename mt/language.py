@@ -1,16 +1,17 @@
-"""Which script a language is written in and whether with spaces, for tokenizing and scoring.
+"""Which language a code means, which script it is written in and whether with spaces.
 
-Languages are given by code: two or three letters, also with a suffix as in ``zh_CN`` and ``zho_Hans``.
+Codes are as people write them: ``de``, ``deu``, ``ger``, ``de_AT``, ``deu_Latn``. The rules of a language are looked up
+by ``base_language``, which makes one code of all these.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
-CHINESE = {"zh", "zho", "chi", "cmn", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn"}
-JAPANESE = {"ja", "jpn"}
-KOREAN = {"ko", "kor"}
-THAI, KHMER, LAO, BURMESE = {"th", "tha"}, {"km", "khm"}, {"lo", "lao"}, {"my", "mya", "bur"}
-TIBETAN = {"bo", "bod", "tib", "dz", "dzo"}
+from langcodes import LanguageTagError, standardize_tag
+
+CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn"}
+JAPANESE, KOREAN, THAI, KHMER, LAO, BURMESE, TIBETAN = {"ja"}, {"ko"}, {"th"}, {"km"}, {"lo"}, {"my"}, {"bo", "dz"}
 
 OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kr": "ko", "kh": "km", "mm": "my"}
 """Country codes that are often given in place of a language code, and the code of the language that is meant."""
@@ -21,7 +22,7 @@ class Script(NamedTuple):
 
     name: str
     languages: set[str]
-    """The codes of the languages that are written in it."""
+    """The languages that are written in it, as ``base_language`` gives them."""
     letters: str
     """The letters by which it is recognised, as they stand between the brackets of a regular expression."""
 
@@ -69,8 +70,31 @@ def script_in(text: str, expected: Script | None) -> Script | None:
     )
 
 
+@cache
 def base_language(code: str) -> str:
-    """Returns a code without its suffix: ``zh`` for ``zh_CN`` or ``zh-Hant``."""
+    """Returns the code by which the rules of a language are looked up: ``de`` for ``deu``, ``ger``, ``de_AT`` and
+    ``deu_Latn``.
+
+    It is the shortest code of the language, by the registry of BCP 47. What is one language of a group that goes by
+    another code is named by that: ``zh`` for ``cmn``, ``az`` for ``azj``, ``lv`` for ``lvs``. A code that is in no
+    registry comes back as it was, in small letters and without its suffix.
+    """
+    language = _without_suffix(code)
+    try:
+        return standardize_tag(language, macro=True).split("-")[0]  # there may be a suffix again: sr-Latn for sh
+    except LanguageTagError:
+        return language
+
+
+def language_of_country(code: str) -> str | None:
+    """Returns the language that was probably meant by a country's code given in place of a language's; otherwise None.
+
+    The code is taken as it was written: ``kau`` means the Kanuri, as ``kr`` does in the registry, and no Korean.
+    """
+    return OF_COUNTRIES.get(_without_suffix(code))
+
+
+def _without_suffix(code: str) -> str:
     return re.split("[-_]", code)[0].lower()
 
 

@@ -23,7 +23,7 @@ class CorpusConfig(Section):
     """The settings of every kind of corpus."""
 
     source_language: LanguageCode
-    """The language to translate from: a code such as en or zh_CN."""
+    """The language to translate from: a code such as en, zh_CN or deu_Latn."""
     target_language: LanguageCode
     """The language to translate into. It decides how translations are scored."""
     max_length: PositiveInt = 128

@@ -19,12 +19,9 @@ PLACEHOLDERS = "{name}", "%d", "%s", "${USER}", "{{count}}", "{0}", "%(total)s"
 DECIMAL_COMMA = {
     "af", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hr", "hu", "hy", "id",
     "is", "it", "ka", "kk", "lt", "lv", "mk", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr",
-    "sv", "tr", "uk", "vi", "alb", "baq", "bel", "bos", "bul", "cat", "ces", "cze", "dan", "deu", "dut", "ell", "est",
-    "eus", "fin", "fra", "fre", "ger", "glg", "gre", "hrv", "hun", "ice", "ind", "isl", "ita", "kat", "kaz", "lav",
-    "lit", "mkd", "nld", "nno", "nob", "nor", "pol", "por", "ron", "rum", "rus", "slk", "slo", "slv", "spa", "sqi",
-    "srp", "swe", "tur", "ukr", "vie",
+    "sv", "tr", "uk", "vi",
 }  # fmt: skip
-"""Codes of languages that write 19,99 for 19.99."""
+"""The languages that write 19,99 for 19.99."""
 
 _LETTERS = "".join(script.letters for script in SCRIPTS)
 UNDIVIDED = re.compile(f"[{_LETTERS}]")

@@ -9,7 +9,7 @@ import regex
 
 from mt.language import base_language
 
-TURKIC = {"tr", "tur", "az", "aze"}
+TURKIC = {"tr", "az"}
 FEWEST_CAPITALS = 4
 """A line with fewer capitals may be an abbreviation, which is a word like any other."""
 FEWEST_WORDS = 3

@@ -9,7 +9,7 @@ from mt.config import CorpusConfig, ModelConfig
 from mt.config.composition import model_presets
 from mt.data.column import column
 from mt.data.corpus import evenly_spaced
-from mt.language import OF_COUNTRIES, base_language, script_in, script_of
+from mt.language import language_of_country, script_in, script_of
 from mt.model.build import build_shapes
 from mt.text.tokenizer import TokenizerPair
 
@@ -51,7 +51,7 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
 def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
     """Yields advice for each language that was probably given by a country's code instead of its own."""
     for key, code in ("source_language", corpus.source_language), ("target_language", corpus.target_language):
-        if language := OF_COUNTRIES.get(base_language(code)):
+        if language := language_of_country(code):
             yield (
                 f"data.{key}={code} is a country's code: take the language's code, {language}, because how texts are "
                 "cut into pieces and scored depends on it"
@@ -77,12 +77,12 @@ def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator
         return
     for side, code in codes.items():
         script, expected = found[side], own[side]
-        if script == expected or base_language(code) in OF_COUNTRIES:
+        if script == expected or language_of_country(code):
             continue
         wrong = f"data.{side}_language={code}, but the {side}s are"
         if script:
             right = ", ".join(sorted(script.languages))
-            yield f"{wrong} in {script.name} script: only under its codes ({right}) are texts rightly cut and scored"
+            yield f"{wrong} in {script.name} script: only under a code of it ({right}) are texts rightly cut and scored"
         elif expected and any(map(str.isalpha, texts[side])):
             yield f"{wrong} not in {expected.name} script: how texts are cut and scored depends on the code"
 
