@@ -19,6 +19,7 @@ from mt.randomness import generator
 from mt.robustness.items import draw
 from mt.scoring import bleu_tokenizer
 from mt.text.case import in_capitals, in_small_letters
+from mt.text.keyboard import neighbours
 from mt.text.sentences import sentences
 
 # fmt: off
@@ -78,6 +79,7 @@ def test_every_rule_is_the_same_under_every_code(code: tuple[str, str], suffix: 
         lambda language: sentences(text, language),
         lambda language: in_capitals(text, language),
         lambda language: in_small_letters(text, language),
+        lambda language: [neighbours(letter, language) for letter in "azyqж" + "λ"],
         lambda language: draw("price", generator(1, "test"), language, "en"),
     ):
         assert rule(written) == rule(short)

@@ -121,7 +121,7 @@ def make_lines(evaluation: EvaluationSet, sentences: int, seed: int) -> Lines:
         Variant("no_end", "The final punctuation is missing, in the reference too. The clean translations are scored "
                 "without theirs.", _without_end(chosen), without_end=True),
         Variant("typos", "One word of eight, and at least one, has a typing mistake: a letter is doubled, dropped, "
-                "swapped with the next one or (in Latin script) replaced by a neighbour on the keyboard.",
+                "swapped with the next one or replaced by a neighbour on the keyboard.",
                 _changed(rewritten("typos", lambda line, random: variants.with_typos(line, source_language, random)))),
         Variant("three_sentences", "Three sentences stand on one line. The clean translations are those of the single "
                 "sentences, joined.", _together(chosen, between(source_language), between(target_language))),

@@ -7,7 +7,7 @@ import numpy as np
 
 from mt.language import writes_spaces
 from mt.robustness.items import UNDIVIDED
-from mt.robustness.keyboard import neighbours
+from mt.text.keyboard import with_a_typo
 
 WORDS_PER_TYPO = 8
 ENDS = ".!?…‥‽。．｡！？؟۔।॥։"
@@ -41,26 +41,15 @@ def with_typos(line: str, language: str, random: np.random.Generator) -> str:
     """Puts a typing mistake into one word of eight, and into at least one.
 
     The words, the letters and the mistakes are drawn at random: a letter is doubled, dropped, swapped with the next
-    one, or replaced by one whose key lies beside its own. The last is for Latin scripts alone. Where words are not
+    character, or replaced by one whose key lies beside its own on the language's keyboard. Where words are not
     separated by spaces, two letters count as a word. A line without words of two letters stays as it is.
     """
     spans = words(line, writes_spaces(language))
     count = min(len(spans), max(1, len(spans) // WORDS_PER_TYPO))
     for place in sorted(random.choice(len(spans), count, replace=False).tolist() if spans else [], reverse=True):
         start, end = spans[place]
-        line = line[:start] + _mistyped(line[start:end], language, random) + line[end:]
+        line = line[:start] + with_a_typo(line[start:end], random, language) + line[end:]
     return line
-
-
-def _mistyped(word: str, language: str, random: np.random.Generator) -> str:
-    place = int(random.choice([place for place, character in enumerate(word) if character.isalpha()]))
-    before, letter, after = word[:place], word[place], word[place + 1 :]
-    mistakes = [before + 2 * letter + after, before + after]
-    if after and after[0] != letter:
-        mistakes.append(before + after[0] + letter + after[1:])
-    if near := neighbours(letter, language):
-        mistakes.append(before + near[int(random.integers(len(near)))] + after)
-    return mistakes[int(random.integers(len(mistakes)))]
 
 
 def with_item_at_end(line: str, item: str, spaces: bool) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 import regex
 
 from mt.config import AugmentationConfig
-from mt.language import base_language, writes_spaces
+from mt.language import writes_spaces
 from mt.randomness import Generators, generator
 from mt.text.case import in_capitals, in_small_letters
+from mt.text.keyboard import with_a_typo
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.slots import SLOT, slot
@@ -35,18 +36,6 @@ WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
 COMMA = regex.compile(r"(?<=[\p{L}\p{M}])[,;，、；،]")
 FINAL_PUNCTUATION = regex.compile(r"(?r)\s*[.!?…。！？।॥؟]+\s*$")  # (?r): searched from the end
-
-LAYOUTS = {
-    "fr": ("azertyuiop", "qsdfghjklm", "wxcvbn"),
-    "de": ("qwertzuiopü", "asdfghjklöä", "yxcvbnm"),
-    "es": ("qwertyuiop", "asdfghjklñ", "zxcvbnm"),
-    "ru": ("йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю"),
-    "uk": ("йцукенгшщзхї", "фівапролджє", "ячсмитьбю"),
-    "el": ("ςερτυθιοπ", "ασδφγηξκλ", "ζχψωβνμ"),
-}
-"""The rows of letters on the keyboards of some languages."""
-USUAL_LAYOUT = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-"""Those of all other languages."""
 
 
 class Augmentation:
@@ -77,12 +66,14 @@ class Augmentation:
                 lambda source, target, random: (with_capitals(source, random, layer.source_language), target),
             ),
             (config.unpunctuated, lambda source, target, random: without_final_punctuation(source, target)),
-            (config.typos, lambda source, target, random: (self._with_typos(source, random), target)),
+            (
+                config.typos,
+                lambda source, target, random: (with_typos(source, random, layer.source_language), target),
+            ),
         ]
         self._changes = [change for _, change in changes]
         self._limits = np.array(list(accumulate(share for share, _ in changes)))
         """A pair gets change i if its number, drawn uniformly from 0 to 1, lies between limits i - 1 and i."""
-        self._neighbours = _neighbours(LAYOUTS.get(base_language(layer.source_language), USUAL_LAYOUT))
         self._between = tuple(
             " " if writes_spaces(language) else "" for language in (layer.source_language, layer.target_language)
         )
@@ -131,9 +122,6 @@ class Augmentation:
         if self._drawn[0] != epoch:
             self._drawn = epoch, generator(self._seed, "augmentation", epoch).random((self._pairs, 2), dtype=np.float32)
         return self._drawn[1]
-
-    def _with_typos(self, text: str, random: np.random.Generator) -> str:
-        return with_typos(text, random, self._neighbours)
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:
@@ -206,13 +194,13 @@ def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
     return source, target
 
 
-def with_typos(text: str, random: np.random.Generator, neighbours: dict[str, str]) -> str:
+def with_typos(text: str, random: np.random.Generator, language: str) -> str:
     """Puts a typing error into about every eighth word, and at least into one.
 
     Args:
         text: Any text.
         random: Decides where, and what.
-        neighbours: For each letter, those beside it on the keyboard.
+        language: The text's language, which decides what keyboard it is typed on.
     """
     words = [word for word in WORD.finditer(text) if len(word[0]) > 1]
     if not words:
@@ -222,40 +210,6 @@ def with_typos(text: str, random: np.random.Generator, neighbours: dict[str, str
     parts, end = [], 0
     for word, is_wrong in zip(words, wrong.tolist(), strict=True):
         if is_wrong:
-            parts += [text[end : word.start()], with_a_typo(word[0], random, neighbours)]
+            parts += [text[end : word.start()], with_a_typo(word[0], random, language)]
             end = word.end()
     return "".join([*parts, text[end:]])
-
-
-def with_a_typo(word: str, random: np.random.Generator, neighbours: dict[str, str]) -> str:
-    """Returns a word with a letter dropped, doubled, swapped with the next, or replaced by one beside it."""
-    kind = random.integers(4)
-    place = int(random.integers(len(word)))
-    letter = word[place]
-    if kind == 0:
-        return word[:place] + word[place + 1 :]
-    doubled = word[:place] + letter + word[place:]
-    if kind == 1:
-        return doubled
-    beside = neighbours.get(letter.lower())
-    if kind == 2 and beside:
-        other = beside[int(random.integers(len(beside)))]
-        return word[:place] + (other.upper() if letter.isupper() else other) + word[place + 1 :]
-    place = min(place, len(word) - 2)
-    if word[place] == word[place + 1]:
-        return doubled
-    return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
-
-
-def _neighbours(rows: Sequence[str]) -> dict[str, str]:
-    """Returns, for each letter, those beside it on a keyboard. Each row lies half a key further to the right."""
-    found: dict[str, str] = {}
-    for number, row in enumerate(rows):
-        for place, letter in enumerate(row):
-            beside = [row[place - 1 : place], row[place + 1 : place + 2]]
-            if number:
-                beside.append(rows[number - 1][place : place + 2])
-            if number + 1 < len(rows):
-                beside.append(rows[number + 1][max(0, place - 1) : place + 1])
-            found[letter] = "".join(beside)
-    return found
