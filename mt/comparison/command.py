@@ -1,4 +1,7 @@
-"""``python -m mt.comparison``: makes a report from finished runs or files of translations."""
+"""``python -m mt.comparison``: makes a report from finished runs or files of translations.
+
+With ``robustness=true`` it also lets ``mt.robustness`` measure the systems and links what that writes.
+"""
 
 import logging
 from pathlib import Path
@@ -6,12 +9,16 @@ from pathlib import Path
 import torch
 
 from mt.comparison.findings import compare_systems
-from mt.comparison.report import PAGE, write_report
+from mt.comparison.report import PAGE, RobustnessReport, write_report
 from mt.comparison.systems import System, open_systems
-from mt.config import CompareConfig
+from mt.config import CompareConfig, RobustnessConfig
 from mt.device import choose_device, limit_kernel_caches
 from mt.errors import InputError
 from mt.files import resolved
+from mt.robustness.command import measure_robustness
+from mt.robustness.report import JSON as ROBUSTNESS_JSON
+from mt.robustness.report import PAGE as ROBUSTNESS_PAGE
+from mt.robustness.report import summary
 
 logger = logging.getLogger(__name__)
 
@@ -20,23 +27,43 @@ def compare(config: CompareConfig) -> None:
     """Compares the systems, writes the report and logs the verdict.
 
     Raises:
-        InputError: A run or file is unfinished, damaged or not comparable with the others.
+        InputError: A run or file is unfinished, damaged or not comparable with the others, or the robustness of a file
+            is to be measured.
     """
     limit_kernel_caches()
     if config.threads:
         torch.set_num_threads(config.threads)
     choose_device(config.device)  # refuses a missing device before any work is done
     evaluation, systems = open_systems(config)
+    for system in systems if config.robustness else []:
+        if not system.runs:
+            raise InputError(
+                f"robustness=true: {system.first.origin} is a file of translations, and only a run can translate "
+                "changed sentences"
+            )
     output = Path(config.output) if config.output else _default_output(systems)
     resolved(output)  # refuses links that lead in a circle
     if output.exists() and not output.is_dir():
         raise InputError(f"output={output}: is a file; the report is a folder")
     output.mkdir(parents=True, exist_ok=True)
+    robustness = _measure_robustness(systems, output, config) if config.robustness else None
     findings = compare_systems(evaluation, systems, config)
-    write_report(findings, output, config.randomization_trials)
+    write_report(findings, output, config.randomization_trials, robustness)
     for contrast in findings.contrasts:
         logger.info("\n%s", contrast.conclusions.words)
     logger.info("\nreport: %s", output / PAGE)
+
+
+def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> RobustnessReport:
+    """Measures the first run of each of two systems, and writes the report into the comparison's folder."""
+    logger.info("measuring how the systems translate what people type")
+    first, second = (system.first.origin for system in systems)
+    findings = measure_robustness(
+        RobustnessConfig(
+            run=str(first), second=str(second), output=str(output), device=config.device, threads=config.threads
+        )
+    )
+    return RobustnessReport(ROBUSTNESS_PAGE, ROBUSTNESS_JSON, [str(first), str(second)], summary(findings))
 
 
 def _default_output(systems: list[System]) -> Path:

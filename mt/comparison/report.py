@@ -42,8 +42,27 @@ class Picture:
     """Width in pixels on the page."""
 
 
-def write_report(findings: Findings, folder: Path, trials: int) -> None:
-    """Writes all three files. ``trials`` is the number of random exchanges of the randomisation test, for its note."""
+@dataclasses.dataclass(frozen=True)
+class RobustnessReport:
+    """What the report says of the robustness that was measured beside the comparison, and where the rest stands."""
+
+    page: str
+    """The name of the page, in the folder of the comparison."""
+    json: str
+    """The name of the file with every number, likewise."""
+    runs: list[str]
+    """The folders of the runs that were measured: the first of each system."""
+    words: list[str]
+    """Sentences on what was found."""
+
+
+def write_report(findings: Findings, folder: Path, trials: int, robustness: RobustnessReport | None = None) -> None:
+    """Writes all three files.
+
+    Args:
+        trials: The number of random exchanges of the randomisation test, for its note.
+        robustness: What else was measured, and stands beside the report.
+    """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -66,12 +85,14 @@ def write_report(findings: Findings, folder: Path, trials: int) -> None:
         "enumerated": ENUMERATED,
         "seeds_tested": any(contrast.verdict.seed_tests for contrast in findings.contrasts),
         "trials": trials,
+        "robustness": robustness,
     }
     page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
     write_atomically(folder / PAGE, page)
     environment.autoescape = False
     write_atomically(folder / MARKDOWN, visible(environment.get_template("comparison.md.jinja").render(values)))
-    write_atomically(folder / JSON, json.dumps(_finite(as_json(findings)), indent=2, ensure_ascii=False) + "\n")
+    numbers = as_json(findings) | {"robustness": None if robustness is None else dataclasses.asdict(robustness)}
+    write_atomically(folder / JSON, json.dumps(_finite(numbers), indent=2, ensure_ascii=False) + "\n")
 
 
 def as_json(findings: Findings) -> dict:
@@ -183,7 +204,14 @@ def _conditions(run: Run) -> dict[str, object]:
     data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
     made_with = {"code revision": provenance.get("code_revision"), "python": provenance.get("python")}
     took_effect = dict(_flat("took effect", provenance.get("took_effect", {})))
-    return {**took_effect, **made_with, **provenance["libraries"], **provenance["machine"], **data, **pieces}
+    return {
+        **took_effect,
+        **made_with,
+        **provenance["libraries"],
+        **provenance["machine"],
+        **data,
+        **pieces,
+    }
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:

@@ -232,6 +232,9 @@ class CompareConfig(Section):
     """How many test sentences the statistics of attention are averaged over. 0 leaves attention out."""
     timed_sentences: NonNegativeInt = 200
     """How many test sentences are translated to measure speed. 0 leaves it out."""
+    robustness: bool = False
+    """Whether it is also measured, on the first run of each of two systems, what typing errors, capitals, numbers,
+    links and tags do to the translations. It takes minutes."""
     valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
     """The report tells the training time to this validation BLEU. null: the highest that all runs reached."""
     device: Device = "auto"
@@ -250,6 +253,8 @@ class CompareConfig(Section):
             yield "runs replaces first and second: give either"
         elif self.runs is None and (self.first is None or self.second is None):
             yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
+        elif self.robustness and len(self.systems) > 2:
+            yield f"robustness=true is for two systems, and runs names {len(self.systems)}: compare two at a time"
         folders = [os.path.abspath(folder) for system in self.systems for folder in system]
         for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
             yield f"{folder} is given twice"

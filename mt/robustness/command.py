@@ -23,8 +23,8 @@ LINES_AT_ONCE = 512
 """The progress bar moves after so many lines. Fewer would not fill the batches."""
 
 
-def measure_robustness(config: RobustnessConfig) -> None:
-    """Translates every variant by each run, writes the report and logs its table.
+def measure_robustness(config: RobustnessConfig) -> Findings:
+    """Translates every variant by each run, writes the report, logs its table and returns what it reports.
 
     Raises:
         InputError: A run is unfinished, damaged or not comparable with the other, its test set has no sentence that is
@@ -61,6 +61,7 @@ def measure_robustness(config: RobustnessConfig) -> None:
     for name, reason in lines.left_out.items():
         logger.info("left out: %s: %s", name, reason)
     logger.info("\nreport: %s", output / PAGE)
+    return findings
 
 
 def _folders(config: RobustnessConfig) -> list[Path]:
