@@ -204,8 +204,10 @@ def _conditions(run: Run) -> dict[str, object]:
     data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
     made_with = {"code revision": provenance.get("code_revision"), "python": provenance.get("python")}
     took_effect = dict(_flat("took effect", provenance.get("took_effect", {})))
+    alignment = dict(_flat("alignment", run.alignment.model_dump()))
     return {
         **took_effect,
+        **alignment,
         **made_with,
         **provenance["libraries"],
         **provenance["machine"],

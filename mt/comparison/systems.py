@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import CompareConfig, TrainConfig
+from mt.config import AlignmentConfig, CompareConfig, TrainConfig
 from mt.errors import InputError
 from mt.files import read_lines
 from mt.json_file import is_number, read_json
@@ -21,6 +21,7 @@ from mt.run_folder import (
     SCORED,
     config_differences,
     read_config,
+    read_description,
     refuse_changed_files,
     refuse_links_out,
 )
@@ -50,6 +51,8 @@ class Run:
     results: dict
     provenance: dict
     metrics: list[dict]
+    alignment: AlignmentConfig
+    """Which of the model's attentions tells where words come from, which was chosen at the end of training."""
 
     def validations(self) -> list[dict]:
         """Returns the lines of metrics.jsonl on the validation set."""
@@ -231,8 +234,9 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
         raise InputError(f"{folder / PROVENANCE}: damaged or of another version: data")
     metrics = _read_metrics(folder / METRICS)
     data = config.data
+    run = Run(folder, config, results, provenance, metrics, read_description(folder).alignment)
     evaluation = EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
-    return evaluation, Output(folder, lines["hypothesis"], Run(folder, config, results, provenance, metrics))
+    return evaluation, Output(folder, lines["hypothesis"], run)
 
 
 def _read_metrics(path: Path) -> list[dict]:

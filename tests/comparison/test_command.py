@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mt.comparison.command import compare
-from mt.config import CompareConfig, TokenizerConfig
+from mt.config import CompareConfig, TextConfig, TokenizerConfig
 from mt.errors import InputError
+from mt.run_folder import read_config, read_description, write_config, write_description
 from mt.scoring import corpus_scores
 from mt.text.tokenizer import Tokenizer
 from mt.word_counts import TARGET_WORDS
@@ -100,6 +101,7 @@ def test_conditions_are_those_of_every_seed(runs, tmp_path):
     found, page = _compare(tmp_path / "o", *systems)
     conditions = found["differing_conditions"]
     assert conditions.pop("gpu") == ["null, H200", "null"]
+    conditions = {name: values for name, values in conditions.items() if not name.startswith("alignment: ")}
     assert conditions and all(name.endswith(": parameters") for name in conditions)  # of what each optimizer moves
     words = (tmp_path / "o/comparison.md").read_text()
     assert "| gpu | null, H200 | null |" in words and "| model.architecture | transformer | rnn\\_attention |" in words
@@ -289,6 +291,25 @@ def test_other_pieces_and_other_initial_weights_are_conditions(runs, tmp_path):
     assert len(set(pieces)) == 2 and all(len(checksum) == 12 for checksum in pieces)
     found, _ = _compare(tmp_path / "p", str(one), str(another), studied_sentences=0)
     assert found["differing_conditions"] == {"initial weights": ["a" * 12, "b" * 12]}
+
+
+def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
+    """The layer that alignments are read from, and the rules of the text layer; a setting tells the rules as well."""
+    one, other = (toy.copy_to_change(runs["rnn-2"], tmp_path / name) for name in ("one", "other"))
+    for folder, shift in ((one, 0), (other, 1)):
+        description = read_description(folder)
+        alignment = description.alignment.model_copy(update={"shift": shift})
+        write_description(folder, description.model_copy(update={"alignment": alignment}))
+    found, page = _compare(tmp_path / "o", str(one), str(other), studied_sentences=0)
+    assert found["differing_conditions"] == {"alignment: shift": ["0", "1"]} and found["differing_settings"] == {}
+    assert "alignment: shift" in page and "| alignment: shift | 0 | 1 |" in (tmp_path / "o/comparison.md").read_text()
+    config = read_config(other)
+    without = TextConfig(rules=0, augmentation=config.text.augmentation)
+    write_config(other, config.model_copy(update={"text": without}))
+    toy.change_json(other / "provenance.json", lambda made: made["took_effect"]["text"].update(rules=0))
+    found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
+    assert found["differing_settings"]["text.rules"] == ["1", "0"]
+    assert found["differing_conditions"]["took effect: text: rules"] == ["1", "0"]
 
 
 def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):

@@ -13,7 +13,7 @@ from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _s
 from mt.comparison.report import _cost_rows
 from mt.comparison.systems import Output, Run, System, open_systems
 from mt.comparison.verdict import rounded_up
-from mt.config import CompareConfig
+from mt.config import AlignmentConfig, CompareConfig
 from mt.translation.translator import Translator
 from tests.clock import Clock
 
@@ -97,7 +97,7 @@ def test_costs_are_means_over_the_runs():
             {"split": "valid", "step": 1, "bleu": bleu, "seconds": seconds, "target_tokens": seconds * 100}
             for bleu, seconds in ((None, 1), (10.0, 2), (30.0, reached_after), (40.0, 999))
         ]
-        return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics))
+        return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics, AlignmentConfig()))
 
     found = cost_module._cost(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0, 3.0, 2.0)
     assert found == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000, 3.0, 2.0)

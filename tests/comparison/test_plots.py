@@ -20,7 +20,7 @@ from mt.comparison.plots import (
 )
 from mt.comparison.systems import Output, Run, System
 from mt.comparison.verdict import SIGNIFICANCE_LEVEL, PairedScores, Verdict
-from mt.config import TrainConfig
+from mt.config import AlignmentConfig, TrainConfig
 from mt.model.attention import AttentionMap
 from mt.scoring import Interval
 from mt.significance import SeedTest
@@ -28,7 +28,7 @@ from mt.translation.translator import SentenceAttention
 
 
 def _output(seed, metrics=()):
-    run = Run(Path("run"), TrainConfig.model_construct(seed=seed), {}, {}, list(metrics))
+    run = Run(Path("run"), TrainConfig.model_construct(seed=seed), {}, {}, list(metrics), AlignmentConfig())
     return Output(Path("run"), [], run)
 
 

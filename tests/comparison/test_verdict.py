@@ -9,7 +9,7 @@ import pytest
 from mt.comparison.conclusions import conclude
 from mt.comparison.systems import EvaluationSet, Output, Run, System
 from mt.comparison.verdict import SIGNIFICANCE_LEVEL, Counts, PairedScores, Verdict, judge
-from mt.config import TrainConfig
+from mt.config import AlignmentConfig, TrainConfig
 from mt.scoring import Interval, corpus_scores
 from mt.significance import SeedTest
 from tests import toy
@@ -24,7 +24,7 @@ def _spoilt_in(rows, line="za "):
 
 
 def _system(name, *all_hypotheses, files=False):
-    run = None if files else Run(Path(name), TrainConfig.model_construct(seed=1), {}, {}, [])
+    run = None if files else Run(Path(name), TrainConfig.model_construct(seed=1), {}, {}, [], AlignmentConfig())
     return System(name, [Output(Path(name), list(lines), run) for lines in all_hypotheses])
 
 
