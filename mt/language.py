@@ -103,6 +103,11 @@ def writes_spaces(code: str) -> bool:
     return base_language(code) not in CHINESE | JAPANESE | THAI | KHMER | LAO | BURMESE | TIBETAN
 
 
+def between_words(code: str) -> str:
+    """Returns what stands between two words, or two sentences, of a language: a blank or nothing."""
+    return " " if writes_spaces(code) else ""
+
+
 def has_many_characters(code: str) -> bool:
     """Returns whether a script has thousands of characters, the rarest of which are better spelled in bytes."""
     return base_language(code) in CHINESE | JAPANESE | KOREAN

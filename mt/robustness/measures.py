@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mt.language import between_words
 from mt.randomness import generator
 from mt.robustness import items, variants
-from mt.robustness.lines import Line, Variant, between
+from mt.robustness.lines import Line, Variant
 from mt.scoring import CorpusMetric, Interval, corpus_metrics, sentence_chrf
 from mt.significance import (
     blocks_of,
@@ -26,6 +27,8 @@ TRIALS = 20_000
 """Random exchanges of each randomisation test."""
 PLACES_APART = 2
 """An item is in its place if the number of words in front of it differs from the reference's by no more than this."""
+ITEM = "X"
+"""What stands for an item inside a sentence when BLEU is counted."""
 WELL_TAGGED = re.compile(r"[^<>]*<b>([^<>]+)</b>[^<>]*")
 
 
@@ -86,7 +89,7 @@ def measure(
         seed: Seed of the bootstrap and of the random exchanges.
     """
     metric = corpus_metrics(target_language)[0]
-    space = between(target_language)
+    space = between_words(target_language)
     measured = [[_of_run(variant, of_run, metric, space, seed) for of_run in translations] for variant in all_variants]
     p: list[float | None] = [None] * len(all_variants)
     p_corrected = p
@@ -142,7 +145,10 @@ def _blocks(lines: Sequence[Line]) -> np.ndarray:
 def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], list[str]]:
     """Returns what is scored of the translations of a variant, and of its references."""
     scored = [_without_planted(variant, line, output) for line, output in zip(variant.lines, outputs, strict=True)]
-    references = [line.reference for line in variant.lines]
+    references = [
+        _with_a_word_for_item(line, line.reference) if variant.planted == "item inside" else line.reference
+        for line in variant.lines
+    ]
     return _in_case(variant, scored), _in_case(variant, references)
 
 
@@ -160,16 +166,23 @@ def _in_case(variant: Variant, texts: Sequence[str]) -> list[str]:
 def _without_planted(variant: Variant, line: Line, output: str) -> str:
     """Returns a translation as it is scored, but for its case.
 
-    Tags and an item at the end are taken out. An item inside the sentence stays, and counts as right in any of its
-    forms.
+    Tags and an item at the end are taken out. An item inside the sentence counts as one word.
     """
     if variant.planted == "item at the end":
         return items.without(output, line.item)
     if variant.is_tagged:
         return html.unescape(variants.TAG.sub("", output))
-    if variant.planted == "item inside" and (found := items.find(output, line.item)):
-        return output[: found[0]] + line.item[0] + output[found[1] :]
-    return output
+    return _with_a_word_for_item(line, output) if variant.planted == "item inside" else output
+
+
+def _with_a_word_for_item(line: Line, text: str) -> str:
+    """Returns a text with one word in place of the item, like the name that stood there.
+
+    BLEU would count the parts of a URL as so many words, all of them right, that they made up for the other words of
+    the sentence.
+    """
+    found = items.find(text, line.item)
+    return text[: found[0]] + ITEM + text[found[1] :] if found else text
 
 
 def _is_well_tagged(line: Line, output: str) -> bool:

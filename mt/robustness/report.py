@@ -8,12 +8,12 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mt.comparison import report as comparison
+from mt.comparison.cost import evenly_spaced
 from mt.comparison.systems import EvaluationSet
 from mt.comparison.verdict import SIGNIFICANCE_LEVEL, shown_p
 from mt.config import DecodingConfig
 from mt.files import write_atomically
 from mt.robustness import plots
-from mt.robustness.lines import evenly
 from mt.robustness.measures import BOOTSTRAP_SAMPLES, PLACES_APART, TRIALS, Measures, Result, Share
 from mt.scoring import Interval
 from mt.terminal import visible
@@ -144,7 +144,7 @@ def example(result: Result, place: int) -> Example:
 
 def shown_lines(result: Result) -> list[Example]:
     """Returns a few lines of a variant, evenly spaced."""
-    return [example(result, place) for place in evenly(list(range(len(result.variant.lines))), EXAMPLES)]
+    return [example(result, place) for place in evenly_spaced(range(len(result.variant.lines)), EXAMPLES)]
 
 
 def worst_lines(result: Result) -> list[Example]:

@@ -1,9 +1,9 @@
 """What is done to single sentences: pure functions from text to text, or from a pair of texts to a pair."""
 
 import re
-import unicodedata
 
 import numpy as np
+import regex
 
 from mt.language import writes_spaces
 from mt.robustness.items import UNDIVIDED
@@ -15,21 +15,13 @@ ENDS = ".!?…‥‽。．｡！？؟۔।॥։"
 BLANKS = " \t\u00a0\u2009\u202f\u3000"
 """Blanks that may stand in front of them, as in French."""
 TAG = re.compile("</?b>")
-
-
-def upper(line: str) -> str:
-    """Writes the whole line in capitals."""
-    return line.upper()
+WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
+"""What stands between blanks (of which Python counts \\x1c to \\x1f as such), without the punctuation around it."""
 
 
 def title(line: str) -> str:
     """Gives every word a capital as its first letter, and leaves its other letters as they are."""
     return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: start[0].upper(), line)
-
-
-def lower(line: str) -> str:
-    """Writes the whole line in lower case."""
-    return line.lower()
 
 
 def without_end(line: str) -> str:
@@ -105,17 +97,4 @@ def words(line: str, spaces: bool) -> list[tuple[int, int]]:
     if not spaces:
         pairs = range(0, len(line) - 1, 2)
         return [(start, start + 2) for start in pairs if line[start : start + 2].isalpha()]
-    found = []
-    for token in re.finditer(r"\S+", line):
-        start, end = token.span()
-        while start < end and _is_punctuation(line[start]):
-            start += 1
-        while start < end and _is_punctuation(line[end - 1]):
-            end -= 1
-        if end - start >= 2 and any(map(str.isalpha, line[start:end])):
-            found.append((start, end))
-    return found
-
-
-def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PS"
+    return [word.span() for word in WORD.finditer(line) if len(word[0]) >= 2 and any(map(str.isalpha, word[0]))]

@@ -12,7 +12,7 @@ import numpy as np
 import regex
 
 from mt.config import AugmentationConfig
-from mt.language import writes_spaces
+from mt.language import between_words
 from mt.randomness import Generators, generator
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.keyboard import with_a_typo
@@ -74,9 +74,7 @@ class Augmentation:
         self._changes = [change for _, change in changes]
         self._limits = np.array(list(accumulate(share for share, _ in changes)))
         """A pair gets change i if its number, drawn uniformly from 0 to 1, lies between limits i - 1 and i."""
-        self._between = tuple(
-            " " if writes_spaces(language) else "" for language in (layer.source_language, layer.target_language)
-        )
+        self._between = between_words(layer.source_language), between_words(layer.target_language)
         self._drawn: tuple[int, np.ndarray] = (-1, np.empty((0, 2)))
 
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:

@@ -59,6 +59,15 @@ def test_an_item_in_another_place_is_whole():
             assert one.loss.low > 0
 
 
+def test_an_item_counts_as_one_word_whatever_it_is():
+    """Translations with the same mistakes lose the same, be the item a number or a URL of many words for BLEU."""
+    wrong = {line.source: line.reference.replace("fi", "zu", 1) for variant in LINES.variants for line in variant.lines}
+    found = _measured(_perfect() | wrong)
+    inside = {name: one.of_runs[0].bleu for name, one in found.items() if name.endswith("_inside")}
+    assert len(inside) == 7 and len({round(bleu, 9) for bleu in inside.values()}) == 1
+    assert 0 < inside["url_inside"] < 95
+
+
 @pytest.mark.parametrize("words", [2, 3])
 def test_two_words_more_in_front_of_it_are_still_its_place(words):
     moved = {line.source: "x " * words + line.reference for variant in LINES.variants for line in variant.lines}

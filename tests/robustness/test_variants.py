@@ -11,7 +11,7 @@ from mt.errors import InputError
 from mt.randomness import generator
 from mt.robustness import variants
 from mt.robustness.items import KINDS, find
-from mt.robustness.lines import FEWEST_NAMES, Variant, evenly, make_lines
+from mt.robustness.lines import FEWEST_NAMES, Variant, make_lines
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=60)
 WORDS = st.lists(st.sampled_from(["Anna", "the", "don't", "x", "ÉCOLE", "ß", "3.5", "«oui»", "кот", "..."]), min_size=1)
@@ -21,8 +21,9 @@ SEEDS = st.integers(0, 1000)
 
 @given(TYPED)
 def test_capitals_and_small_letters(line):
-    assert all(character.upper() == character for character in variants.upper(line))
-    assert variants.lower(line) == line.lower()
+    made = _by_name(_made([f"{line} We saw a dog."], ["Nous."]))
+    assert made["upper"].lines[0].source == f"{line} We saw a dog.".upper()
+    assert made["lower"].lines[0].source == f"{line} We saw a dog.".lower()
 
 
 def test_every_word_has_a_capital():
@@ -215,7 +216,6 @@ def test_what_depends_on_the_seed_and_what_on_it_alone():
 def test_sentences_are_chosen_evenly():
     assert [pair.number for pair in _made(sentences=10).chosen] == list(range(1, 31, 3))
     assert len(_made().chosen) == 30
-    assert evenly(list("abcdefg"), 3) == ["a", "c", "e"] and evenly(["a"], 3) == ["a"]
 
 
 def test_three_sentences_are_joined_as_their_language_joins_them():
