@@ -9,16 +9,14 @@ from pathlib import Path
 import torch
 
 from mt.comparison.findings import compare_systems
-from mt.comparison.report import PAGE, RobustnessReport, write_report
+from mt.comparison.report import FILES, RobustnessReport, write_report
 from mt.comparison.systems import System, open_systems
 from mt.config import CompareConfig, RobustnessConfig
 from mt.device import choose_device, limit_kernel_caches
 from mt.errors import InputError
 from mt.files import resolved
+from mt.robustness import report as robustness_report
 from mt.robustness.command import measure_robustness
-from mt.robustness.report import JSON as ROBUSTNESS_JSON
-from mt.robustness.report import PAGE as ROBUSTNESS_PAGE
-from mt.robustness.report import summary
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +49,7 @@ def compare(config: CompareConfig) -> None:
     write_report(findings, output, config.randomization_trials, robustness)
     for contrast in findings.contrasts:
         logger.info("\n%s", contrast.conclusions.words)
-    logger.info("\nreport: %s", output / PAGE)
+    logger.info("\nreport: %s", output / FILES.page)
 
 
 def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> RobustnessReport:
@@ -63,7 +61,8 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
             run=str(first), second=str(second), output=str(output), device=config.device, threads=config.threads
         )
     )
-    return RobustnessReport(ROBUSTNESS_PAGE, ROBUSTNESS_JSON, [str(first), str(second)], summary(findings))
+    files = robustness_report.FILES
+    return RobustnessReport(files.page, files.json, [str(first), str(second)], robustness_report.summary(findings))
 
 
 def _default_output(systems: list[System]) -> Path:

@@ -2,44 +2,25 @@
 
 import dataclasses
 import hashlib
-import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from matplotlib.figure import Figure
 
 from mt.comparison import plots
 from mt.comparison.attention import Study
 from mt.comparison.cost import Cost
 from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
+from mt.comparison.pages import Names, Picture, as_picture, write_pages
 from mt.comparison.systems import EvaluationSet, Run, System
-from mt.comparison.verdict import shown_p
-from mt.files import write_atomically
 from mt.run_folder import flat_config
-from mt.scoring import Interval
 from mt.significance import ENUMERATED, fewest_differing
-from mt.terminal import visible
 from mt.text.tokenizer import TokenizerPair
 from mt.training.provenance import NOT_RECORDED
 from mt.wording import format_value
 
-PIXELS_PER_INCH = 90
-PAGE, MARKDOWN, JSON = "report.html", "comparison.md", "comparison.json"
-
-
-@dataclasses.dataclass(frozen=True)
-class Picture:
-    """An image of the page with its alternative text."""
-
-    uri: str
-    alternative: str
-    width: int
-    """Width in pixels on the page."""
+FILES = Names(page="report.html", markdown="comparison.md", json="comparison.json")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,11 +44,6 @@ def write_report(findings: Findings, folder: Path, trials: int, robustness: Robu
         trials: The number of random exchanges of the randomisation test, for its note.
         robustness: What else was measured, and stands beside the report.
     """
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {"p_value": shown_p, "number": _signed, "interval": _interval, "plain": escape_markdown}
     values = {
         "findings": findings,
         "title": " against ".join([findings.systems[0].name, *(system.name for system in findings.systems[1:])]),
@@ -87,12 +63,8 @@ def write_report(findings: Findings, folder: Path, trials: int, robustness: Robu
         "trials": trials,
         "robustness": robustness,
     }
-    page = environment.get_template("report.html.jinja").render(values | {"pictures": _pictures(findings)})
-    write_atomically(folder / PAGE, page)
-    environment.autoescape = False
-    write_atomically(folder / MARKDOWN, visible(environment.get_template("comparison.md.jinja").render(values)))
     numbers = as_json(findings) | {"robustness": None if robustness is None else dataclasses.asdict(robustness)}
-    write_atomically(folder / JSON, json.dumps(_finite(numbers), indent=2, ensure_ascii=False) + "\n")
+    write_pages(folder, FILES, Path(__file__).parent, values, _pictures(findings), numbers)
 
 
 def as_json(findings: Findings) -> dict:
@@ -152,15 +124,6 @@ def _direction(evaluation: EvaluationSet) -> str:
     if evaluation.source_language is None:
         return f"into {evaluation.target_language}"
     return f"{evaluation.source_language}→{evaluation.target_language}"
-
-
-def _finite(value: object) -> object:
-    """Replaces numbers that are not finite by None, because JSON has no infinities: null stands for unbounded."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _without_samples(values: dict) -> dict:
@@ -377,27 +340,6 @@ def _range_of_entropy(study: Study) -> str:
     return f"{min(shares):.2f} to {max(shares):.2f}"
 
 
-def as_picture(figure: Figure, alternative: str) -> Picture:
-    """Returns a figure as an image of the page."""
-    return Picture(plots.as_data_uri(figure), alternative, round(figure.get_figwidth() * PIXELS_PER_INCH))
-
-
 def _number(value: float | None) -> str:
     """Formats a number with three significant digits, or as a whole number from 100 on; None becomes "–"."""
     return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _signed(value: float) -> str:
-    """Formats a number with its sign; one that is not finite (unbounded) becomes "–"."""
-    return f"{value:+.2f}" if math.isfinite(value) else "–"
-
-
-def _interval(interval: Interval, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    ends = f"({interval.low:{sign}.2f} … {interval.high:{sign}.2f})".replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{interval.score:{sign}.2f} {ends}"
-
-
-def escape_markdown(text: str) -> str:
-    """Escapes what Markdown would read as markup, because names may contain it."""
-    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

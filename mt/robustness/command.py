@@ -14,7 +14,7 @@ from mt.errors import InputError
 from mt.files import resolved
 from mt.robustness.lines import Lines, make_lines
 from mt.robustness.measures import measure
-from mt.robustness.report import PAGE, Findings, MeasuredRun, summary, text_table, write_report
+from mt.robustness.report import FILES, Findings, MeasuredRun, summary, text_table, write_report
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def measure_robustness(config: RobustnessConfig) -> Findings:
     logger.info("\n%s\n\n%s", text_table(findings), "\n".join(summary(findings)))
     for name, reason in lines.left_out.items():
         logger.info("left out: %s: %s", name, reason)
-    logger.info("\nreport: %s", output / PAGE)
+    logger.info("\nreport: %s", output / FILES.page)
     return findings
 
 

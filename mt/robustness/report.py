@@ -2,23 +2,18 @@
 programs."""
 
 import dataclasses
-import json
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from mt.comparison import report as comparison
 from mt.comparison.cost import evenly_spaced
+from mt.comparison.pages import Names, as_picture, shown_interval, write_pages
 from mt.comparison.systems import EvaluationSet
 from mt.comparison.verdict import SIGNIFICANCE_LEVEL, shown_p
 from mt.config import DecodingConfig
-from mt.files import write_atomically
 from mt.robustness import plots
 from mt.robustness.measures import BOOTSTRAP_SAMPLES, PLACES_APART, TRIALS, Measures, Result, Share
 from mt.scoring import Interval
-from mt.terminal import visible
 
-PAGE, MARKDOWN, JSON = "robustness.html", "robustness.md", "robustness.json"
+FILES = Names(page="robustness.html", markdown="robustness.md", json="robustness.json")
 EXAMPLES = 5
 """How many lines of each variant are shown, and how many of the worst."""
 
@@ -61,12 +56,6 @@ class Example:
 
 def write_report(findings: Findings, folder: Path) -> None:
     """Writes all three files."""
-    templates = Path(__file__).parent, Path(comparison.__file__).parent
-    environment = Environment(
-        loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["plain"] = comparison.escape_markdown
     evaluation, names = findings.evaluation, [run.name for run in findings.runs]
     heading, rows = table(findings)
     told = "; ".join(
@@ -81,7 +70,6 @@ def write_report(findings: Findings, folder: Path) -> None:
         "summary": summary(findings),
         "heading": heading,
         "rows": rows,
-        "picture": comparison.as_picture(plots.losses(names, findings.results), f"Loss of BLEU by variant. {told}"),
         "shown": [(result, shown_lines(result), worst_lines(result)) for result in findings.results],
         "samples": BOOTSTRAP_SAMPLES,
         "trials": TRIALS,
@@ -89,10 +77,8 @@ def write_report(findings: Findings, folder: Path) -> None:
         "level": SIGNIFICANCE_LEVEL,
         "signatures": sorted({result.signature for result in findings.results}),
     }
-    write_atomically(folder / PAGE, environment.get_template("robustness.html.jinja").render(values))
-    environment.autoescape = False
-    write_atomically(folder / MARKDOWN, visible(environment.get_template("robustness.md.jinja").render(values)))
-    write_atomically(folder / JSON, json.dumps(as_json(findings), indent=2, ensure_ascii=False) + "\n")
+    picture = as_picture(plots.losses(names, findings.results), f"Loss of BLEU by variant. {told}")
+    write_pages(folder, FILES, Path(__file__).parent, values, [picture], as_json(findings))
 
 
 def as_json(findings: Findings) -> dict:
@@ -190,7 +176,7 @@ def table(findings: Findings) -> tuple[list[str], list[list[str]]]:
                     f"{len(result.variant.lines):,}" if place == 0 else "",
                     f"{one.clean:.1f}",
                     f"{one.bleu:.1f}",
-                    _interval(one.loss),
+                    shown_interval(one.loss, signed=True, decimals=1),
                     _share(one.whole),
                     _share(one.in_place),
                     *[shown_p(result.p_corrected) if is_last else ""] * two,
@@ -207,15 +193,8 @@ def text_table(findings: Findings) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _interval(interval: Interval) -> str:
-    return _unbroken(f"{interval.score:+.1f} ({interval.low:+.1f} … {interval.high:+.1f})")
-
-
 def _share(share: Share | None) -> str:
     if share is None:
         return ""
-    return _unbroken(f"{100 * share.count / share.total:.1f} % ({100 * share.low:.1f} … {100 * share.high:.1f})")
-
-
-def _unbroken(text: str) -> str:
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    percent = Interval(100 * share.count / share.total, 100 * share.low, 100 * share.high)
+    return shown_interval(percent, decimals=1, unit=" %")
