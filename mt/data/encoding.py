@@ -10,7 +10,7 @@ from mt.config import RulesConfig
 from mt.data.column import column
 from mt.text.layer import TextLayer
 
-VERSION = 5
+VERSION = 6
 """Part of the cache's key. Raise it when the same text is to give other pieces than before."""
 
 
