@@ -23,7 +23,7 @@ from mt.text.slots import SLOT, slot
 NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
 """Up to which random number, drawn from 0 to 1, a pair that gets slots gets one, two, three and four. Where lines with
 several items are rare in training, models drop or exchange some of them."""
-NEW_SLOTS_ALONE = 0.3
+NEW_SLOTS_ALONE = 0.45
 """Of the pairs that get slots, the share in which all are new ones, put at the ends or in front of a comma of both
 sides. In the others, slots take the place of names and numbers that both sides share, and of words with their
 translations. Only if there are too few of these, new ones are put beside them."""

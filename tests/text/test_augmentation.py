@@ -16,6 +16,7 @@ from mt.config import AugmentationConfig
 from mt.randomness import generator
 from mt.text.augmentation import (
     MOST_CAPITALS,
+    NEW_SLOTS_ALONE,
     Augmentation,
     in_ascending_order,
     names_and_numbers,
@@ -100,7 +101,7 @@ def test_the_shares_are_those_of_the_config() -> None:
     for name, share in exclusive.items():
         assert near(plain[name], share * 0.88), (name, plain)
     assert near(numbers.total(), 0.12)
-    assert near(alone, 0.3, numbers.total())
+    assert near(alone, NEW_SLOTS_ALONE, numbers.total())
     for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
         assert near(numbers[count], share, numbers.total()), numbers
     for word in WORDS:  # all are replaced equally often
