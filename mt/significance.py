@@ -22,6 +22,9 @@ import numpy as np
 Score = Callable[[np.ndarray], np.ndarray]
 """Function from summed counts (…, C) to corpus scores (…), such as ``CorpusMetric.score``."""
 
+SIGNIFICANCE_LEVEL = 0.05
+"""Significance level: a difference counts as more than chance if one as large would be rarer than this between equally
+good systems."""
 ENUMERATED = 15
 """Maximum number of differing blocks for which all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
 TIE = 1e-9
@@ -267,3 +270,13 @@ def _critical_t(level: float, degrees: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _outside(middle, degrees) > level else (low, middle)
     return high
+
+
+def shown_p(p: float | None) -> str:
+    """Formats a p with three decimals, or below 0.1 as an upper bound with four; None becomes "–"."""
+    return "–" if p is None else f"{p:.3f}" if p >= 0.1 else f"{rounded_up(p):.4f}"
+
+
+def rounded_up(p: float) -> float:
+    """Rounds up to four decimals, and to at least 0.0001, because the result is reported as an upper bound."""
+    return max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from mt.comparison.systems import EvaluationSet, Output
 from mt.config import ModelConfig, TransformerConfig
+from mt.reporting.systems import EvaluationSet, Output
 from mt.translation.translator import SentenceAttention, Translator
 
 ALIGNED = 0.15

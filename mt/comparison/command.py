@@ -10,11 +10,11 @@ import torch
 
 from mt.comparison.findings import compare_systems
 from mt.comparison.report import FILES, RobustnessReport, write_report
-from mt.comparison.systems import System, open_systems
 from mt.config import CompareConfig, RobustnessConfig
 from mt.device import choose_device, limit_kernel_caches
 from mt.errors import InputError
 from mt.files import resolved
+from mt.reporting.systems import System, open_systems
 from mt.robustness import report as robustness_report
 from mt.robustness.command import measure_robustness
 

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from mt.comparison.systems import System
-from mt.comparison.verdict import Verdict, rounded_up, shown_p
-from mt.significance import TIE, fewest_differing
+from mt.comparison.verdict import Verdict
+from mt.reporting.systems import System
+from mt.significance import TIE, fewest_differing, rounded_up, shown_p
 
 VIEWS = {
     (True, True): ("agrees", "agree"),

@@ -4,12 +4,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
-from typing import TypeVar
 
-from mt.comparison.systems import Run, System
+from mt.reporting.systems import Run, System, evenly_spaced
 from mt.translation.translator import Translator
-
-Item = TypeVar("Item")
 
 ROUNDS = 2
 """How often translation is timed; the best round counts."""
@@ -119,10 +116,3 @@ def _decoding_speeds(runs: Sequence[Run], sources: Sequence[str], device: str) -
             singly = len(singles) / (time.perf_counter() - started)
             fastest[number] = max(fastest[number][0], batched), max(fastest[number][1], singly)
     return fastest
-
-
-def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
-    """Returns ``count`` of the items at even distances, because test sets are often sorted."""
-    if count >= len(items):
-        return list(items)
-    return [items[number * len(items) // count] for number in range(count)]

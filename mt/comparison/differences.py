@@ -8,8 +8,8 @@ from statistics import mean
 
 import numpy as np
 
-from mt.comparison.systems import EvaluationSet, Output, System
 from mt.language import script_in, writes_spaces
+from mt.reporting.systems import EvaluationSet, Output, System
 from mt.scoring import bleu_interval, words
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)

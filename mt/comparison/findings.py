@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mt.comparison.attention import Study, study
 from mt.comparison.conclusions import Conclusions, conclude
-from mt.comparison.cost import Cost, common_bleu, evenly_spaced, measure_costs, same_validation
+from mt.comparison.cost import Cost, common_bleu, measure_costs, same_validation
 from mt.comparison.differences import (
     Example,
     Group,
@@ -15,9 +15,9 @@ from mt.comparison.differences import (
     clearest_wins,
     word_f1_by_frequency,
 )
-from mt.comparison.systems import EvaluationSet, System
 from mt.comparison.verdict import Counts, SystemScore, Verdict, judge
 from mt.config import CompareConfig
+from mt.reporting.systems import EvaluationSet, System, evenly_spaced
 from mt.scoring import sentence_chrf
 from mt.text.tokenizer import TokenizerPair
 from mt.word_counts import read_word_counts

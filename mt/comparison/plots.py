@@ -1,7 +1,5 @@
 """The report's pictures."""
 
-import base64
-import io
 import math
 from collections.abc import Sequence
 
@@ -12,23 +10,12 @@ from torch import Tensor
 
 from mt.comparison.attention import AttentionEntropy, Scaling
 from mt.comparison.differences import Group
-from mt.comparison.systems import System
 from mt.comparison.verdict import Verdict
 from mt.heat_map import draw_heat_map, legible
+from mt.reporting.figures import COLOURS, MARKS, new_figure, quiet
+from mt.reporting.systems import System
 from mt.scoring import Interval
 from mt.translation.translator import SentenceAttention
-
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Okabe and Ito's palette, whose colours colour-blind readers can tell apart."""
-MARKS = "os^Dv*"
-DOTS_PER_INCH = 130
-
-
-def as_data_uri(figure: Figure) -> str:
-    """Returns the figure as a PNG in a data URI, for the src of an <img>."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:
@@ -104,7 +91,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
     panels[1][1].set_xlabel("million target tokens")
     panels[0][0].legend()
     for axes in panels.flat:
-        _quiet(axes)
+        quiet(axes)
     return figure
 
 
@@ -225,22 +212,8 @@ def scaling(found: Scaling) -> Figure:
     weights.set_ylabel("mean weight")
     for axes in (scores, weights):
         axes.legend()
-        _quiet(axes)
+        quiet(axes)
     return figure
-
-
-def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Returns an empty figure, with its size in inches, and the axes in it."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    _quiet(axes)
-    return figure, axes
-
-
-def _quiet(axes: Axes) -> None:
-    """Removes the frame's upper and right lines and lightens the grid."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
 
 
 def _short(attention: str) -> str:

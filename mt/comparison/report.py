@@ -12,8 +12,8 @@ from mt.comparison.attention import Study
 from mt.comparison.cost import Cost
 from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
-from mt.comparison.pages import Names, Picture, as_picture, write_pages
-from mt.comparison.systems import EvaluationSet, Run, System
+from mt.reporting.pages import Names, Picture, as_picture, write_pages
+from mt.reporting.systems import EvaluationSet, Run, System
 from mt.run_folder import flat_config
 from mt.significance import ENUMERATED, fewest_differing
 from mt.text.tokenizer import TokenizerPair

@@ -1,16 +1,16 @@
 """Decides which system translates better: the tests over sentences and seeds, and when a difference counts as shown."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, stdev
 
 import numpy as np
 
-from mt.comparison.systems import EvaluationSet, System
 from mt.randomness import generator
+from mt.reporting.systems import EvaluationSet, System
 from mt.scoring import CorpusMetric, Interval, corpus_metrics
 from mt.significance import (
+    SIGNIFICANCE_LEVEL,
     SeedTest,
     bootstrap_scores,
     combined,
@@ -20,9 +20,6 @@ from mt.significance import (
     sum_blocks,
 )
 
-SIGNIFICANCE_LEVEL = 0.05
-"""Significance level: a difference counts as more than chance if one as large would be rarer than this between equally
-good systems."""
 SEED = 1
 """Seed of the random exchanges and the bootstrap, fixed so that the same outputs get the same report."""
 
@@ -222,13 +219,3 @@ def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: 
         found.exact,
         found.differing,
     )
-
-
-def shown_p(p: float | None) -> str:
-    """Formats a p with three decimals, or below 0.1 as an upper bound with four; None becomes "–"."""
-    return "–" if p is None else f"{p:.3f}" if p >= 0.1 else f"{rounded_up(p):.4f}"
-
-
-def rounded_up(p: float) -> float:
-    """Rounds up to four decimals, and to at least 0.0001, because the result is reported as an upper bound."""
-    return max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4)

@@ -7,11 +7,11 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from mt.comparison.systems import EvaluationSet, open_systems, read_run
 from mt.config import CompareConfig, RobustnessConfig
 from mt.device import choose_device, limit_kernel_caches
 from mt.errors import InputError
 from mt.files import resolved
+from mt.reporting.systems import EvaluationSet, open_systems, read_run
 from mt.robustness.lines import Lines, make_lines
 from mt.robustness.measures import measure
 from mt.robustness.report import FILES, Findings, MeasuredRun, summary, text_table, write_report

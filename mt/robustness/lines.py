@@ -9,11 +9,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from mt.comparison.cost import evenly_spaced
-from mt.comparison.systems import EvaluationSet
 from mt.errors import InputError
 from mt.language import between_words, writes_spaces
 from mt.randomness import generator
+from mt.reporting.systems import EvaluationSet, evenly_spaced
 from mt.robustness import variants
 from mt.robustness.items import KINDS, Kind, draw, find
 

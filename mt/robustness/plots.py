@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from mt.comparison.plots import COLOURS, new_figure
 from mt.heat_map import legible
+from mt.reporting.figures import COLOURS, new_figure
 from mt.robustness.measures import Result
 
 

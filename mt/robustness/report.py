@@ -4,14 +4,13 @@ programs."""
 import dataclasses
 from pathlib import Path
 
-from mt.comparison.cost import evenly_spaced
-from mt.comparison.pages import Names, as_picture, shown_interval, write_pages
-from mt.comparison.systems import EvaluationSet
-from mt.comparison.verdict import SIGNIFICANCE_LEVEL, shown_p
 from mt.config import DecodingConfig
+from mt.reporting.pages import Names, as_picture, shown_interval, write_pages
+from mt.reporting.systems import EvaluationSet, evenly_spaced
 from mt.robustness import plots
 from mt.robustness.measures import BOOTSTRAP_SAMPLES, PLACES_APART, TRIALS, Measures, Result, Share
 from mt.scoring import Interval
+from mt.significance import SIGNIFICANCE_LEVEL, shown_p
 
 FILES = Names(page="robustness.html", markdown="robustness.md", json="robustness.json")
 EXAMPLES = 5

@@ -12,7 +12,7 @@ from mt.comparison.differences import (
     clearest_wins,
     word_f1_by_frequency,
 )
-from mt.comparison.systems import EvaluationSet, Output, System
+from mt.reporting.systems import EvaluationSet, Output, System
 from mt.scoring import bleu_interval, corpus_bleu, sentence_chrf
 from mt.word_counts import count_words
 from tests import toy

@@ -8,12 +8,12 @@ import pytest
 
 from mt.comparison import cost as cost_module
 from mt.comparison.attention import _spreads, study
-from mt.comparison.cost import Cost, evenly_spaced, same_validation
+from mt.comparison.cost import Cost, same_validation
 from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
 from mt.comparison.report import _cost_rows
-from mt.comparison.systems import Output, Run, System, open_systems
-from mt.comparison.verdict import rounded_up
 from mt.config import AlignmentConfig, CompareConfig
+from mt.reporting.systems import Output, Run, System, evenly_spaced, open_systems
+from mt.significance import rounded_up
 from mt.translation.translator import Translator
 from tests.clock import Clock
 

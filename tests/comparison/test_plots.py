@@ -18,12 +18,12 @@ from mt.comparison.plots import (
     mean_attention,
     scores_with_intervals,
 )
-from mt.comparison.systems import Output, Run, System
-from mt.comparison.verdict import SIGNIFICANCE_LEVEL, PairedScores, Verdict
+from mt.comparison.verdict import PairedScores, Verdict
 from mt.config import AlignmentConfig, TrainConfig
 from mt.model.attention import AttentionMap
+from mt.reporting.systems import Output, Run, System
 from mt.scoring import Interval
-from mt.significance import SeedTest
+from mt.significance import SIGNIFICANCE_LEVEL, SeedTest
 from mt.translation.translator import SentenceAttention
 
 

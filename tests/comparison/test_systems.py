@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
-from mt.comparison.systems import _common_name, open_systems, read_run
 from mt.config import CompareConfig
 from mt.errors import InputError
+from mt.reporting.systems import _common_name, open_systems, read_run
 from mt.run_folder import COMPARED, RESULTS
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from mt.comparison.conclusions import conclude
-from mt.comparison.systems import EvaluationSet, Output, Run, System
-from mt.comparison.verdict import SIGNIFICANCE_LEVEL, Counts, PairedScores, Verdict, judge
+from mt.comparison.verdict import Counts, PairedScores, Verdict, judge
 from mt.config import AlignmentConfig, TrainConfig
+from mt.reporting.systems import EvaluationSet, Output, Run, System
 from mt.scoring import Interval, corpus_scores
-from mt.significance import SeedTest
+from mt.significance import SIGNIFICANCE_LEVEL, SeedTest
 from tests import toy
 
 REFERENCES = toy.sentences(60, 3)

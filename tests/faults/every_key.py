@@ -24,7 +24,6 @@ from omegaconf import DictConfig
 from pydantic.fields import FieldInfo
 
 from mt.command_line import _exit_status, _run, stderr_handler
-from mt.comparison.systems import open_systems
 from mt.config import (
     CompareConfig,
     DecodingChoice,
@@ -38,6 +37,7 @@ from mt.config import (
 from mt.config.composition import _quoted, compose_jobs
 from mt.device import choose_device
 from mt.exchange.ctranslate2 import export
+from mt.reporting.systems import open_systems
 from mt.robustness.command import open_runs
 from mt.run_folder import read_config, write_config
 from mt.training.command import train

@@ -17,10 +17,10 @@ from safetensors.torch import load_file, save_file
 
 from mt.command_line import _trouble_outside
 from mt.comparison.command import compare
-from mt.comparison.systems import read_run
 from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
 from mt.json_file import read_json, write_json
+from mt.reporting.systems import read_run
 from mt.run_folder import CHECKPOINTS, COMPARED, RESULTS, open_model, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mt.comparison.systems import EvaluationSet
 from mt.config import DecodingConfig
+from mt.reporting.systems import EvaluationSet
 from mt.robustness.lines import Line, Pair, Variant, make_lines
 from mt.robustness.measures import Measures, Result, measure
 from mt.robustness.report import EXAMPLES, Findings, MeasuredRun, shown_lines, summary, worst_lines

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mt.comparison.systems import EvaluationSet
 from mt.errors import InputError
 from mt.randomness import generator
+from mt.reporting.systems import EvaluationSet
 from mt.robustness import variants
 from mt.robustness.items import KINDS, find
 from mt.robustness.lines import FEWEST_NAMES, Variant, make_lines

@@ -10,10 +10,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from mt.comparison.plots import as_data_uri
-from mt.comparison.verdict import shown_p
 from mt.files import write_atomically
+from mt.reporting.figures import as_data_uri
 from mt.scoring import Interval
+from mt.significance import shown_p
 from mt.terminal import visible
 
 PIXELS_PER_INCH = 90

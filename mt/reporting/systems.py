@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from mt.run_folder import (
 )
 from mt.significance import blocks_of
 from mt.training.provenance import as_it_went, read_provenance
+
+Item = TypeVar("Item")
 
 RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
 """Keys of results.json that must hold numbers. ``bleu_signature``, which is text, must be there as well."""
@@ -335,3 +338,10 @@ def _common_name(names: Sequence[str], repeats: str) -> str:
         shared = re.sub(r"[^-_=. ]*$", "", shared)  # the names diverge inside a word: cut back to its beginning
     stem = shared.rstrip("-_=. ").removesuffix("seed").rstrip("-_=. ")
     return f"{stem} ({len(names)} {repeats})" if stem else ", ".join(names)
+
+
+def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
+    """Returns ``count`` of the items at even distances, because test sets are often sorted."""
+    if count >= len(items):
+        return list(items)
+    return [items[number * len(items) // count] for number in range(count)]

@@ -1,0 +1,33 @@
+"""What the pictures of all reports have in common."""
+
+import base64
+import io
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""Okabe and Ito's palette, whose colours colour-blind readers can tell apart."""
+MARKS = "os^Dv*"
+DOTS_PER_INCH = 130
+
+
+def as_data_uri(figure: Figure) -> str:
+    """Returns the figure as a PNG in a data URI, for the src of an <img>."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """Returns an empty figure, with its size in inches, and the axes in it."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    quiet(axes)
+    return figure, axes
+
+
+def quiet(axes: Axes) -> None:
+    """Removes the frame's upper and right lines and lightens the grid."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
