@@ -3,32 +3,28 @@
 ``python -m tests.mutants [count=300] [seed=1] [again]``. First the whole suite runs once, to find out which tests
 execute which lines. Then each mutant is put into a copy of the repository, one copy for each processor, and the tests
 that can see it run there, for at most ``SECONDS`` by their usual durations. Stopped and started again, it goes on;
-``again`` tries the survivors again with today's tests. Outcomes are in ``.mutants/``, which is not committed.
+``again`` tries the survivors again with today's tests. Outcomes are in ``.mutants/``, which is not committed; without
+this folder, everything begins anew.
 """
 
 import json
 import os
 import random
-import shutil
-import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from queue import SimpleQueue
-
-from tqdm import tqdm
 
 from tests.mutants.sampling import Mutant, sample
 from tests.mutants.sight import Sight, look
+from tests.mutants.trial import Bench, import_libraries
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".mutants"
 OUTCOMES = WORK / "outcomes.jsonl"
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 """Mutants that do the same as the original, or as well: nothing could kill them."""
-SECONDS = 60.0
+SECONDS = 30.0
 
 
 def main(words: list[str]) -> None:
@@ -42,67 +38,45 @@ def main(words: list[str]) -> None:
         if mutant.name not in known or ("again" in words and known[mutant.name] == "survived")
     ]
     random.Random(1).shuffle(due)  # so that those of a run that was stopped are a sample of all
-    copies: SimpleQueue[Path] = SimpleQueue()
+    import_libraries()
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(number.to_bytes(4, "big") for number in range(len(due))))
+    os.close(writing)
+    workers = []
     for number in range(os.cpu_count() or 1):
-        copies.put(_copy(number))
-    lock = threading.Lock()
-
-    def attempt(mutant: Mutant) -> None:
-        copy = copies.get()
-        outcome = _outcome(mutant, sight, copy)
-        copies.put(copy)
-        with lock, OUTCOMES.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"mutant": mutant.name, "line": mutant.line, **outcome}, ensure_ascii=False) + "\n")
-
-    with ThreadPoolExecutor(copies.qsize()) as pool:
-        for _ in tqdm(pool.map(attempt, due), total=len(due), unit="mutant"):
-            pass
+        workers.append(os.fork())
+        if not workers[-1]:
+            _work(due, sight, WORK / f"copy_{number}", reading)
+            os._exit(0)
+    for worker in workers:
+        os.waitpid(worker, 0)
     _report(mutants)
 
 
-def _copy(number: int) -> Path:
-    """Returns a copy of the files that git tracks or would track."""
-    copy = WORK / f"copy_{number}"
-    shutil.rmtree(copy, ignore_errors=True)
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True, stdout=subprocess.PIPE
-    )
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name)
-    return copy
-
-
-def _outcome(mutant: Mutant, sight: Sight, copy: Path) -> dict[str, object]:
-    tests, expected = [], 0.0
-    for test in sight.of(mutant.module, mutant.line):
-        if expected + sight.seconds[test] > SECONDS:
-            break
-        tests.append(test)
-        expected += sight.seconds[test]
-    if not tests:
-        return {"outcome": "survived", "seconds": 0, "told": "no test executes this line"}
-    (copy / mutant.module).write_text(mutant.code, encoding="utf-8")
-    (copy / "chosen.txt").write_text("\n".join(tests), encoding="utf-8")
-    began = time.monotonic()
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "@chosen.txt"],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy)},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=120 + 5 * expected,
-        )
-        outcome = {0: "survived", 1: "killed", 2: "killed"}.get(done.returncode, f"pytest ended with {done.returncode}")
-        told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))][:1]
-    except subprocess.TimeoutExpired:
-        outcome, told = "killed", ["too slow"]
-    shutil.copy2(ROOT / mutant.module, copy / mutant.module)
-    seconds = round(time.monotonic() - began)
-    return {"outcome": outcome, "seconds": seconds, "tests": len(tests), "told": "".join(told)[:300]}
+def _work(due: Sequence[Mutant], sight: Sight, copy: Path, reading: int) -> None:
+    """Tries those whose numbers it gets from a pipe, from which all workers read, and writes down the outcomes."""
+    bench = Bench(ROOT, copy, sight.seconds)
+    while number := os.read(reading, 4):
+        mutant = due[int.from_bytes(number, "big")]
+        tests, expected = [], 0.0
+        for test in sight.of(mutant.module, mutant.line):
+            expected += sight.seconds[test]
+            if expected > SECONDS:
+                break
+            tests.append(test)
+        began = time.monotonic()
+        killed, told = bench.attempt(mutant, tests)
+        outcome = {
+            "mutant": mutant.name,
+            "line": mutant.line,
+            "outcome": "killed" if killed else "survived",
+            "seconds": round(time.monotonic() - began, 1),
+            "tests": len(tests),
+            "told": told,
+        }
+        with OUTCOMES.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(outcome, ensure_ascii=False) + "\n")
+        print(f"{outcome['outcome']} in {outcome['seconds']} s: {mutant.module}:{mutant.line} {told}", flush=True)
 
 
 def _read() -> dict[str, str]:
@@ -115,7 +89,7 @@ def _read() -> dict[str, str]:
 
 def _report(mutants: list[Mutant]) -> None:
     known = _read()
-    equivalent = set(EQUIVALENT.read_text(encoding="utf-8").splitlines()) if EQUIVALENT.exists() else set()
+    equivalent = set(EQUIVALENT.read_text(encoding="utf-8").splitlines())
     counted = [mutant for mutant in mutants if mutant.name not in equivalent]
     survived = [mutant for mutant in counted if known[mutant.name] != "killed"]
     for mutant in survived:

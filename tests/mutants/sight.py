@@ -1,5 +1,6 @@
 """Which tests execute which lines, in whatever process: those can see a mistake there."""
 
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,8 @@ class Sight:
     """For each module the tests that execute each line."""
     seconds: dict[str, float]
     """For each test how long it takes."""
+    new: set[str]
+    """Tests that have been written since then: they may see every line."""
 
     def of(self, module: str, line: int) -> list[str]:
         """Returns the tests that may see a mistake in a line, the likeliest and quickest first: those of the file that
@@ -28,22 +31,23 @@ class Sight:
         there = self.lines.get(module, {})
         own = f"/test_{Path(module).stem}.py::"
         tests = there.get(line) or set().union(*there.values())
-        tests = tests | {test for test in self.seconds if own in test}
+        tests = tests | self.new | {test for test in self.seconds if own in test}
         return sorted(tests & self.seconds.keys(), key=lambda test: (own not in test, self.seconds[test]))
 
 
 def look(root: Path, work: Path) -> Sight:
     """Runs the suite once and returns what it shows; if ``work`` already holds that, only reads it."""
     data, durations = work / "coverage", work / "durations.xml"
+    here = {**os.environ, "PYTHONPATH": str(root)}  # the environment may belong to another checkout
     if not durations.exists():
         work.mkdir(exist_ok=True)
-        rc = work / "coverage.ini"
+        rc = work / "measured.ini"
         rc.write_text(
             f"[run]\nsource = {root / 'mt'}\ndata_file = {data}\nparallel = true\npatch = subprocess, fork, _exit\n"
         )
         measured = [sys.executable, "-m", "coverage", "run", f"--rcfile={rc}", "-m"]
         parallel = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", f"--junitxml={durations}"]
-        subprocess.run([*measured, "pytest", "-q", "-p", "tests.mutants.contexts", *parallel], cwd=root)
+        subprocess.run([*measured, "pytest", "-q", "-p", "tests.mutants.contexts", *parallel], cwd=root, env=here)
         subprocess.run([sys.executable, "-m", "coverage", "combine", f"--rcfile={rc}", "--quiet"], cwd=root, check=True)
     seconds = dict(_durations(ElementTree.parse(durations)))
     of_file = defaultdict(set)
@@ -57,7 +61,10 @@ def look(root: Path, work: Path) -> Sight:
         lines[str(Path(path).relative_to(root))] = {
             line: set().union(*(_tests(name, of_file) for name in names)) for line, names in contexts.items()
         }
-    return Sight(lines, seconds)
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+    listed = subprocess.run(collect, cwd=root, env=here, text=True, stdout=subprocess.PIPE).stdout.splitlines()
+    today = {line for line in listed if "::" in line}
+    return Sight(lines, {test: seconds.get(test, 0.0) for test in today}, today - seconds.keys())
 
 
 def _tests(context: str, of_file: dict[str, set[str]]) -> Iterable[str]:
