@@ -6,6 +6,7 @@ interpreter starts and ends, and variables that libraries read when they are imp
 """
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import runpy
@@ -148,6 +149,7 @@ def _be(
         stream.close()
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    logging.Handler.handleError = _refuse_misfits  # type: ignore[method-assign]
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -157,3 +159,9 @@ def _be(
     else:
         sys.argv, sys.path[0] = words, str(Path(words[0]).parent)
         runpy.run_path(words[0], run_name="__main__")
+
+
+def _refuse_misfits(handler: logging.Handler, record: logging.LogRecord) -> None:
+    """Raises what logging only prints, and goes on: that the arguments of a message do not fit it."""
+    if isinstance(sys.exception(), TypeError | ValueError):
+        raise

@@ -62,8 +62,11 @@ def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedPr
 )
 def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:
     text = help_text(command)
-    for key, _ in schema_keys(schema):
+    words = " ".join(text.split())
+    for key, field in schema_keys(schema):
         assert f"  {key}=" in text
+        if not key.startswith("data."):  # the kinds of data describe their keys in words of their own
+            assert " ".join((field.description or "").split()[:4]) in words
     files = Files(command)
     for group in files.group_defaults():
         for option in files.options(group):

@@ -380,3 +380,11 @@ def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed: str, va
 def test_names_in_lists_of_lists_may_hold_it_too() -> None:
     (job,) = compose_jobs("compare", CompareConfig, ["runs=[[a/x-seed=1,a/x-seed=2],[b=1]]"], multirun=False)
     assert job.config.runs == (("a/x-seed=1", "a/x-seed=2"), ("b=1",))
+
+
+def test_a_file_of_ones_own_may_change_between_two_command_lines(tmp_path: Path) -> None:
+    (tmp_path / "experiment").mkdir()
+    for seed in (3, 4):
+        (tmp_path / "experiment" / "mine.yaml").write_text(f"# @package _global_\nseed: {seed}\n")
+        (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
+        assert job.config.seed == seed

@@ -9,10 +9,11 @@ import pytest
 from mt.comparison import cost as cost_module
 from mt.comparison.attention import _spreads, study
 from mt.comparison.cost import Cost, same_validation
-from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show
+from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show, compare_systems
 from mt.comparison.report import _cost_rows
 from mt.config import AlignmentConfig, CompareConfig
 from mt.reporting.systems import Output, Run, System, evenly_spaced, open_systems
+from mt.scoring import sentence_chrf
 from mt.significance import rounded_up
 from mt.translation.translator import Translator
 from tests.clock import Clock
@@ -131,3 +132,16 @@ def test_the_table_of_costs_says_what_is_what():
 )
 def test_a_bound_is_rounded_up(p, shown):
     assert f"{rounded_up(p):.4f}" == shown
+
+
+def test_differences_are_those_of_the_second_system_from_the_first(systems):
+    evaluation, both = systems
+    config = CompareConfig(
+        first="a", second="b", timed_sentences=0, studied_sentences=0, bootstrap_samples=100, examples=2
+    )
+    found = compare_systems(evaluation, both, config)
+    first, second = (sentence_chrf(system.first.hypotheses, evaluation.references) for system in both)
+    (contrast,) = found.contrasts
+    expected = [theirs - ours for ours, theirs in zip(first, second, strict=True)]
+    assert contrast.chrf_differences == pytest.approx(expected) and max(map(abs, expected)) > 1
+    assert found.costs[0].sentences_per_second_batched is None

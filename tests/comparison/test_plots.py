@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mt.comparison.attention import AttentionEntropy
+from mt.comparison.attention import AttentionEntropy, Scaling
 from mt.comparison.differences import Group
 from mt.comparison.plots import (
     by_group,
@@ -16,6 +16,7 @@ from mt.comparison.plots import (
     every_attention,
     learning_curves,
     mean_attention,
+    scaling,
     scores_with_intervals,
 )
 from mt.comparison.verdict import PairedScores, Verdict
@@ -114,3 +115,32 @@ def test_entropies_stand_in_their_rows():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["A: decoder 0 cross", "B: attention"]
     assert axes.images[0].get_array().filled(-1).tolist() == [[0.25, 0.5], [1.0, -1]]
     assert [text.get_text() for text in axes.texts] == ["0.25", "0.50", "1.00"]
+
+
+def test_the_room_for_a_piece_of_a_map_depends_on_neither_their_number_nor_the_side():
+    def inches(sources, targets, draw):
+        weights = {"cross_attention": AttentionMap(torch.rand(1, 2, targets, sources), None)}
+        return draw(SentenceAttention(["a"] * sources, ["x"] * targets, weights)).get_size_inches()
+
+    for draw, maps in ((lambda attention: mean_attention("A", attention), 1), (every_attention, 3)):
+        smallest, wider, higher = inches(20, 20, draw), inches(30, 20, draw), inches(20, 30, draw)
+        for side, larger in ((0, wider), (1, higher)):
+            grown = (larger - smallest) / (maps if side == 0 else 1)
+            assert 0.13 < grown[side] / 10 < 0.3 and grown[1 - side] == 0
+
+
+def test_products_and_weights_of_attention_are_shown_before_and_after_scaling():
+    found = Scaling(64, 8.0, 1.0, [0.75, 0.25], [0.5, 0.4], [-8.0, 8.0], [-1.0, 1.0])
+    products, weights = scaling(found).axes
+    assert [text.get_text() for text in products.get_legend().get_texts()] == [
+        "q·k (deviation 8.0)",
+        "q·k / √64 (deviation 1.0)",
+    ]
+    shown = [[bar.get_height() for bar in bars] for bars in weights.containers]
+    assert shown == [found.raw_weights, found.scaled_weights]
+    spans = [(bars[0].get_x(), bars[-1].get_x() + bars[-1].get_width()) for bars in products.containers]
+    assert spans == [pytest.approx((-8, 8)), pytest.approx((-1, 1))]
+    places = [[round(bar.get_x(), 6) for bar in bars] for bars in weights.containers]
+    assert places == [[0.6, 1.6], [1.0, 2.0]]  # side by side
+    colours = [bars[0].get_facecolor()[:3] for axes in (products, weights) for bars in axes.containers]
+    assert colours[:2] == colours[2:] and colours[0] != colours[1]

@@ -562,3 +562,18 @@ def test_near_copies_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     assert f"train: 1 of 4 pairs repeat an earlier one {form}" in caplog.text
     assert f"test: 1 of its 4 sources also stand in the training data, 2 more {form}" in caplog.text
     assert f"valid: 0 of its 1 sources also stand in the training data, 1 more {form}" in caplog.text
+
+
+def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_path: Path) -> None:
+    columns = {"source_column": "de", "target_column": "en"}
+
+    def read(row: dict[str, object]) -> list[tuple[str, str]]:
+        path = write(tmp_path / "pairs.jsonl", [json.dumps(row)])
+        return texts(load(kind="table", train=path, valid=path, test=path, **columns).train)
+
+    inner = {"de": "innen", "en": "inside"}
+    assert read({"translation": inner}) == [("innen", "inside")]
+    assert read({"de": "gut", "translation": inner}) == [("innen", "inside")]
+    assert read({"de": "gut", "en": "good", "translation": inner}) == [("gut", "good")]
+    with pytest.raises(InputError, match=r"pairs\.jsonl: line 1: .*no column 'en' among de, translation"):
+        read({"de": "gut", "translation": "good"})

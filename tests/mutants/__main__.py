@@ -1,10 +1,10 @@
 """Plants mistakes in ``mt/``, one at a time, and counts those that the tests notice: ``make mutants``.
 
-``python -m tests.mutants [count=300] [seed=1] [again]``. First the whole suite runs once, to find out which tests
-execute which lines. Then each mutant is put into a copy of the repository, one copy for each processor, and the tests
-that can see it run there, for at most ``SECONDS`` by their usual durations. Stopped and started again, it goes on;
-``again`` tries the survivors again with today's tests. Outcomes are in ``.mutants/``, which is not committed; without
-this folder, everything begins anew.
+``python -m tests.mutants [count=300] [seed=1] [seconds=20] [again]``. First the whole suite runs once, to find out
+which tests execute which lines. Then each mutant is put into a copy of the repository, one copy for each processor, and
+the tests that can see it run there, for at most ``seconds`` by their usual durations. Stopped and started again, it
+goes on; ``again`` tries the survivors again with today's tests. Outcomes are in ``.mutants/``, which is not committed;
+without this folder, everything begins anew.
 """
 
 import json
@@ -24,7 +24,6 @@ WORK = ROOT / ".mutants"
 OUTCOMES = WORK / "outcomes.jsonl"
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 """Mutants that do the same as the original, or as well: nothing could kill them."""
-SECONDS = 30.0
 
 
 def main(words: list[str]) -> None:
@@ -42,18 +41,19 @@ def main(words: list[str]) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"".join(number.to_bytes(4, "big") for number in range(len(due))))
     os.close(writing)
+    seconds = float(settings.get("seconds", 20))
     workers = []
     for number in range(os.cpu_count() or 1):
         workers.append(os.fork())
         if not workers[-1]:
-            _work(due, sight, WORK / f"copy_{number}", reading)
+            _work(due, sight, seconds, WORK / f"copy_{number}", reading)
             os._exit(0)
     for worker in workers:
         os.waitpid(worker, 0)
     _report(mutants)
 
 
-def _work(due: Sequence[Mutant], sight: Sight, copy: Path, reading: int) -> None:
+def _work(due: Sequence[Mutant], sight: Sight, seconds: float, copy: Path, reading: int) -> None:
     """Tries those whose numbers it gets from a pipe, from which all workers read, and writes down the outcomes."""
     bench = Bench(ROOT, copy, sight.seconds)
     while number := os.read(reading, 4):
@@ -61,7 +61,7 @@ def _work(due: Sequence[Mutant], sight: Sight, copy: Path, reading: int) -> None
         tests, expected = [], 0.0
         for test in sight.of(mutant.module, mutant.line):
             expected += sight.seconds[test]
-            if expected > SECONDS:
+            if expected > seconds:
                 break
             tests.append(test)
         began = time.monotonic()

@@ -26,13 +26,17 @@ class Sight:
 
     def of(self, module: str, line: int) -> list[str]:
         """Returns the tests that may see a mistake in a line, the likeliest and quickest first: those of the file that
-        is named like the module, whose processes coverage does not follow, then all that execute the line. A line that
-        runs at import concerns every test of its module."""
+        is named like the module, whose processes coverage does not follow, then all that execute the line, beginning
+        with those of its folder. A line that runs at import concerns every test of its module."""
         there = self.lines.get(module, {})
-        own = f"/test_{Path(module).stem}.py::"
+        own, beside = f"/test_{Path(module).stem}.py::", f"tests/{Path(*Path(module).parts[1:-1])}/"
         tests = there.get(line) or set().union(*there.values())
         tests = tests | self.new | {test for test in self.seconds if own in test}
-        return sorted(tests & self.seconds.keys(), key=lambda test: (own not in test, self.seconds[test]))
+
+        def rank(test: str) -> tuple[bool, bool, float]:
+            return own not in test, not test.startswith(beside), self.seconds[test]
+
+        return sorted(tests & self.seconds.keys(), key=rank)
 
 
 def look(root: Path, work: Path) -> Sight:

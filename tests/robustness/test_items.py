@@ -1,5 +1,7 @@
 """How planted items are found again."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,3 +81,12 @@ def test_forms_count_together():
 def test_every_kind_varies():
     for kind in KINDS:
         assert len({draw(kind, generator(seed, "test"), "en", "fr") for seed in range(100)}) >= 7
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "points"),
+    [("en", "fr", ".,"), ("fr", "en", ",."), ("de", "fr", ","), ("en", "zh", "."), ("pt-BR", "eng", ",.")],
+)
+def test_a_price_has_the_sign_of_the_source_and_may_come_back_with_that_of_the_target(source, target, points):
+    forms = draw("price", generator(1, "test"), source, target)
+    assert [re.fullmatch(r"\d+(\D)\d\d", form).group(1) for form in forms] == list(points)

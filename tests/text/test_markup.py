@@ -132,6 +132,14 @@ def test_examples(line, translation, pairs, expected):
         assert positions == sorted(positions)
 
 
+def test_links_are_of_the_words_whatever_blanks_stand_before_them():
+    for line, translation, pairs, expected in EXAMPLES[:11]:
+        for blanks in (" ", "     "):
+            markup = take_out(blanks + line, "html")
+            assert markup.before == blanks
+            assert put_back(markup, translation, _links(markup.text, translation, pairs)) == blanks + expected
+
+
 XML_EXAMPLES = [
     ("<B>red</B> <b>car</b>", "voiture rouge", "red=rouge car=voiture", "<b>voiture</b> <B>rouge</B>"),
     ("<b>x</B> y</b>", "y x", "x=x y=y", "<b>y x</B></b>"),

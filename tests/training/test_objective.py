@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from mt.config import RNNAttentionConfig, TrainingConfig, TransformerConfig
 from mt.data.batching import collate, no_pairs
-from mt.model.embedding import cut_embeddings
+from mt.model.embedding import TokenEmbedding, cut_embeddings
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 from mt.training.objective import Objective, r_drop, simcut, smoothed_cross_entropy
@@ -195,3 +195,7 @@ def test_whole_vectors_are_cut_as_often_as_asked():
         zero = embedding(pieces) == 0
     assert torch.equal(zero.any(dim=-1), zero.all(dim=-1))
     assert zero.all(dim=-1).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    fresh = TokenEmbedding(300, 8)
+    random_state = torch.get_rng_state()
+    embedding(pieces), fresh(pieces)
+    assert torch.equal(torch.get_rng_state(), random_state)  # nothing is drawn where nothing is cut

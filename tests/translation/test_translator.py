@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig, TranslateConfig
 from mt.data.batching import collate
+from mt.errors import InputError
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
 from mt.text.tokenizer import Tokenizer, TokenizerPair
@@ -296,3 +297,9 @@ def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
     config = TranslateConfig(run="any")
     assert [line for line, _ in _translated(Silent(), ["", "fi", "ba", "ba"], 7, None, config)] == ["", "de", "", ""]
     assert caplog.messages == ["line 10 and 1 of those after it: not blank, but the translation is empty"]
+
+
+def test_a_reference_that_ends_early_is_refused_with_its_number_of_lines():
+    config = TranslateConfig(run="any", reference="ref.txt")
+    with pytest.raises(InputError, match=r"reference=ref\.txt has 4 lines, fewer than the input"):
+        list(_translated(None, ["ba", "de"], 3, iter(["fi"]), config))
