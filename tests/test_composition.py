@@ -388,3 +388,15 @@ def test_a_file_of_ones_own_may_change_between_two_command_lines(tmp_path: Path)
         (tmp_path / "experiment" / "mine.yaml").write_text(f"# @package _global_\nseed: {seed}\n")
         (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
         assert job.config.seed == seed
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("model.norm=middle", "model.norm=middle: must be one of pre, post"),
+        ("model.norm=prä", "model.norm=prä: must be one of pre, post; nearest: pre"),
+        ("tokenizer.kind=bep", "tokenizer.kind=bep: must be one of bpe, unigram, char; nearest: bpe"),
+    ],
+)
+def test_all_choices_are_named(word: str, told: str) -> None:
+    assert mistakes(word) == [told]

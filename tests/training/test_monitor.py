@@ -1,11 +1,16 @@
 """What a run that goes on does with the numbers of a process that was killed after its last checkpoint."""
 
 import json
+import os
+import termios
 
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from mt.model.attention import AttentionMap
 from mt.training import monitor as monitor_module
 from mt.training.monitor import Monitor
+from mt.translation.translator import SentenceAttention
 from tests.clock import Clock
 
 
@@ -63,3 +68,30 @@ def test_the_time_to_go_is_told_without_a_terminal(tmp_path, monkeypatch, caplog
         clock.seconds += 60  # for 20 updates of this process
         monitor.show_training(30, 1.5, 1234.4)
     assert "update 30/100  loss 1.500  1,234 target tokens/s  3.5 minutes to go" in caplog.text
+
+
+def test_the_board_shows_the_attention_of_each_layer_and_the_table_of_runs(tmp_path):
+    maps = {f"decoder.layers.{layer}.cross_attention": AttentionMap(torch.rand(1, 2, 3, 4), None) for layer in range(2)}
+    with Monitor(tmp_path, 0, max_updates=1, metrics_bytes=0) as monitor:
+        monitor.show_attention(7, SentenceAttention(list("abcd"), list("xyz"), maps))
+        monitor.show_hyperparameters({"seed": 3, "data.train": ("a", "b")}, {"bleu": 31.5})
+        monitor.flush()
+    board = EventAccumulator(str(tmp_path / "tensorboard"))
+    board.Reload()
+    images = {tag: [image.step for image in board.Images(tag)] for tag in board.Tags()["images"]}
+    assert images == {"cross-attention/layer_0": [7], "cross-attention/layer_1": [7]}
+    assert [point.value for point in board.Scalars("final/bleu")] == [31.5]
+
+
+def test_with_a_terminal_the_bar_shows_the_figures_and_nothing_is_logged(tmp_path, monkeypatch, caplog):
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (24, 100))
+    with open(slave, "w") as terminal, open(master, "rb", buffering=0) as screen:
+        monkeypatch.setattr("sys.stderr", terminal)
+        with Monitor(tmp_path, 10, max_updates=100, metrics_bytes=0) as monitor:
+            monitor.advance()
+            monitor.show_training(11, 1.2344, 5678.9)
+        terminal.flush()
+        shown = screen.read(10_000).decode()
+    assert "10/100" in shown and "loss 1.234, 5,679 tokens/s" in shown
+    assert not caplog.messages

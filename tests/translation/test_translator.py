@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,11 +17,12 @@ from mt.errors import InputError
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
 from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.translation.command import _as_json, _text, _translated
+from mt.translation.command import _as_json, _text, _translated, translate
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
 from tests import toy
+from tests.processes import PROJECT
 
 HOSTILE = [
     "", " ", "\t\u3000 ", "ba\0de", "fi\u2028go", "ku\u2029la", "mo\x85ne", "pi\rra", "su\r", "\ufeffti",
@@ -303,3 +305,17 @@ def test_a_reference_that_ends_early_is_refused_with_its_number_of_lines():
     config = TranslateConfig(run="any", reference="ref.txt")
     with pytest.raises(InputError, match=r"reference=ref\.txt has 4 lines, fewer than the input"):
         list(_translated(None, ["ba", "de"], 3, iter(["fi"]), config))
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_path, monkeypatch, is_terminal):
+    line = "ba \u202e de"
+    (tmp_path / "lines.txt").write_text(f"{line}\n")
+    reading, writing = os.openpty() if is_terminal else os.pipe()
+    with open(writing, "w") as output, open(reading, "rb", buffering=0) as screen:
+        monkeypatch.setattr("sys.stdout", output)
+        lines = str(tmp_path / "lines.txt")
+        translate(TranslateConfig(run=str(PROJECT / "tests/formats/3/transformer"), input=lines, reference=lines))
+        output.flush()
+        shown = screen.read(10_000).decode()
+    assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal
