@@ -1,6 +1,7 @@
 """Every pair once an epoch, within the budget, in a plan that depends on its arguments alone."""
 
 import contextlib
+import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -339,3 +340,12 @@ def test_long_pairs_are_dropped_together(pairs: datasets.Dataset) -> None:
     assert [pair["id"] for pair in kept] == [pair["id"] for pair, short in zip(pairs, fits, strict=True) if short]
     assert drop_long(pairs, 1000)[1] == 0
     assert len(drop_long(pairs, 1)[0]) == 0
+
+
+def test_twice_is_the_batch_of_all_pairs_followed_by_them_again() -> None:
+    ids, sources, targets = np.array([7, 3]), [[5, 6, 7], [8]], [[9], [10, 11]]
+    twice = collate(ids, sources, targets).twice()
+    expected = collate(np.array([7, 3, 7, 3]), 2 * sources, 2 * targets)
+    for field in dataclasses.fields(Batch):
+        ours, theirs = getattr(twice, field.name), getattr(expected, field.name)
+        assert torch.equal(torch.as_tensor(ours), torch.as_tensor(theirs)), field.name

@@ -30,7 +30,7 @@ def main(words: list[str]) -> None:
     settings = dict(word.split("=", 1) for word in words if "=" in word)
     mutants = sample(ROOT, int(settings.get("count", 300)), int(settings.get("seed", 1)))
     sight = look(ROOT, WORK)
-    known = _read()
+    known = _read() | dict.fromkeys(_equivalent(), "equivalent")
     due = [
         mutant
         for mutant in mutants
@@ -87,9 +87,13 @@ def _read() -> dict[str, str]:
     return {outcome["mutant"]: outcome["outcome"] for outcome in outcomes}
 
 
+def _equivalent() -> set[str]:
+    return set(EQUIVALENT.read_text(encoding="utf-8").splitlines())
+
+
 def _report(mutants: list[Mutant]) -> None:
     known = _read()
-    equivalent = set(EQUIVALENT.read_text(encoding="utf-8").splitlines())
+    equivalent = _equivalent()
     counted = [mutant for mutant in mutants if mutant.name not in equivalent]
     survived = [mutant for mutant in counted if known[mutant.name] != "killed"]
     for mutant in survived:

@@ -302,6 +302,8 @@ def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
     assert whole == (f"to {A} {B} b", f"an {A} {B} b")
     inner = layer.mark_pair("to x@Anna.example b", "an x@Anna.example b", [("Anna", "Anna")])
     assert inner == (f"to {A} b", f"an {A} b")
+    last = layer.mark_pair("to x@a.example b", "an x@a.example b", [("example", "example")])
+    assert last == (f"to {A} b", f"an {A} b")
     one_side = layer.mark_pair("to Anna@a.example b", "an Anna b", [("Anna", "Anna")])
     assert one_side == ("to Anna@a.example b", "an Anna b")
     translated = layer.mark_pair("a dog sees {x}", "{x} sieht ein Hund", [("sees", "sieht"), ("dog", "Hund")])

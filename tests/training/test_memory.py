@@ -1,10 +1,12 @@
 """A model that could never be trained in the memory of this machine is refused, and leaves nothing."""
 
+import re
+
 import pytest
 import torch
 
 from mt.errors import InputError
-from mt.model.build import build_model
+from mt.model.build import build_model, build_shapes
 from mt.training import memory
 from mt.training.command import train
 from mt.training.preparation import prepare
@@ -26,6 +28,15 @@ def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_thei
         monkeypatch.setattr(memory, "memory_bytes", lambda device, there=needed * parameters - 1: there)
         with pytest.raises(InputError, match=f"the model has {parameters:,} parameters, .*take a smaller model"):
             memory.refuse_what_cannot_fit(settings, tokenizers, workers)
+    # The message tells how much is missing, in GB of which 1000 MB make one.
+    workers.size = 1
+    large = toy.config(tmp_path, model={"width": 4096, "feed_forward": 4096})
+    many = build_shapes(large.model, tokenizers).parameter_count
+    assert many > 10**8
+    monkeypatch.setattr(memory, "memory_bytes", lambda device: 1_260_000_000)
+    needed = f"which need at least {12 * many / 1e9:,.1f} GB to be trained, but cpu has 1.3 GB of memory"
+    with pytest.raises(InputError, match=re.escape(f"the model has {many:,} parameters, {needed}")):
+        memory.refuse_what_cannot_fit(large, tokenizers, workers)
     # Four workers on one machine share its memory.
     workers.on_this_machine = 4
     monkeypatch.setattr(memory, "memory_bytes", lambda device: 12 * parameters)
