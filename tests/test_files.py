@@ -271,3 +271,14 @@ def test_a_link_or_file_among_the_leftovers_is_removed_and_not_followed(tmp_path
     recover_folders(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"scored", "model.yaml"}
     assert (tmp_path / "scored" / "kept").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells the path of an open file")
+def test_all_of_a_new_folder_is_flushed_before_it_has_its_name(tmp_path: Path, flushed: list[str]) -> None:
+    with new_folder(tmp_path / "run") as partial:
+        (partial / "inner").mkdir()
+        for name in ("one", "inner/two"):
+            (partial / name).write_text("text")
+        flushed.clear()
+    assert sorted(flushed[:-1]) == sorted(str(partial / name) for name in ("", "one", "inner", "inner/two"))
+    assert flushed[-1] == str(tmp_path)  # which holds the new name
