@@ -15,7 +15,7 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
-from mt.config.composition import compose_jobs
+from mt.config.composition import _overlap, compose_jobs
 from mt.config.earlier import with_text_layer
 from mt.errors import InputError
 
@@ -400,3 +400,14 @@ def test_a_file_of_ones_own_may_change_between_two_command_lines(tmp_path: Path)
 )
 def test_all_choices_are_named(word: str, told: str) -> None:
     assert mistakes(word) == [told]
+
+
+def test_keys_overlap_if_one_is_the_other_or_lies_within_it() -> None:
+    for one, other, expected in (
+        ("model", "model", True),
+        ("model", "model.width", True),
+        ("training.schedule.warmup", "training.schedule", True),
+        ("model.width", "model.widths", False),
+        ("model.width", "model.heads", False),
+    ):
+        assert _overlap(one, other) == _overlap(other, one) == expected

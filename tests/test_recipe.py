@@ -105,5 +105,8 @@ def prepare(folder, split_version):
     for version in (2, 1, 2, 1):
         corpus = load_corpus(RecipeConfig.model_validate(settings | {"split_version": version}))
         assert corpus.train["target"][:] == [f"train fr {version}"]
+    for languages in ({"source_language": "de"}, {"target_language": "de"}):
+        with pytest.raises(InputError, match=r"^data=tatoeba_en_fr has en and fr, not de$"):
+            load_corpus(RecipeConfig.model_validate(settings | languages))
     # Where runs from before there were versions find theirs.
     assert (tmp_path / "data" / "tatoeba_en_fr" / "train.en").read_text() == "train en 1\n"

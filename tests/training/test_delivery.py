@@ -4,11 +4,14 @@ import json
 import logging
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
+from mt.config import TrainingConfig
 from mt.errors import InputError
 from mt.json_file import is_number
-from mt.run_folder import RESULTS
-from mt.training.delivery import RESULT_KEYS, show_results
+from mt.run_folder import RESULTS, WEIGHTS
+from mt.training.delivery import RESULT_KEYS, show_results, write_weights
 
 
 def _results(**changes):
@@ -41,3 +44,11 @@ def test_a_number_of_thousands_of_digits_is_damage(tmp_path):
 def test_numbers_that_can_be_computed_with():
     assert all(map(is_number, (0, -3, 1.5, 2**63)))
     assert not any(map(is_number, (None, True, "1", [], float("nan"), float("-inf"), 10**400, -(10**400))))
+
+
+def test_weights_that_are_no_mean_are_of_no_checkpoints(tmp_path):
+    model = torch.nn.Linear(2, 3)
+    for weights in ("last", "best"):  # the best ones are there already
+        settings = TrainingConfig(weights=weights)
+        assert write_weights(tmp_path, settings, model, {}, []) == 0
+        assert torch.equal(load_file(tmp_path / WEIGHTS)["weight"], model.weight)

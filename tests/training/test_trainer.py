@@ -844,3 +844,19 @@ def test_a_refused_run_takes_no_file_of_the_user_with_it(folder):
         if mine:
             assert (config.folder / "notes.txt").read_text() == "mine"
             shutil.rmtree(config.folder)
+
+
+def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder):
+    config = toy.config(folder)
+    config.folder.mkdir(parents=True)
+    training = trainer_module.Trainer(config, prepare(config, None, ALONE), Workers(torch.device("cpu")), None)
+    training.begin()
+    with training.monitor() as monitor:
+        training._interrupt_between_batches(monitor)  # no signal has come
+        training.stop.signal_number = signal.SIGTERM
+        training.workers.size = 2
+        training._interrupt_between_batches(monitor)
+        training.workers.size = 1
+        with pytest.raises(Interrupted, match="stopped at update 0, state saved in"):
+            training._interrupt_between_batches(monitor)
+    assert newest_checkpoint(config.folder).progress.update == 0
