@@ -144,3 +144,19 @@ def test_products_and_weights_of_attention_are_shown_before_and_after_scaling():
     assert places == [[0.6, 1.6], [1.0, 2.0]]  # side by side
     colours = [bars[0].get_facecolor()[:3] for axes in (products, weights) for bars in axes.containers]
     assert colours[:2] == colours[2:] and colours[0] != colours[1]
+
+
+def test_the_room_for_a_head_and_for_a_row_does_not_depend_on_their_number():
+    def inches(heads, rows):
+        spreads = [
+            AttentionEntropy(f"decoder.layers.{row}.attention", [1.0] * heads, [0.5] * heads) for row in range(rows)
+        ]
+        return entropies([_system("A")], [spreads]).get_size_inches()
+
+    one, other = inches(2, 3), inches(12, 23)
+    assert 0.4 < (other[0] - one[0]) / 10 < 1 and 0.2 < (other[1] - one[1]) / 20 < 0.5
+    with_intervals = [
+        differences([Verdict("A", "B", _paired(0), {}, [], SIGNIFICANCE_LEVEL)] * many).get_size_inches()
+        for many in (2, 12)
+    ]
+    assert 0.2 < (with_intervals[1][1] - with_intervals[0][1]) / 10 < 0.6

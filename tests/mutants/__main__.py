@@ -37,6 +37,7 @@ def main(words: list[str]) -> None:
         if mutant.name not in known or ("again" in words and known[mutant.name] == "survived")
     ]
     random.Random(1).shuffle(due)  # so that those of a run that was stopped are a sample of all
+    due.sort(key=lambda mutant: mutant.name not in known)
     import_libraries()
     reading, writing = os.pipe()
     os.write(writing, b"".join(number.to_bytes(4, "big") for number in range(len(due))))
