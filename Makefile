@@ -25,7 +25,7 @@ help:
 	@echo "make test    run the test suite"
 	@echo "make test-lowest    … with the lowest versions that pyproject.toml allows, in an environment of their own"
 	@echo "make faults  put hundreds of faults into the way of training and translating"
-	@echo "make mutants plant some 300 mistakes in mt/, one at a time, and count those that the tests notice (hours)"
+	@echo "make mutants plant some 300 mistakes in mt/, one at a time, and count those that the tests notice (an hour or two)"
 	@echo "make lint    check style and types"
 	@echo "make board   watch the runs in TensorBoard"
 	@echo "make bench   time training and translation against other implementations"

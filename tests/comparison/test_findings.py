@@ -145,3 +145,6 @@ def test_differences_are_those_of_the_second_system_from_the_first(systems):
     expected = [theirs - ours for ours, theirs in zip(first, second, strict=True)]
     assert contrast.chrf_differences == pytest.approx(expected) and max(map(abs, expected)) > 1
     assert found.costs[0].sentences_per_second_batched is None
+    assert found.repeated_sources == 0
+    sources = [*evaluation.sources[:1] * 3, *evaluation.sources[3:]]
+    assert compare_systems(replace(evaluation, sources=sources), both, config).repeated_sources == 3

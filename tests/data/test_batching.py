@@ -349,3 +349,13 @@ def test_twice_is_the_batch_of_all_pairs_followed_by_them_again() -> None:
     for field in dataclasses.fields(Batch):
         ours, theirs = getattr(twice, field.name), getattr(expected, field.name)
         assert torch.equal(torch.as_tensor(ours), torch.as_tensor(theirs)), field.name
+
+
+@given(lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=2, max_size=60))
+def test_pairs_that_are_joined_are_no_longer_than_the_longest_pair(lengths: list[tuple[int, int]]) -> None:
+    sides = np.array(lengths, dtype=np.int32).T
+    joined = plan_epoch(*sides, np.ones(len(lengths), dtype=np.float32), 1, 0, 60, joined=0.9).joined
+    for first, others in joined.items():
+        assert others
+        for side in sides:
+            assert side[[first, *others]].sum() - len(others) <= side.max()  # one EOS instead of several

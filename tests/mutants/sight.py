@@ -29,12 +29,13 @@ class Sight:
         is named like the module, whose processes coverage does not follow, then all that execute the line, beginning
         with those of its folder. A line that runs at import concerns every test of its module."""
         there = self.lines.get(module, {})
-        own, beside = f"/test_{Path(module).stem}.py::", f"tests/{Path(*Path(module).parts[1:-1])}/"
+        beside = f"tests/{'/'.join(Path(module).parts[1:-1])}/"
+        own = tuple(f"{folder}test_{Path(module).stem}.py::" for folder in (beside, "tests/"))
         tests = there.get(line) or set().union(*there.values())
-        tests = tests | self.new | {test for test in self.seconds if own in test}
+        tests = tests | self.new | {test for test in self.seconds if test.startswith(own)}
 
         def rank(test: str) -> tuple[bool, bool, float]:
-            return own not in test, not test.startswith(beside), self.seconds[test]
+            return not test.startswith(own), not test.startswith(beside), self.seconds[test]
 
         return sorted(tests & self.seconds.keys(), key=rank)
 

@@ -303,3 +303,14 @@ def test_a_large_matrix_weighs_as_much_as_several_small_ones():
     ]
     one, other = evenly([*small, large], 2)
     assert one == [large] and set(map(id, other)) == set(map(id, small))
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_a_step_moves_every_weight_that_has_a_gradient(kind):
+    model = _model()
+    optimizer = Optimizer(model, OptimizerConfig(kind=kind), ScheduleConfig(), 100, ALONE)
+    _give_gradients(model, seed=1)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    optimizer.set_learning_rate(50)
+    optimizer.step(FINITE)
+    assert not [name for name, parameter in model.named_parameters() if torch.equal(parameter, before[name])]

@@ -860,3 +860,22 @@ def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_a
         with pytest.raises(Interrupted, match="stopped at update 0, state saved in"):
             training._interrupt_between_batches(monitor)
     assert newest_checkpoint(config.folder).progress.update == 0
+
+
+def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):
+    config = toy.config(folder, training={"accumulate": 2, "max_updates": 10, "log_every": 5})
+    train(config)
+    data = prepare(config, None, ALONE)
+    training = trainer_module.Trainer(config, data, ALONE, None)
+    with contextlib.closing(feed(training.batches, 0, 0, 2, ALONE)) as updates:
+        taken = [next(updates) for _ in range(10)]
+    recorded = [line for line in _metrics(config.folder) if line["split"] == "train"]
+    for number, line in enumerate(recorded, 1):
+        so_far, interval = taken[: 5 * number], taken[5 * (number - 1) : 5 * number]
+        padded = sum(one.padded_tokens for one in interval)
+        assert line["padding_share"] == pytest.approx(1 - sum(one.target_tokens for one in interval) / padded)
+        assert 0 < line["padding_share"] < 0.5
+        assert line["source_tokens"] == sum(one.source_tokens for one in so_far)
+        assert line["target_tokens"] == sum(one.target_tokens for one in so_far)
+        assert (line["step"], line["epoch"], line["bad_updates"]) == (5 * number, so_far[-1].epoch, 0)
+    assert len(recorded) == 2
