@@ -32,22 +32,31 @@ _ENDINGS = (
     "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
 )
 _ICU = "plural|select|selectordinal|number|date|time"
-_CURRENCY = r"$€£¥₹₽₩₺₴¢"
+_CURRENCY = r"\p{Sc}"
+# Behind a blank, a currency sign belongs to the number in front of it only if no other number or name follows.
 _UNIT = (
-    rf"(?:\ ?(?:[{_CURRENCY}]|[%‰](?![\w(])|(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)"
-    r"(?!\w)))"
+    rf"(?:\ [{_CURRENCY}](?![\w({{]|\.\d)|[{_CURRENCY}]|[\ \u00a0\u202f]?(?:[%‰％٪](?![\w(])|[℃℉]"
+    r"|(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w)))"
 )
 # Digits, in groups of three behind blanks, and with more digits behind points, commas, colons, slashes and the like:
-# 1,249.99, 1 249,99, 3:2, 24.12.2024, 10-12, 2×4, 6.02×10^23
+# 1,249.99, 1 249,99, .5, 3:2, 24.12.2024, 10-12, 2×4, 6.02×10^-23
+_BETWEEN_DIGITS = r"[.,:/×*'’′–−·٬．，：／-]"
 _DIGITS = (
-    r"(?:\d{1,3}(?:[\ \u00a0\u202f\u2009]\d{3}){1,9}+(?!\d)|\d++)"
-    r"(?:[.,:/×*^'’′–-]\d++)*+(?:[eE][-+−]?\d++)?"
+    r"(?:\d{1,3}(?:[\ \u00a0\u202f\u2009]\d{3}){1,9}+(?!\d)|\d++|(?<![.\w])\.\d++)"
+    rf"(?:{_BETWEEN_DIGITS}\d++|\^[-−+]?\d++)*+(?:[eE][-+−]?\d++)?"
 )
-# What numbers have behind them that is translated: 21st, 1990s, 10am, and their like in other languages.
-_SUFFIX = r"(?:st|nd|rd|th|s|am|pm|[eo]|er|re|ère|[eè]me|te[nrs]?|h|ST|ND|RD|TH|AM|PM|(?<=\d0)S)(?!\w)"
+# What numbers have behind them that is translated: 21st, 1990s, 10am, 5a.m., and their like in other languages.
+_SUFFIX = (
+    r"(?:[ap](?=\.m)|st|nd|rd|th|s|am|pm|[eo]|er|re|r[ao]|ère|[eè]me|s?te[nrs]?|de|h|ST|ND|RD|TH|AM|PM|(?<=\d0)S)(?!\w)"
+)
+# Numbers with words before or behind them that are translated: mid-1990s, top-10, 15-YEAR-OLD, 1000-Year-Old.
+_WITH_WORDS = (
+    rf"(?:(?:[a-z]{{2,20}}-)++\d++(?:{_SUFFIX}|(?![\w-]))"
+    rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
+)
 
 KINDS = {
-    "code in backquotes": r"``[^`\n]{1,200}``|`[^`\n]{1,200}`",
+    "code in backquotes": r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)",
     "tag": r"</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->",
     "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
     "placeholder in two braces": r"\{\{[^{}\n]{0,100}\}\}",
@@ -77,23 +86,25 @@ KINDS = {
     "code": (
         r"(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
         # capitals and digits: B-207, A4, 3D, but neither 1ST nor 5PM
-        rf"|(?<![\w-]|\d[.,])(?!\d++{_SUFFIX})"
+        rf"|(?<![\w-]|\d[.,])(?!{_WITH_WORDS})"
         r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++){0,20}+(?![\w-])"
         # letters, then digits: mp3, x86, Covid-19
-        r"|(?<![\w-])[A-Za-z]{1,20}-?[0-9]++[A-Za-z0-9]*+(?:[-._][A-Za-z0-9]++){0,20}+(?![\w-])"
+        rf"|(?<![\w-])(?!{_WITH_WORDS})"
+        r"[A-Za-z]{1,20}-?[0-9]++[A-Za-z0-9]*+(?:[-._][A-Za-z0-9]++){0,20}+(?![\w-])"
         # digits, then letters: 12a, 3x, 1.5M, 12h30, but neither 2nd nor 21st
-        rf"|(?<![\w-]|\d[.,])(?!\d++{_SUFFIX})[0-9]++(?:[.,][0-9]++)*+[A-Za-z][A-Za-z0-9]*+(?![\w-])"
+        rf"|(?<![\w-]|\d[.,])(?!\d++(?:[.,]\d++)*+{_SUFFIX})[0-9]++(?:[.,][0-9]++)*+[A-Za-z][A-Za-z0-9]*+(?![\w-])"
         # groups of both: 550e8400-e29b, but not 15-year-old
-        r"|(?<![\w-])(?![0-9]++(?:-[a-z]++)++(?![\w-]))(?=[\w-]{0,60}?[0-9])(?=[\w-]{0,60}?[A-Za-z])"
+        rf"|(?<![\w-])(?!{_WITH_WORDS})(?=[\w-]{{0,60}}?[0-9])(?=[\w-]{{0,60}}?[A-Za-z])"
         r"[A-Za-z0-9]{4,16}(?:-[A-Za-z0-9]{2,16}){1,6}(?![\w-])"
         r"|(?<![\w-])(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{8,64}(?![\w-])"
     ),
     "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{0,2}[0-9]{2,})++",
     "number": (
         # of several parts, with a sign, currency or unit, or of two digits and more
-        rf"(?<![{_WORD}_])(?:(?<!\S)[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
-        rf"|[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?"
-        rf"|{_DIGITS}{_UNIT}|(?=\d\d|\d[.,:/×*^'’′–-]\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})|\d{{2,}}+"
+        rf"(?<![{_WORD}_])(?:(?<![^\s(\[\"'“„«=])[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
+        rf"|(?:[A-Z]{{1,3}})?[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?|{_DIGITS}{_UNIT}"
+        rf"|(?=\d\d|\.\d|\d\^[-−+]?\d|\d{_BETWEEN_DIGITS}\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})"
+        r"|\d{2,}+"
     ),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }
@@ -103,7 +114,7 @@ ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""
 
-TOUCHING_LETTER = regex.compile(rf"(?!\d)[{TOUCHING}]")
+TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
 """A letter, digit or underscore, but of those letters none."""
 
