@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from langcodes import LanguageTagError, standardize_tag
 
-CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn"}
-JAPANESE, KOREAN, THAI, KHMER, LAO, BURMESE, TIBETAN = {"ja"}, {"ko"}, {"th"}, {"km"}, {"lo"}, {"my"}, {"bo", "dz"}
+CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "cdo", "cjy", "cpx", "czh", "czo", "mnp"}
+JAPANESE, KOREAN, KHMER, LAO, TIBETAN = {"ja"}, {"ko"}, {"km"}, {"lo"}, {"bo", "dz"}
+THAI, BURMESE = {"th", "nod", "tts", "sou"}, {"my", "shn", "mnw", "ksw"}
 
 OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kr": "ko", "kh": "km", "mm": "my"}
 """Country codes that are often given in place of a language code, and the code of the language that is meant."""

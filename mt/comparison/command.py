@@ -4,6 +4,7 @@ With ``robustness=true`` it also lets ``mt.robustness`` measure the systems and 
 """
 
 import logging
+from dataclasses import astuple
 from pathlib import Path
 
 import torch
@@ -54,6 +55,9 @@ def compare(config: CompareConfig) -> None:
 
 def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> RobustnessReport:
     """Measures the first run of each of two systems, and writes the report into the comparison's folder."""
+    for name in (*astuple(FILES), *astuple(robustness_report.FILES)):
+        # An earlier report would link the new files until it is written anew.
+        (output / name).unlink(missing_ok=True)
     logger.info("measuring how the systems translate what people type")
     first, second = (system.first.origin for system in systems)
     findings = measure_robustness(

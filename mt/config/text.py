@@ -8,6 +8,9 @@ from pydantic import Field
 
 from mt.config.fields import NotABool, PositiveInt, Probability, Section, Texts
 
+MOST_CHARACTERS = 500_000
+"""The most characters of all terms together."""
+
 
 class KeptConfig(Section):
     """What is not to be translated, beside what the rules know."""
@@ -17,6 +20,10 @@ class KeptConfig(Section):
     inside longer words."""
     patterns: Annotated[Texts, Field(max_length=1_000)] = ()
     """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
+
+    def contradictions(self) -> Iterator[str]:
+        if (characters := sum(map(len, self.terms))) > MOST_CHARACTERS:
+            yield f"terms has {characters:,} characters, and more than {MOST_CHARACTERS:,} would make every line slow"
 
 
 class RulesConfig(KeptConfig):
@@ -31,6 +38,7 @@ class RulesConfig(KeptConfig):
     a slot, a piece of the vocabulary that stands for it."""
 
     def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
         for name in ("slots", "terms", "patterns"):
             if self.rules == 0 and self.is_given(name):
                 yield f"{name} need rules=1"

@@ -20,7 +20,9 @@ LAYOUTS = {
     "mk": ("љњертѕуиопшѓ", "асдфгхјклчќ", "зџцвбнм"),
     "el": (" ςερτυθιοπ", "ασδφγηξκλ", "ζχψωβνμ"),
     "he": ("  קראטוןםפ", "שדגכעיחלךף", "זסבהנמצתץ"),
-    "ar": ("ضصثقفغعهخحجد", "شسيبلاتنمكط", "ئءؤر ىةوزظ"),
+    **dict.fromkeys(
+        ("ar", "acm", "aeb", "ajp", "apc", "ars", "ary", "arz"), ("ضصثقفغعهخحجد", "شسيبلاتنمكط", "ئءؤر ىةوزظ")
+    ),
 }
 """The rows of letters on the keyboards of some languages, from top to bottom, with a blank for a key that has none."""
 

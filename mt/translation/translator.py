@@ -202,7 +202,8 @@ class Translator:
         after_batch: Callable[[], None] | None = None,
         aligned: bool = False,
     ) -> list[list[ScoredText]]:
-        """Returns up to n_best scored translations of each line, best first. A blank line has one, which is empty.
+        """Returns up to n_best scored translations of each line, best first. A blank line has one, which is empty. The
+        first of a line that is translated in parts has the best translation of each part, whatever the others score.
 
         The score of a line that is translated in parts is log P of all parts / their lengthᵅ.
 
@@ -431,7 +432,8 @@ class Translator:
             return self._aligner.links([source for source, _ in pairs], [target for _, target in pairs])
 
     def _drafts(self, line: _Line, found: list[list[list[tuple[Hypothesis, str]]]]) -> list[_Draft]:
-        """Returns the translations of a line, best first. The one of rank i is made of the i-th best of each part.
+        """Returns the translations of a line. The first is made of the best of each part, one of the others of the
+        second-best of each, and so on; these others are in the order of their scores.
 
         Args:
             line: The line.
@@ -453,7 +455,8 @@ class Translator:
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
             drafts.append(_Draft(texts, total / length**self.config.length_penalty if chosen else None))
-        return drafts
+        # With the mean over other lengths, the score of a later rank can be the higher one.
+        return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
     def _finished(self, line: _Line, draft: _Draft, links: Sequence[list[Link]], aligned: bool) -> ScoredText:
         """Returns a translation of a line as the user gets it.
