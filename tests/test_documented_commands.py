@@ -1,5 +1,6 @@
 """What README.md and docs/ tell to type, and what the Makefile types, is understood; and their links lead somewhere."""
 
+import gzip
 import re
 import shlex
 import shutil
@@ -13,9 +14,10 @@ import pytest
 from mt.command_line import _exit_status, _run
 from mt.comparison.command import compare
 from mt.config import CompareConfig, ExportConfig, RobustnessConfig, Section, TrainConfig, TranslateConfig
-from mt.config.composition import compose_jobs
+from mt.config.composition import compose_jobs, example
 from mt.errors import InputError
 from mt.exchange.ctranslate2 import export
+from mt.installation import CONF
 from mt.robustness.command import measure_robustness
 from mt.run_folder import read_config, write_config
 from mt.training.command import train
@@ -110,6 +112,16 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for one, other in pairs
     )
     (folder / "memory.tmx").write_text(f'<tmx version="1.4"><header/><body>{units}</body></tmx>')
+    for name in ("memories", "memories/old", "corpora"):
+        (folder / name).mkdir()
+    for memory in ("memories/new.tmx", "memories/old/first.tmx"):
+        shutil.copy(folder / "memory.tmx", folder / memory)
+    (folder / "more.csv").write_text("en,es\n" + "".join(f"{one},{other}\n" for one, other in pairs[:50]))
+    glossary = "en\tes\n" + (folder / "pairs.tsv").read_text()
+    (folder / "glossary.tsv.gz").write_bytes(gzip.compress(glossary.encode()))
+    for name in ("corpora/news", "corpora/talks", "a", "b"):
+        for code in ("en", "es"):
+            shutil.copy(folder / f"my.{code}", folder / f"{name}.{code}")
     for name, split in (("in.txt", "test.xx"), ("source.txt", "test.xx"), ("reference.txt", "test.yy")):
         shutil.copy(folder / split, folder / name)
     for name in ("theirs.txt", "ours.txt"):
@@ -170,6 +182,7 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
     around = [
         ("train", TrainConfig, []),
         ("train", TrainConfig, ["model=rnn_attention"]),
+        ("train", TrainConfig, shlex.split(example(CONF / "data" / "table.yaml") or "")),
         ("translate", TranslateConfig, ["run=runs/demo"]),
         ("translate", TranslateConfig, ["run=runs/demo", "decoding.engine=ctranslate2"]),
         ("compare", CompareConfig, ["first=runs/A", "second=runs/B"]),

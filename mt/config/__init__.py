@@ -22,6 +22,7 @@ from mt.config.data import (
     SingleCorpusConfig,
     TableConfig,
     UnsplitConfig,
+    as_pairs,
 )
 from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import DEVICE, Section
@@ -68,5 +69,6 @@ __all__ = [
     "TransformerConfig",
     "TranslateConfig",
     "UnsplitConfig",
+    "as_pairs",
     "scheduled_checkpoints",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PositiveInt, Section, Text, Weight
 
@@ -59,37 +59,71 @@ def _language_suffix(file: str) -> str:
     return (Path(path.stem) if path.suffix in (".gz", ".xz", ".zst") else path).suffix.removeprefix(".")
 
 
-class FilesConfig(UnsplitConfig):
-    """Two parallel text files, one sentence a line: plain, .gz, .xz or .zst."""
+class PileConfig(UnsplitConfig):
+    """The settings of a corpus that is read from files of one's own, of which there may be many."""
+
+    on_bad_file: Literal["stop", "skip"] = "stop"
+    """What to do with a damaged file, or one without the columns: stop before training; or skip it, of which nothing is
+    used then, and name it in the log and in provenance.json. If every file is bad, the run stops."""
+
+
+Pair = tuple[Text, Text]
+
+
+def _one_or_many(value: object) -> str:
+    """Tells a pair of files from a list of pairs, so that a mistake in one is not told in terms of the other."""
+    return "many" if isinstance(value, list | tuple) and value and not isinstance(value[0], str) else "one"
+
+
+PairOrPairs = Annotated[
+    Annotated[Pair, Tag("one")] | Annotated[tuple[Pair, ...], Tag("many")], Discriminator(_one_or_many)
+]
+FileOrFiles = Text | Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class FilesConfig(PileConfig):
+    """Two parallel text files, one sentence a line: plain, .gz, .xz or .zst; or several such pairs."""
 
     kind: Literal["files"]
-    train: tuple[Text, Text]
-    """The files to learn from: [source, target]."""
-    valid: tuple[Text, Text] | None = None
-    """The files to choose the best weights on. null: hold valid_pairs out of the training data."""
-    test: tuple[Text, Text] | None = None
-    """The files to measure on in the end. null: hold test_pairs out of the training data."""
+    train: PairOrPairs
+    """The files to learn from: [source, target]; a list of such pairs; or patterns on both sides
+    (['corpora/*.en','corpora/*.es']), whose files belong together where the * stands for the same."""
+    valid: PairOrPairs | None = None
+    """The files to choose the best weights on, named as those of train. null: hold valid_pairs out of the training
+    data."""
+    test: PairOrPairs | None = None
+    """The files to measure on in the end, named as those of train. null: hold test_pairs out of the training data."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        for split, files in (("train", self.train), ("valid", self.valid), ("test", self.test)):
-            if files and files[0] == files[1]:
-                yield f"{split} has the same file on both sides: {files[0]}"
-            if files and [_language_suffix(file) for file in files] == [self.target_language, self.source_language]:
-                yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: the source comes first"
+        for split, named in (("train", self.train), ("valid", self.valid), ("test", self.test)):
+            for files in as_pairs(named) if named else ():
+                if files[0] == files[1]:
+                    yield f"{split} has the same file on both sides: {files[0]}"
+                if [_language_suffix(file) for file in files] == [self.target_language, self.source_language]:
+                    yield (
+                        f"{split}=[{','.join(files)}] has the {self.target_language} file first: the source comes first"
+                    )
 
 
-class TableConfig(UnsplitConfig):
-    """One file with a column for each side: TSV (unquoted), CSV, JSONL, Parquet, or a translation memory (TMX), whose
-    languages are its columns."""
+def as_pairs(named: Pair | tuple[Pair, ...]) -> tuple[Pair, ...]:
+    """Returns what data=files names for a split as a list of pairs, though it be only one."""
+    return (named,) if isinstance(named[0], str) else named
+
+
+class TableConfig(PileConfig):
+    """Files with a column for each side: TSV (unquoted), CSV, JSONL, Parquet, or translation memories (TMX), whose
+    languages are their columns."""
 
     kind: Literal["table"]
-    train: Text
-    """The file to learn from."""
-    valid: Text | None = None
-    """The file to choose the best weights on. null: hold valid_pairs out of the training data."""
-    test: Text | None = None
-    """The file to measure on in the end. null: hold test_pairs out of the training data."""
+    train: FileOrFiles
+    """What to learn from: a file, a folder of files, a pattern (memories/*.tmx; ** stands for folders of any depth), or
+    a list of these. Their formats may differ, their columns must have the same names."""
+    valid: FileOrFiles | None = None
+    """The files to choose the best weights on, named as those of train. null: hold valid_pairs out of the training
+    data."""
+    test: FileOrFiles | None = None
+    """The files to measure on in the end, named as those of train. null: hold test_pairs out of the training data."""
     source_column: Text | NonNegativeInt | None = None
     """The name of the source's column, or its number counted from 0. null: the language code.
 

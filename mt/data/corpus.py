@@ -17,13 +17,15 @@ from pyarrow import compute
 
 from mt.config import DataConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig
 from mt.data.column import column
-from mt.data.formats import digest, read_split, refuse_missing_files
+from mt.data.formats import FileRead, concatenated, read_split, refuse_missing_files
 from mt.data.split import hold_out
 from mt.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 KEYS = ("source_key", "target_key")
+LINES_OF_FILES = 20
+"""The most files of a pile that the report has a line each for."""
 OTHER_FORM = "with other case, punctuation or white space"
 
 
@@ -37,10 +39,40 @@ class SplitReport:
     kept: int
     dropped: dict[str, int]
     """The number of dropped pairs for each reason."""
+    files: tuple[FileRead, ...] = ()
+    """The files of a pile; () for anything else."""
+    files_kept: tuple[int, ...] = ()
+    """How many pairs of each of them were kept."""
 
     def __str__(self) -> str:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())
         return f"{self.split}: {self.origin}: {self.read:,} pairs read, {self.kept:,} kept{reasons}"
+
+    def lines_of_files(self) -> list[str]:
+        """Returns a line for each file. Of more than LINES_OF_FILES, only for those of which the smallest part was
+        kept, and one for all others."""
+        share = {
+            number: kept / max(1, file.pairs)
+            for number, (file, kept) in enumerate(zip(self.files, self.files_kept, strict=True))
+        }
+        shown = sorted(sorted(share, key=share.__getitem__)[:LINES_OF_FILES])
+        lines = [self._line_of(number) for number in shown]
+        if rest := share.keys() - shown:
+            read = sum(self.files[number].pairs for number in rest)
+            kept = sum(self.files_kept[number] for number in rest)
+            lines.append(f"{self.split}:   {len(rest)} more files: {read:,} pairs read, {kept:,} kept")
+        return lines
+
+    def _line_of(self, number: int) -> str:
+        file, kept = self.files[number], self.files_kept[number]
+        what = f"left out: {file.left_out}" if file.left_out else f"{file.pairs:,} pairs read, {kept:,} kept"
+        return f"{self.split}:   {file.name}: {what}"
+
+    def with_files_kept(self, ids: Sequence[int] | np.ndarray) -> "SplitReport":
+        """Returns the report with ``files_kept``. ``ids`` are the numbers of the kept pairs, counted from the first
+        pair that was read, in ascending order."""
+        ends = np.cumsum([0, *(file.pairs for file in self.files)])
+        return replace(self, files_kept=tuple(np.diff(np.searchsorted(ids, ends)).tolist()))
 
     def after_dropping(self, counts: dict[str, int]) -> "SplitReport":
         """Returns the report with more dropped pairs: ``counts`` holds their number for each reason."""
@@ -79,9 +111,11 @@ def load_corpus(config: DataConfig) -> Corpus:
     evaluation: dict[str, datasets.Dataset] = {}
     for split in ("valid", "test"):
         if found := read_split(corpora[0], split):
-            pairs, origin = found
-            evaluation[split] = pairs.remove_columns("fault").add_column("id", np.arange(len(pairs)))
-            report.append(SplitReport(split, origin, len(pairs), len(pairs), {}))
+            pairs, count = found.pairs, len(found.pairs)
+            evaluation[split] = pairs.remove_columns("fault").add_column("id", np.arange(count))
+            report.append(
+                SplitReport(split, found.origin, count, count, {}, found.files).with_files_kept(np.arange(count))
+            )
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)
         for split, pairs in held_out.items():
@@ -100,7 +134,11 @@ def load_corpus(config: DataConfig) -> Corpus:
                 f"shared with valid or test {OTHER_FORM}": int((shared & ~equal).sum()),
             }
             report[number] = report[number].after_dropping({reason: n for reason, n in counts.items() if n})
-    train = _concatenated(training)
+    first_id = 0
+    for number, pairs in enumerate(training):
+        report[number] = report[number].with_files_kept(column(pairs, "id").to_numpy() - first_id)
+        first_id += report[number].read
+    train = concatenated(training)
     _tell_peculiarities(train, evaluation)
     train, valid, test = (
         pairs.remove_columns(list(KEYS)) for pairs in (train, evaluation["valid"], evaluation["test"])
@@ -134,7 +172,7 @@ def _read_training(
     for corpus in corpora:
         found = read_split(corpus, "train")
         assert found, "only validation and test can be missing"
-        pairs, origin = found
+        pairs, origin = found.pairs, found.origin
         pairs = pairs.add_column("id", np.arange(first_id, first_id + len(pairs)))
         pairs = pairs.add_column("weight", np.full(len(pairs), weight * corpus.weight, dtype=np.float32))
         usable, dropped = _usable(pairs)
@@ -142,7 +180,7 @@ def _read_training(
             reasons = ", ".join(f"{count:,} {fault}" for fault, count in dropped.items())
             raise InputError(f"{origin}: of {len(pairs):,} training pairs none can be used: {reasons}")
         training.append(usable)
-        report.append(SplitReport("train", origin, len(pairs), len(usable), dropped))
+        report.append(SplitReport("train", origin, len(pairs), len(usable), dropped, found.files))
         first_id += len(pairs)
     return training, report
 
@@ -191,15 +229,6 @@ def _is_in(values: pyarrow.ChunkedArray, others: Sequence[pyarrow.ChunkedArray])
     kind = pyarrow.large_string() if pyarrow.types.is_string(values.type) else values.type
     known = pyarrow.chunked_array([chunk.cast(kind) for other in others for chunk in other.chunks], type=kind)
     return compute.is_in(values.cast(kind), value_set=known.combine_chunks()).to_numpy()
-
-
-def _concatenated(parts: list[datasets.Dataset]) -> datasets.Dataset:
-    if len(parts) == 1:
-        return parts[0]
-    whole = datasets.concatenate_datasets(parts)
-    # The fingerprint that ``datasets`` gives it also depends on when the parts were read.
-    whole._fingerprint = digest([part._fingerprint for part in parts])
-    return whole
 
 
 def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:

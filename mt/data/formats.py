@@ -15,6 +15,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -25,10 +26,12 @@ from datasets.exceptions import DatasetGenerationError
 from pyarrow import parquet
 
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.data.foreign_text import encoding_of_bom, other_encoding
+from mt.data.piles import Unit, is_pile, name_of, named_files, table_format
 from mt.data.split import recipe_folder, sentence_key
 from mt.data.tmx import tmx_pairs
 from mt.errors import InputError
-from mt.files import UNDECODABLE, read_lines
+from mt.files import UNDECODABLE, read_lines, read_start, read_wide_lines
 from mt.installation import RECIPES, corpora
 from mt.wording import nearest
 
@@ -56,27 +59,52 @@ LINE_BREAK = re.compile(r"\r\n|\r|\n")
 Pairs = Iterable[tuple[str, str]]
 
 
-def read_split(corpus: SingleCorpusConfig, split: str) -> tuple[datasets.Dataset, str] | None:
-    """Reads one split of a corpus.
+@dataclass(frozen=True)
+class FileRead:
+    """One file of a pile, or one pair of files, and what came of it."""
 
-    Returns:
-        The split, with FEATURES as its columns, and a name for it in messages; None if the corpus has no such split.
+    paths: tuple[str, ...]
+    pairs: int
+    sha256: str
+    """Of the sentences, as ``fingerprint`` computes it. "" for a file that was left out."""
+    left_out: str = ""
+    """Why the file is bad and nothing of it is used; "" for a good one."""
+
+    @property
+    def name(self) -> str:
+        return " + ".join(self.paths)
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split of a corpus."""
+
+    pairs: datasets.Dataset
+    """With FEATURES as its columns."""
+    origin: str
+    """What it is called in messages."""
+    files: tuple[FileRead, ...] = ()
+    """The files of a pile, in the order of their pairs; () for anything else."""
+
+
+def read_split(corpus: SingleCorpusConfig, split: str) -> Split | None:
+    """Reads one split of a corpus. Returns None if the corpus has no such split.
 
     Raises:
         InputError: Something is missing, damaged, empty or of another form than ``corpus`` says.
     """
     match corpus:
-        case FilesConfig():
-            files = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return None if files is None else _read_files(*map(Path, files))
-        case TableConfig():
-            file = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}[split]
-            return None if file is None else _read_table(Path(file), *corpus.columns)
+        case FilesConfig() | TableConfig():
+            units = named_files(corpus, split)
+            if units is None:
+                return None
+            if is_pile(corpus, split):
+                return _read_pile(corpus, split, units)
+            return Split(_read_unit(corpus, units[0]), name_of(units[0]))
         case RecipeConfig():
             path = _prepare(corpus) / split
-            return _read_files(
-                path.with_suffix(f".{corpus.source_language}"), path.with_suffix(f".{corpus.target_language}")
-            )
+            source, target = (path.with_suffix(f".{code}") for code in (corpus.source_language, corpus.target_language))
+            return Split(_read_files(source, target), name_of((source, target)))
         case HubConfig():
             return _read_hub(corpus, split)
 
@@ -86,17 +114,55 @@ def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
     found = []
     for corpus in corpora:
         if isinstance(corpus, FilesConfig | TableConfig):
-            for split, named in (("train", corpus.train), ("valid", corpus.valid), ("test", corpus.test)):
-                for file in (named,) if isinstance(named, str) else named or ():
-                    if not Path(file).is_file():
-                        found.append(f"data.{split}: {file}: {'a folder' if Path(file).is_dir() else 'no such file'}")
+            for split in ("train", "valid", "test"):
+                try:
+                    named_files(corpus, split)
+                except InputError as error:
+                    found.append(str(error))
     if found:
         raise InputError("\n".join(found))
 
 
-def _read_files(source: Path, target: Path) -> tuple[datasets.Dataset, str]:
-    origin = f"{source} + {target}"
-    return _cached(origin, lambda: _line_pairs(source, target), (_state(source), _state(target))), origin
+def _read_pile(corpus: FilesConfig | TableConfig, split: str, units: Sequence[Unit]) -> Split:
+    """Reads files one after another, each into a place of its own in the cache. So a bad file takes nothing with it,
+    and a file that is added later does not make the others be read again."""
+    named = getattr(corpus, split)
+    origin = f"{named} ({len(units)} files)" if isinstance(named, str) else f"{len(units)} files"
+    parts: list[datasets.Dataset] = []
+    files = []
+    for unit in units:
+        try:
+            pairs = _read_unit(corpus, unit)
+        except InputError as error:
+            if corpus.on_bad_file == "stop":
+                advice = "\ndata.on_bad_file=skip leaves such a file out" if len(units) > 1 else ""
+                raise InputError(f"{error}{advice}") from error
+            files.append(FileRead(tuple(map(str, unit)), 0, "", str(error)))
+            logger.warning("%s: left out, nothing of it is used: %s", name_of(unit), error)
+        else:
+            parts.append(pairs)
+            files.append(FileRead(tuple(map(str, unit)), len(pairs), fingerprint(pairs)))
+    if not parts:
+        raise InputError(f"data.{split}: none of {origin} can be read: {files[0].left_out}")
+    return Split(concatenated(parts), origin, tuple(files))
+
+
+def concatenated(parts: Sequence[datasets.Dataset]) -> datasets.Dataset:
+    """Returns all pairs, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = datasets.concatenate_datasets(list(parts))
+    # The fingerprint that ``datasets`` gives it also depends on when the parts were read.
+    whole._fingerprint = digest([part._fingerprint for part in parts])
+    return whole
+
+
+def _read_unit(corpus: FilesConfig | TableConfig, unit: Unit) -> datasets.Dataset:
+    return _read_files(*unit) if isinstance(corpus, FilesConfig) else _read_table(unit[0], *corpus.columns)
+
+
+def _read_files(source: Path, target: Path) -> datasets.Dataset:
+    return _cached(name_of((source, target)), lambda: _line_pairs(source, target), (_state(source), _state(target)))
 
 
 def _line_pairs(source: Path, target: Path) -> Pairs:
@@ -129,16 +195,12 @@ def _prepare(corpus: RecipeConfig) -> Path:
     return folder
 
 
-def _read_table(path: Path, source: str | int, target: str | int) -> tuple[datasets.Dataset, str]:
-    name = path.name.removesuffix(path.suffix) if path.suffix in (".gz", ".xz", ".zst") else path.name
-    readers = {
+def _read_table(path: Path, source: str | int, target: str | int) -> datasets.Dataset:
+    reader = {
         ".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs, ".tmx": _tmx_pairs,
-    }  # fmt: skip
-    reader = readers.get(Path(name).suffix)
-    if reader is None:
-        raise InputError(f"{path}: the name of a table ends in {', '.join(readers)} (text also in .gz, .xz, .zst)")
+    }[table_format(path)]  # fmt: skip
     key = (_state(path), reader.__name__, source, target)
-    return _cached(str(path), lambda: reader(path, source, target), key), str(path)
+    return _cached(str(path), lambda: reader(path, source, target), key)
 
 
 def _tsv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
@@ -229,7 +291,7 @@ def _tmx_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
     return tmx_pairs(path, str(source), str(target))
 
 
-def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | None:
+def _read_hub(corpus: HubConfig, split: str) -> Split | None:
     name = {"train": corpus.train_split, "valid": corpus.valid_split, "test": corpus.test_split}[split]
     if name is None:
         return None
@@ -258,7 +320,8 @@ def _read_hub(corpus: HubConfig, split: str) -> tuple[datasets.Dataset, str] | N
         raise InputError(f"data.{split}_split={name}: {corpus.path} has {', '.join(splits)} only")
     pairs = splits[name].with_format("arrow")
     columns = corpus.source_column or corpus.source_language, corpus.target_column or corpus.target_language
-    return _cached(origin, lambda: _hub_pairs(pairs, *columns, origin), (pairs._fingerprint, columns)), origin
+    read = _cached(origin, lambda: _hub_pairs(pairs, *columns, origin), (pairs._fingerprint, columns))
+    return Split(read, origin)
 
 
 def _refuse_scripts(path: str) -> None:
@@ -292,9 +355,9 @@ def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -
 def _cached(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
     """Returns the pairs as a data set, from the cache if it has pairs for this ``key``."""
     rows = partial(_rows, origin, pairs)
-    fingerprint = digest((VERSION, unicodedata.unidata_version, key))
+    place = digest((VERSION, unicodedata.unidata_version, key))
     try:
-        return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=fingerprint)
+        return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=place)
     except DatasetGenerationError as error:
         # This error wraps whatever stopped the generator: a mistake in a file, a full disk, an interruption.
         raise error.__cause__ or error from None
@@ -318,7 +381,20 @@ def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str | i
 
 
 def _text_lines(path: Path) -> Iterator[str]:
-    """Yields the lines without BOM and CR. Bytes that are not UTF-8 become surrogates, which UNDECODABLE finds."""
+    """Yields the lines without BOM and CR. Bytes that are not UTF-8 become surrogates, which UNDECODABLE finds.
+
+    Raises:
+        InputError: The text is in another encoding than UTF-8, and no BOM says so.
+    """
+    start = read_start(path)
+    if encoding := encoding_of_bom(start):
+        yield from (line.removesuffix("\r") for line in read_wide_lines(path, encoding))
+        return
+    if other := other_encoding(start):
+        code, name = other
+        raise InputError(
+            f"{path}: most of it is not UTF-8; it seems to be {name}. This makes UTF-8 of it: iconv -f {code} -t UTF-8"
+        )
     for number, line in enumerate(read_lines(path)):
         line = line.removesuffix(b"\r")
         yield (line if number else line.removeprefix(codecs.BOM_UTF8)).decode("utf-8", "surrogateescape")
@@ -334,22 +410,33 @@ def _texts(column: pyarrow.Array | pyarrow.ChunkedArray, where: str) -> list[str
     return ["" if value is None else value.decode("utf-8", "surrogateescape") for value in values]
 
 
+def fingerprint(pairs: datasets.Dataset) -> str:
+    """Returns the SHA-256 of the sentences of all pairs, in their order."""
+    found = hashlib.sha256()
+    for batch in pairs.select_columns(["source", "target"]).iter(batch_size=10_000):
+        found.update("\n".join(batch["source"] + batch["target"]).encode())
+    return found.hexdigest()
+
+
 def digest(content: object) -> str:
     """Returns a hash of the content, to be used as a key for the cache."""
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
-def _state(path: Path) -> tuple[str, int, int, int, int]:
-    """Returns what shows, without reading a file, that its content is another than before.
+def _state(path: Path) -> tuple[str | int, ...]:
+    """Returns what shows, without reading more of a file than its beginning, that its content is another than before.
 
     The size and the modification time can be those of an earlier file (``cp -p``, ``rsync --times``, ``touch -r``). The
-    time of the last status change and the inode cannot: the file system sets them itself.
+    time of the last status change and the inode cannot: the file system sets them itself. A BOM of UTF-16 or UTF-32 is
+    added, because earlier versions did not know it and may have left something else in the cache.
     """
     try:
         status = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+    state = str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+    encoding = encoding_of_bom(read_start(path))
+    return (*state, encoding) if encoding else state
 
 
 def _known(column: str | int, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> str:

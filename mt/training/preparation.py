@@ -52,7 +52,8 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     with workers.leader_first():
         corpus = load_corpus(config.data)
     for report in corpus.report:
-        logger.info("%s", report)
+        for line in (report, *report.lines_of_files()):
+            logger.info("%s", line)
     # Warns before the tokenizer is trained, because that may fail for this very reason.
     for doubt in advice_on_scripts(config.data, corpus.train):
         logger.warning("%s", doubt)

@@ -5,18 +5,19 @@ different from then on to the list ``resumed``. Nothing that was true before is 
 """
 
 import hashlib
+import os
 import platform
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-import datasets
 import torch
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from mt.config import TrainConfig
-from mt.data.corpus import evenly_spaced
+from mt.data.corpus import Corpus, evenly_spaced
+from mt.data.formats import fingerprint
 from mt.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
 from mt.errors import InputError
 from mt.installation import IS_INSTALLED
@@ -55,7 +56,19 @@ class _Resumed(_Facts):
     update: NonNegativeInt
 
 
+class _File(BaseModel):
+    """A file of a pile, or a pair of files: see ``FileRead`` in ``mt.data.formats``."""
+
+    model_config = ConfigDict(strict=True)
+
+    paths: list[str]
+    pairs: NonNegativeInt
+    sha256: str
+    left_out: str
+
+
 class _Recorded(_Facts):
+    files: dict[str, list[_File]] = {}
     resumed: list[_Resumed] = []
 
 
@@ -92,10 +105,49 @@ def begin_provenance(
                 ("test", data.corpus.test),
             )
         },
+        **({"files": files} if (files := _files(data.corpus)) else {}),
         "initial_weights": initial_weights,
         TOOK_EFFECT: took_effect,
         "resumed": [],
     }
+
+
+def _files(corpus: Corpus) -> dict[str, list[dict]]:
+    """Returns the files of each split that is read from a pile of them."""
+    found: dict[str, list[dict]] = {}
+    for report in corpus.report:
+        if report.files:
+            found.setdefault(report.split, []).extend(
+                {"paths": list(file.paths), "pairs": file.pairs, "sha256": file.sha256, "left_out": file.left_out}
+                for file in report.files
+            )
+    return found
+
+
+def changed_files(recorded: dict, now: dict) -> Iterator[str]:
+    """Yields a line for each file of a pile that was not there, is no longer there, has other pairs, or was left out at
+    one time only.
+
+    Args:
+        recorded: The content of provenance.json as read.
+        now: What would be written for a run that begins now.
+    """
+    for split in dict.fromkeys([*recorded.get("files", {}), *now.get("files", {})]):
+        before, after = (
+            {tuple(map(os.path.abspath, file["paths"])): file for file in facts.get("files", {}).get(split, [])}
+            for facts in (recorded, now)
+        )
+        for paths in dict.fromkeys([*before, *after]):
+            old, new = before.get(paths), after.get(paths)
+            name = " + ".join((new or old or {})["paths"])
+            if old is None or new is None:
+                yield f"{split}: {name}: {'new' if old is None else 'no longer among the files'}"
+            elif new["left_out"] and not old["left_out"]:
+                yield f"{split}: {name}: now left out: {new['left_out']}"
+            elif old["left_out"] and not new["left_out"]:
+                yield f"{split}: {name}: was left out and can be read now"
+            elif old["sha256"] != new["sha256"]:
+                yield f"{split}: {name}: has other pairs"
 
 
 def took_effect(
@@ -261,12 +313,4 @@ def code_checksum(package: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def fingerprint(pairs: datasets.Dataset) -> str:
-    """Returns the SHA-256 of the sentences of all pairs, in their order."""
-    digest = hashlib.sha256()
-    for batch in pairs.select_columns(["source", "target"]).iter(batch_size=10_000):
-        digest.update("\n".join(batch["source"] + batch["target"]).encode())
     return digest.hexdigest()

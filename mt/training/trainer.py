@@ -28,7 +28,16 @@ from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
-from mt.training.provenance import begin_provenance, gone_on, latest, precision_of, read_provenance, took_effect, up_to
+from mt.training.provenance import (
+    begin_provenance,
+    changed_files,
+    gone_on,
+    latest,
+    precision_of,
+    read_provenance,
+    took_effect,
+    up_to,
+)
 from mt.training.replication import full_tensor, gradient_sync, replicate, shard, unsharded
 from mt.training.signals import StopRequest
 from mt.training.validation import Validation, Validator, translator_of
@@ -38,6 +47,8 @@ from mt.weights import checksum, load_weights, read_tensors, weights_of, what_be
 
 logger = logging.getLogger(__name__)
 
+FILES_TOLD = 10
+"""The most files that the message about changed files names."""
 PAIRS_ALIGNED = 500
 """The most validation pairs by which the attention that aligns words is chosen."""
 
@@ -156,6 +167,13 @@ class Trainer:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         recorded = up_to(read_provenance(self.run), checkpoint.progress.update)
+        if files := list(changed_files(recorded, self.provenance)):
+            some, more = files[:FILES_TOLD], len(files) - FILES_TOLD
+            raise InputError(
+                f"{self.run}: its files are not those that the run began with (see {PROVENANCE}):\n  "
+                + "\n  ".join([*some, *([f"and {more} more"] if more > 0 else [])])
+                + "\nPut them back, or give a new run another name (name=…)"
+            )
         changed = [split for split, found in self.provenance["data"].items() if recorded["data"].get(split) != found]
         if changed:
             raise InputError(

@@ -312,6 +312,58 @@ def test_a_changed_corpus_is_refused(folder):
         train(toy.config(folder))
 
 
+def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder, monkeypatch):
+    """Three pairs of files with the lines of the one pair, and a bad pair, of which nothing is used."""
+    pile = folder / "pile"
+    pile.mkdir()
+    for side in ("xx", "yy"):
+        lines = (folder / f"train.{side}").read_text().splitlines(keepends=True)
+        for number in range(3):
+            (pile / f"{number}.{side}").write_text("".join(lines[200 * number : 200 * number + 200]))
+    (pile / "bad.xx").write_text("ba\nde\n")
+    (pile / "bad.yy").write_text("ba\n")
+    named = {"train": (f"{pile}/*.xx", f"{pile}/*.yy"), "on_bad_file": "skip"}
+    one, many = toy.config(folder, "one"), toy.config(folder, "many", data=named)
+    train(one)
+    with monkeypatch.context() as stopping, pytest.raises(Interrupted):
+        _stop_after(stopping, [7])
+        train(many)
+    files = json.loads((many.folder / "provenance.json").read_text())["files"]["train"]
+    assert [[path.rpartition("/")[2] for path in file["paths"]] for file in files] == [
+        [f"{name}.xx", f"{name}.yy"] for name in ("0", "1", "2", "bad")
+    ]
+    assert [file["pairs"] for file in files] == [200, 200, 200, 0]
+    assert "bad.xx has 2 lines but" in files[3]["left_out"]
+
+    def refused(message):
+        with pytest.raises(InputError, match=rf"(?s)its files are not those that the run began with.*train: {message}"):
+            train(many)
+
+    before = {path: path.read_text() for path in pile.iterdir()}
+    for name, text, message in (
+        ("1.yy", before[pile / "1.yy"].replace("ba", "de", 1), r".*1\.xx \+ .*1\.yy: has other pairs"),
+        ("1.yy", "ba\n", r".*1\.yy: now left out: .*1\.yy has 1"),
+        ("bad.yy", "ba\nde\n", r".*bad\.xx \+ .*bad\.yy: was left out and can be read now"),
+    ):
+        (pile / name).write_text(text)
+        refused(message)
+        (pile / name).write_text(before[pile / name])
+    for side in ("xx", "yy"):
+        (pile / f"3.{side}").write_text("za\n")
+    refused(r".*3\.xx \+ .*3\.yy: new")
+    for side in ("xx", "yy"):
+        (pile / f"3.{side}").unlink()
+        (pile / f"2.{side}").rename(folder / f"2.{side}")
+    refused(r".*2\.xx \+ .*2\.yy: no longer among the files")
+    for side in ("xx", "yy"):
+        (folder / f"2.{side}").rename(pile / f"2.{side}")
+    train(many)
+    recorded = [json.loads((config.folder / "provenance.json").read_text()) for config in (one, many)]
+    assert "files" not in recorded[0] and recorded[1]["files"]["train"] == files
+    assert recorded[0]["data"] == recorded[1]["data"]
+    assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
+
+
 @pytest.mark.parametrize("architecture", toy.MODELS)
 def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
     """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""

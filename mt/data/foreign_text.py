@@ -1,0 +1,57 @@
+"""Finds out that a text is in another encoding than UTF-8."""
+
+import codecs
+import re
+
+BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose BOM is the beginning of this one
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+ENOUGH = 20
+"""So many lines that are not UTF-8 are no accident, if there are fewer lines with letters beyond ASCII that are."""
+BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
+
+
+def encoding_of_bom(start: bytes) -> str | None:
+    """Returns the encoding that a byte order mark at the beginning of a file tells, utf-16 or utf-32; None if there is
+    no such mark."""
+    return next((encoding for bom, encoding in BOMS.items() if start.startswith(bom)), None)
+
+
+def other_encoding(start: bytes) -> tuple[str, str] | None:
+    """Judges the beginning of a file that should be in UTF-8.
+
+    It is in another encoding if more than half of its lines have bytes that are not UTF-8, or NUL bytes; or if many
+    have, and more than half of those that are not ASCII. The latter is for languages that need few letters beyond
+    ASCII: of a German text in Latin-1, two thirds of the lines are valid UTF-8.
+
+    Returns:
+        The encoding that it seems to be, as iconv calls it, and in words; None if it is UTF-8 with some faults at most.
+    """
+    lines = start.split(b"\n")
+    lines = lines[:-1] or lines  # the last one may be cut short, or is empty
+    foreign = [line for line in lines if b"\0" in line or not _is_utf_8(line)]
+    special = [line for line in lines if b"\0" in line or not line.isascii()]
+    if 2 * len(foreign) <= (len(special) if len(foreign) >= ENOUGH else len(lines)):
+        return None
+    if 2 * sum(b"\0" in line for line in foreign) > len(foreign):
+        # The line breaks tell the order of the bytes: in the wrong one they would be U+0A00, which is no character.
+        breaks = {code: start.decode(code, "replace").count("\n") for code in ("UTF-16LE", "UTF-16BE")}
+        return max(breaks, key=breaks.__getitem__), "UTF-16 without a byte order mark"
+    runs = BEYOND_ASCII.findall(start)
+    if sum(len(run) == 1 for run in runs) * 2 > len(runs):
+        return "WINDOWS-1252", "Latin-1 or Windows-1252 (or Windows-1250 for Central European languages)"
+    return "ENCODING", (
+        "an encoding of another script, such as WINDOWS-1251 (Cyrillic), GB18030 or BIG5 (Chinese), SHIFT-JIS "
+        "(Japanese) or EUC-KR (Korean)"
+    )
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
