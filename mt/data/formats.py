@@ -137,13 +137,14 @@ def _read_pile(corpus: FilesConfig | TableConfig, split: str, units: Sequence[Un
             if corpus.on_bad_file == "stop":
                 advice = "\ndata.on_bad_file=skip leaves such a file out" if len(units) > 1 else ""
                 raise InputError(f"{error}{advice}") from error
-            files.append(FileRead(tuple(map(str, unit)), 0, "", str(error)))
-            logger.warning("%s: left out, nothing of it is used: %s", name_of(unit), error)
+            reason = str(error).removeprefix(f"{name_of(unit)}: ")
+            files.append(FileRead(tuple(map(str, unit)), 0, "", reason))
+            logger.warning("%s: left out, nothing of it is used: %s", name_of(unit), reason)
         else:
             parts.append(pairs)
             files.append(FileRead(tuple(map(str, unit)), len(pairs), fingerprint(pairs)))
     if not parts:
-        raise InputError(f"data.{split}: none of {origin} can be read: {files[0].left_out}")
+        raise InputError(f"data.{split}: none of {origin} can be read: {files[0].name}: {files[0].left_out}")
     return Split(concatenated(parts), origin, tuple(files))
 
 
