@@ -17,9 +17,8 @@ from mt.files import resolved
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".tmx")
-WILDCARD = re.compile(r"(\*\*/|\*\*|\*)")
-STANDS_FOR = {"**/": "((?:[^/]+/)*)", "**": "(.*)", "*": "([^/]*)"}
-"""Regular expressions for what each wildcard stands for."""
+WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
+"""Folders of any depth, or a part of a name."""
 
 Unit = tuple[Path, ...]
 """What is read together: a table, or two text files, source and target."""
@@ -110,11 +109,14 @@ def _matching_pairs(source: str, target: str) -> list[Unit]:
 def _by_wildcards(pattern: str) -> dict[tuple[str, ...], Path]:
     """Returns the files that match a pattern, by what its wildcards stand for in their names."""
     parts = WILDCARD.split(str(Path(pattern)))
-    regex = re.compile("".join(STANDS_FOR.get(part) or re.escape(part) for part in parts), re.DOTALL)
+    stands_for = {"**/": "((?:[^/]+/)*)", "*": "([^/]*)"}
+    regex = "".join(
+        stands_for.get(part, "(.*)") if number % 2 else re.escape(part) for number, part in enumerate(parts)
+    )
     found = {}
     for file in _matching(pattern):
-        match = regex.fullmatch(str(file))
-        assert match, f"{file} matches {pattern} in one way only"
+        match = re.fullmatch(regex, str(file), re.DOTALL)
+        assert match, f"{file} matches {pattern} for glob alone"
         found[match.groups()] = file
     return found
 

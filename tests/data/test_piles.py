@@ -168,6 +168,26 @@ def test_files_are_paired_by_what_the_star_stands_for(
     ]
 
 
+@pytest.fixture(scope="module")
+def twin_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("twins")
+    for code in ("de", "en"):
+        for name in ("a", "aa", "ab", "b/a", "b/ab.a", "b/b/a", "ab/a", "a.b/b/b/ab"):
+            write(folder / code / f"{name}.txt", b"text\n")
+    return folder
+
+
+@given(pattern=st.text("ab*/.", max_size=7).map(lambda pattern: f"{pattern}*"))
+def test_any_pattern_pairs_what_has_the_same_name(twin_folders: Path, pattern: str) -> None:
+    train = (f"{twin_folders}/de/{pattern}", f"{twin_folders}/en/{pattern}")
+    try:
+        found = named_files(config(kind="files", train=train), "train") or []
+    except InputError as error:
+        assert "matches no file" in str(error) or "partner" in str(error) or "both sides" in str(error)
+        return
+    assert found and all(str(target) == str(source).replace("/de/", "/en/") for source, target in found)
+
+
 def test_pairs_of_files(tmp_path: Path) -> None:
     halves = [PAIRS[:30], PAIRS[30:]]
     files = [
