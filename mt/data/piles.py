@@ -141,7 +141,7 @@ def _named_twice(units: Sequence[Unit]) -> Iterator[str]:
     for one, count in Counter(real).items():
         if count > 1:
             names = dict.fromkeys(name_of(unit) for unit, other in zip(units, real, strict=True) if other == one)
-            yield f"{' and '.join(names)}: named {count} times" + (", by links" if len(names) > 1 else "")
+            yield f"{' and '.join(names)}: named {count} times" + (", under several names" if len(names) > 1 else "")
 
 
 def name_of(unit: Unit) -> str:

@@ -177,7 +177,7 @@ def twin_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@given(pattern=st.text("ab*/.", max_size=7).map(lambda pattern: f"{pattern}*"))
+@given(pattern=st.text("ab*/.", max_size=7).filter(lambda text: ".." not in text).map(lambda text: f"{text}*"))
 def test_any_pattern_pairs_what_has_the_same_name(twin_folders: Path, pattern: str) -> None:
     train = (f"{twin_folders}/de/{pattern}", f"{twin_folders}/en/{pattern}")
     try:
@@ -232,7 +232,7 @@ def test_what_cannot_be_expanded_is_named(tmp_path: Path) -> None:
         (f"{tmp_path}/empty", "empty: a folder without a file whose name ends in .tsv"),
         (f"{tmp_path}/empty/*", "README.md: the name of a table ends in"),
         ([f"{folder}/a.tsv", f"{folder}/a.tsv"], r"a\.tsv: named 2 times"),
-        ([f"{folder}/a.tsv", f"{tmp_path}/*.tsv"], r"a\.tsv and .*link\.tsv: named 2 times, by links"),
+        ([f"{folder}/a.tsv", f"{tmp_path}/*.tsv"], r"a\.tsv and .*link\.tsv: named 2 times, under several names"),
         ([f"{folder}/*.tsv", f"{folder}/a*", f"{folder}"], r"a\.tsv: named 3 times"),
     ):
         with pytest.raises(InputError, match=message):
