@@ -3,9 +3,8 @@
 The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It depends neither on
 what ran before nor on how many workers share the work, so an epoch can be entered at any batch.
 
-Subword sampling makes equal lengths unequal, so that a fifth of every batch would be padding. Therefore the pairs of up
-to WINDOW planned batches are sampled together and then divided again into as many batches. Augmentation changes few
-pairs and hardly their lengths, so that without subword sampling the planned batches stay as they are.
+Subword sampling and augmentation make equal lengths unequal, so that up to a third of every batch would be padding.
+Therefore the pairs of up to WINDOW planned batches are drawn together and then divided again into as many batches.
 """
 
 from bisect import bisect_left
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 SIDES = ("source", "target")
 ENCODED = ("source_ids", "target_ids")
 WINDOW = 64
-"""Largest number of planned batches whose pairs are divided into batches again after subword sampling."""
+"""Largest number of planned batches whose pairs are divided into batches again after they were changed or sampled."""
 SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, pyarrow.list_(pyarrow.int32())) for name in ENCODED)])
 
 
@@ -271,7 +270,7 @@ class TrainingBatches:
         self._workers = workers
         self._gather = gather
         self._ahead: dict[tuple[int, int], list[pyarrow.Table]] = {}
-        """This worker's samples of the next window, by the window's epoch and number."""
+        """This worker's pairs of the next window, by the window's epoch and number."""
         self._planned: tuple[int, Plan] = (-1, Plan([], {}))
 
     def _all_texts(self) -> Iterator[tuple[str, str]]:
@@ -281,25 +280,25 @@ class TrainingBatches:
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """Yields this worker's part of each batch of an epoch, from batch ``start`` on. A part may be empty.
 
-        The earlier batches are not made. With subword sampling, at most one window of pairs is sampled again.
+        The earlier batches are not made. Where pairs are changed or sampled, at most one window of them is so again.
         """
-        if self._sampling:
-            yield from self._sampled_epoch(number, start)
+        if self._sampling or self._augmentation is not None:
+            yield from self._drawn_epoch(number, start)
             return
         for batch in self._plan(number).batches[start:]:
             rows = self._share(batch)
-            yield _collate_table(self._pieces(number, rows)) if len(rows) else no_pairs()
+            yield _collate_table(self._pairs[rows]) if len(rows) else no_pairs()
 
-    def _sampled_epoch(self, number: int, start: int) -> Iterator[Batch]:
+    def _drawn_epoch(self, number: int, start: int) -> Iterator[Batch]:
         windows = _windows(self._plan(number).batches)
         first = 0
         for place, window in enumerate(windows):
             past, first = first, first + len(window)
             if first <= start:
                 continue
-            own = self._ahead.pop((number, place), None) or [self._sample(number, self._own_rows(window))]
+            own = self._ahead.pop((number, place), None) or [self._draw(number, self._own_rows(window))]
             samples = pyarrow.concat_tables(self._gather(pyarrow.concat_tables(own).combine_chunks()))
-            # The next window's pairs are sampled while these batches are handed out, some of them with each batch.
+            # The next window's pairs are drawn while these batches are handed out, some of them with each batch.
             last = place + 1 == len(windows)
             epoch, following = (number + 1, 0) if last else (number, place + 1)
             upcoming = (_windows(self._plan(number + 1).batches) if last else windows)[following : following + 1]
@@ -308,7 +307,7 @@ class TrainingBatches:
             batches = _cut_anew(samples, len(window), generator(self._seed, "window", number, place))
             parts = np.array_split(rows, len(window))
             for index, (batch, part) in enumerate(zip(batches, parts, strict=True), start=past):
-                ahead.append(self._sample(epoch, part))
+                ahead.append(self._draw(epoch, part))
                 if index >= start:
                     share = self._share(batch)
                     yield _collate_table(samples.take(share)) if len(share) else no_pairs()
@@ -318,7 +317,7 @@ class TrainingBatches:
         return rows[self._rank :: self._workers]
 
     def _own_rows(self, window: list[np.ndarray]) -> np.ndarray:
-        """Returns the rows of a window that this worker samples."""
+        """Returns the rows of a window that this worker draws."""
         return np.array_split(np.concatenate(window), self._workers)[self._rank]
 
     def batches_in_epoch(self, number: int) -> int:
@@ -337,11 +336,14 @@ class TrainingBatches:
             self._planned = number, plan
         return self._planned[1]
 
-    def _pieces(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
+    def _draw(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
+        """Returns the given pairs as pieces, changed by augmentation and cut by subword sampling."""
+        return self._sample(epoch, rows) if self._sampling else self._change(epoch, rows)
+
+    def _change(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
         """Returns the given pairs as pieces, those changed that augmentation changes in this epoch."""
-        table = self._pairs[rows]
-        if self._augmentation is None:
-            return table
+        table = self._pairs[rows].cast(SAMPLES)
+        assert self._augmentation is not None
         joined = self._plan(epoch).joined
         is_changed = self._augmentation.is_changed(epoch, rows)
         is_changed |= np.fromiter((row in joined for row in rows.tolist()), bool, len(rows))
