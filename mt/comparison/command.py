@@ -18,6 +18,7 @@ from mt.files import resolved
 from mt.reporting.systems import System, open_systems
 from mt.robustness import report as robustness_report
 from mt.robustness.command import measure_robustness
+from mt.robustness.lines import make_lines
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ def compare(config: CompareConfig) -> None:
 
     Raises:
         InputError: A run or file is unfinished, damaged or not comparable with the others, or the robustness of a file
-            is to be measured.
+            is to be measured, or that of test sentences that are all too short.
     """
     limit_kernel_caches()
     if config.threads:
@@ -44,6 +45,10 @@ def compare(config: CompareConfig) -> None:
     resolved(output)  # refuses links that lead in a circle
     if output.exists() and not output.is_dir():
         raise InputError(f"output={output}: is a file; the report is a folder")
+    if config.robustness:
+        make_lines(
+            evaluation, sentences=1, seed=1
+        )  # refuses a test set of short sentences before an earlier report is removed
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
     findings = compare_systems(evaluation, systems, config)

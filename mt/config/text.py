@@ -74,8 +74,8 @@ class AugmentationConfig(Section):
     typos: Probability = 0.08
     """Sources with a typing error in about every eighth word."""
     slots: Probability = 0.14
-    """Pairs in which slots stand for names and numbers that both sides share or for words with their translations, or
-    are put at an end of both sides."""
+    """Pairs in which slots stand for names and numbers that both sides share and for words with their translations, or
+    are put in front of both sides, behind them, or before a comma or the punctuation at the end."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
     out."""

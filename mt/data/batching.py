@@ -274,7 +274,10 @@ class TrainingBatches:
         self._planned: tuple[int, Plan] = (-1, Plan([], {}))
 
     def _all_texts(self) -> Iterator[tuple[str, str]]:
-        for table in self._texts.iter(1000):
+        """Yields all pairs, a thousand from one place and a thousand from another, because corpora are often sorted."""
+        starts = np.arange(0, len(self._texts), 1000)
+        for start in generator(0, "lexicon").permutation(starts).tolist():
+            table = self._texts[start : start + 1000]
             yield from zip(*(table[side].to_pylist() for side in SIDES), strict=True)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:

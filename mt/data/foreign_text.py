@@ -11,6 +11,8 @@ BOMS = {
 }
 ENOUGH = 20
 """So many lines that are not UTF-8 are no accident, if there are fewer lines with letters beyond ASCII that are."""
+CUT_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z")
+"""The beginning of a letter whose other bytes are missing."""
 BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 
 
@@ -31,7 +33,7 @@ def other_encoding(start: bytes) -> tuple[str, str] | None:
         The encoding that it seems to be, as iconv calls it, and in words; None if it is UTF-8 with some faults at most.
     """
     lines = start.split(b"\n")
-    lines = lines[:-1] or lines  # the last one may be cut short, or is empty
+    lines = lines[:-1] or [CUT_LETTER.sub(b"", start)]  # the last line may be cut short, or is empty
     foreign = [line for line in lines if b"\0" in line or not _is_utf_8(line)]
     special = [line for line in lines if b"\0" in line or not line.isascii()]
     if 2 * len(foreign) <= (len(special) if len(foreign) >= ENOUGH else len(lines)):

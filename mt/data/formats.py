@@ -37,7 +37,7 @@ from mt.wording import nearest
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 """Part of every cache key. Raise it when the same input is to give other pairs or other columns than before."""
 
 TEXT = datasets.Value("string")
@@ -394,7 +394,8 @@ def _text_lines(path: Path) -> Iterator[str]:
     if other := other_encoding(start):
         code, name = other
         raise InputError(
-            f"{path}: most of it is not UTF-8; it seems to be {name}. This makes UTF-8 of it: iconv -f {code} -t UTF-8"
+            f"{path}: is not in UTF-8; by its beginning it seems to be {name}. This makes UTF-8 of it: "
+            f"iconv -f {code} -t UTF-8"
         )
     for number, line in enumerate(read_lines(path)):
         line = line.removesuffix(b"\r")
@@ -424,20 +425,17 @@ def digest(content: object) -> str:
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
-def _state(path: Path) -> tuple[str | int, ...]:
-    """Returns what shows, without reading more of a file than its beginning, that its content is another than before.
+def _state(path: Path) -> tuple[str, int, int, int, int]:
+    """Returns what shows, without reading a file, that its content is another than before.
 
     The size and the modification time can be those of an earlier file (``cp -p``, ``rsync --times``, ``touch -r``). The
-    time of the last status change and the inode cannot: the file system sets them itself. A BOM of UTF-16 or UTF-32 is
-    added, because earlier versions did not know it and may have left something else in the cache.
+    time of the last status change and the inode cannot: the file system sets them itself.
     """
     try:
         status = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    state = str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-    encoding = encoding_of_bom(read_start(path))
-    return (*state, encoding) if encoding else state
+    return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _known(column: str | int, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> str:

@@ -41,7 +41,8 @@ def neighbours(letter: str, language: str) -> str:
 
 
 def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
-    """Returns a word with a letter dropped, doubled, swapped with the next character, or replaced by one beside it.
+    """Returns a word with a letter dropped, doubled, swapped with the next character (the last
+    one with that before it), or replaced by one beside it.
 
     Args:
         word: Two characters or more, one of them a letter at least.

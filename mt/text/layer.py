@@ -25,7 +25,8 @@ from mt.text.tokenizer import TokenizerPair
 ENDS_SENTENCE = regex.compile(rf"(?r)[.!?…。！？।॥؟]\p{{P}}*[\s{SLOT.pattern[1:-1]}]*$")
 """The end of a sentence, and nothing but slots behind it. It is searched from the end: (?r)."""
 LETTER = regex.compile(r"\p{L}")
-NUMBER = regex.compile(r"[\p{Sc}%+−-]?\s?\d[\d.,'’\s]*[\p{Sc}%‰°]?")
+NUMBER = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
+BLANK_BEFORE_UNIT = regex.compile(r"(?<=\d)\s(?=[^\W\d]|°)")
 DIGITS = regex.compile(r"\d+")
 
 
@@ -174,7 +175,7 @@ class TextLayer:
     def _shared(self, source: str, target: str, more: Sequence[tuple[str, str]]) -> list[tuple[Span, Span]]:
         """Returns the places of the items that stand on both sides equally often, in the order of the source.
 
-        Numbers are the same if they have the same digits: 1,000.5 and 1 000,5.
+        ``_key`` tells which numbers are the same.
         """
         sides: list[dict[str, list[Span]]] = []
         for side, text, characters in (
@@ -264,11 +265,11 @@ def _key(item: str) -> str:
     """Returns what two items have in common if they are the same.
 
     Numbers are the same if their digits are, whatever stands between the groups of three: 1,249.99 and 1 249,99. But
-    1.5 is not 15. A unit, a currency or a percent sign may stand before or behind a number, with a blank or without.
+    1.5 is not 15. A currency may stand before or behind a number, and a blank may stand in front of a unit or not.
     """
     if not NUMBER.fullmatch(item):
-        return item
-    item = item.replace("−", "-")
+        return BLANK_BEFORE_UNIT.sub("", item)
+    item = item.replace("−", "-").replace("٪", "%")
     groups = DIGITS.findall(item)
     decimals = len(groups[-1]) if len(groups) > 1 and len(groups[-1]) != 3 else 0
     signs = sorted(one for one in item if unicodedata.category(one) in ("Sc", "So", "Sm") or one in "%‰-")

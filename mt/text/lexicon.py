@@ -30,12 +30,14 @@ MOST_COUNTED = 10_000_000
 
 
 class Lexicon:
-    """Pairs of words of which each is the other's most frequent companion."""
+    """Pairs of words of which each goes with the other more often, for how often they occur, than with any other word:
+    with the highest Dice coefficient."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         """
         Args:
-            pairs: Sources and targets. Only as many are read as MOST_COUNTED permits.
+            pairs: Sources and targets, in an order that shows all kinds of them. Only as many are read as MOST_COUNTED
+                permits.
         """
         numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
         found: list[tuple[np.ndarray, np.ndarray]] = []

@@ -18,13 +18,13 @@ MOST_SLOTS = 64
 """The most different slots that a tokenizer can have."""
 SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + MOST_SLOTS - 1)}]")
 WITH_BLANK = regex.compile(rf"\ ?({SLOT.pattern})")
-TOUCHED = regex.compile(rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}/'’-]|(?![\p{{N}}])[{TOUCHING_LETTERS}])$")
+TOUCHED = regex.compile(rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$")
 """The end of a text that a slot may touch: white space, an opening bracket or quote, a hyphen and the like, or a letter
 of the languages that write no spaces."""
 OF_A_WORD = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{SLOT.pattern}")
 """What a slot does not touch with its end: letters of the languages that write spaces, digits and other slots."""
 
-TOUCHING = regex.compile(rf"(?<={SLOT.pattern})(?=[0-9]|{SLOT.pattern})|(?<=[0-9])(?={SLOT.pattern})")
+TOO_CLOSE = regex.compile(rf"(?<={SLOT.pattern})(?=\d|{SLOT.pattern})|(?<=\d)(?={SLOT.pattern})")
 """Where a slot touches a digit or another slot."""
 
 
@@ -48,8 +48,8 @@ def put_slots(text: str, spans: Sequence[tuple[int, int]], numbers: Sequence[int
 
 def without_surplus(translation: str, source: str) -> tuple[str, int]:
     """Removes the slots that a translation should not have: those that are not in its source, and the second and later
-    occurrences of those that are. Where a slot touches a digit or another slot, as none does in the source, a blank is
-    put between them, because two numbers would become one.
+    occurrences of those that are. Where a slot touches a digit or another slot, a blank is put between them, because
+    two numbers would become one; unless one does so in the source.
 
     Args:
         translation: What the model wrote.
@@ -117,4 +117,4 @@ def _place(missing: str, translation: str, source: str, links: Sequence[Link]) -
 
 
 def _apart(translation: str, source: str) -> str:
-    return translation if TOUCHING.search(source) else TOUCHING.sub(" ", translation)
+    return translation if TOO_CLOSE.search(source) else TOO_CLOSE.sub(" ", translation)

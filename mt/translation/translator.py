@@ -20,7 +20,7 @@ from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfi
 from mt.data.batching import collate
 from mt.device import autocast, choose_device, choose_precision
 from mt.errors import InputError
-from mt.language import writes_spaces
+from mt.language import between_words
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import open_model
@@ -96,9 +96,10 @@ class _Line:
     parts: list[_CutPart]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Draft:
-    """A translation of a line: the translation of each of its parts, with slots, and its score."""
+    """A translation of a line: the translation of each of its parts, with slots, and its score. Slots that are missing
+    are put into the texts later."""
 
     texts: list[str]
     score: float | None
@@ -147,7 +148,7 @@ class Translator:
         self._aligner = Aligner(model, layer, place, config.batch_tokens, config.max_source_length)
         self.items = Items()
         """What became of the items that slots stood for, in all lines so far."""
-        self._between_pieces = " " if writes_spaces(layer.target_language) else ""
+        self._between_pieces = between_words(layer.target_language)
 
     @classmethod
     def load(

@@ -62,7 +62,7 @@ def _work(due: Sequence[Mutant], sight: Sight, seconds: float, copy: Path, readi
         tests, expected = [], 0.0
         for test in sight.of(mutant.module, mutant.line):
             expected += sight.seconds[test]
-            if expected > seconds:
+            if tests and expected > seconds:
                 break
             tests.append(test)
         began = time.monotonic()

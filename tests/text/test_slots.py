@@ -123,6 +123,7 @@ def test_a_missing_slot_goes_to_the_translation_of_its_neighbour() -> None:
     assert put(f"dogs {a}, {b}", "les chiens", ("dogs", "chiens")) == f"les chiens {a} {b}"
     assert put(f"see ({a}) now", "voir () ici", ("(", "("), (")", ")")) == f"voir ({a}) ici"
     assert put(f"go to {a}now", "去到现在", ("to", "到"), ("now", "现在")) == f"去到{a}现在"
+    assert put(f"my {a} dogs", "¿mis perros", ("dogs", "perros"), ("my", "¿")) == f"¿{a} mis perros"
     # The slot itself may be linked, to whatever the model has written for it. That says nothing of its neighbours.
     assert put(f"{a} dogs run", "oui non non", (a, "oui")) == f"{a} oui non non"
 
@@ -155,4 +156,5 @@ def test_a_slot_touches_no_digit_and_no_other_slot() -> None:
     assert repaired(f"5{one}0 fi {other}", source) == (f"5 {one} 0 fi {other}", 0)
     assert repaired(f"{other}{one}", source) == (f"{other} {one}", 0)
     assert repaired(f"l'{one}s ({other})", source) == (f"l'{one}s ({other})", 0)
+    assert repaired(f"५{one}", source)[0].startswith(f"५ {one}")
     assert repaired(f"5{one}", f"5{one}") == (f"5{one}", 0)
