@@ -86,3 +86,8 @@ def test_where_words_touch_two_characters_are_a_word() -> None:
     assert back.pairs_of("我的小船走了", "my boat left") == [("小船", "boat")]
     mixed = Lexicon([("Berg boat", "看Berg船")] * 5 + pairs)
     assert mixed.pairs_of("Berg", "看Berg船") == [("Berg", "Berg")]
+
+
+def test_words_in_more_than_a_hundredth_of_the_pairs_are_left_out() -> None:
+    found = Lexicon([("ba", "lu")] * 20 + [("de", "na")] * 21 + [("fi", "pe")] * 4 + [(" ", " ")] * 1955)
+    assert [found.pairs_of(*pair) for pair in (("ba", "lu"), ("de", "na"), ("fi", "pe"))] == [[("ba", "lu")], [], []]
