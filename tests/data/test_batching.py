@@ -277,7 +277,15 @@ def pieces_of(batches: list[Batch]) -> dict[int, tuple[list[int], list[int]]]:
     }
 
 
+def with_a_long_pair(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
+    """The pairs and one of 60 words, beside which no changed pair is too long to be used."""
+    long = {"id": [1], "source": ["kala mino" + " kala mino" * 30], "target": ["moku" + " telo" * 60], "weight": [1.0]}
+    texts = pairs.select_columns(list(long))
+    return encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
+
+
 def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    pairs = with_a_long_pair(pairs, layer)
     unjoined = CHANGED.model_copy(update={"joined": 0.0})
 
     def changed(seed: int, epoch: int, batch_tokens: int) -> dict[int, tuple[list[int], list[int]]]:
@@ -285,17 +293,26 @@ def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset,
 
     plain = pieces_of(list(TrainingBatches(pairs, layer, UNCHANGED, 0.0, 1, 200).epoch(0)))
     once = changed(1, 0, 200)
-    assert 0.2 < np.mean([once[number] != plain[number] for number in plain]) < 0.7
+    assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < 0.7
     assert once == changed(1, 0, 5000)
     assert once != changed(1, 1, 200)
     assert once != changed(2, 0, 200)
 
 
+def test_changed_pairs_share_batches_with_pairs_of_their_length(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    """In the planned batches, one pair with four more slots would widen all others."""
+    slots = UNCHANGED.model_copy(update={"slots": 0.3})
+
+    def share_of_padding(augmentation: AugmentationConfig) -> float:
+        batches = list(TrainingBatches(with_a_long_pair(pairs, layer), layer, augmentation, 0.0, 1, 100).epoch(0))
+        return 1 - sum(batch.source_tokens for batch in batches) / sum(batch.source.numel() for batch in batches)
+
+    assert share_of_padding(slots) < share_of_padding(UNCHANGED) + 0.05
+
+
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: TextLayer, sampling: float) -> None:
-    long = {"id": [1], "source": ["kala mino" + " kala mino" * 30], "target": ["moku" + " telo" * 60], "weight": [1.0]}
-    texts = pairs.select_columns(list(long))
-    pairs = encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
+    pairs = with_a_long_pair(pairs, layer)
     joining = UNCHANGED.model_copy(update={"joined": 0.5})
     plain = pieces_of(list(TrainingBatches(pairs, layer, UNCHANGED, 0.0, 1, 400).epoch(3)))
     batches = TrainingBatches(pairs, layer, joining, sampling, 1, 400)
