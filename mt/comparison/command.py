@@ -46,9 +46,8 @@ def compare(config: CompareConfig) -> None:
     if output.exists() and not output.is_dir():
         raise InputError(f"output={output}: is a file; the report is a folder")
     if config.robustness:
-        make_lines(
-            evaluation, sentences=1, seed=1
-        )  # refuses a test set of short sentences before an earlier report is removed
+        # A test set of short sentences alone is refused before an earlier report is removed.
+        make_lines(evaluation, sentences=1, seed=1)
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
     findings = compare_systems(evaluation, systems, config)

@@ -299,6 +299,19 @@ def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset,
     assert once != changed(2, 0, 200)
 
 
+def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sorted corpus, words of its second half are known, too, although only a part of it is counted."""
+    monkeypatch.setattr("mt.text.lexicon.MOST_COUNTED", 7000)
+    rows = [("kala", "moku"), *[("telo", "mino")] * 99] * 50 + [("pona", "sewi"), *[("ali", "wan")] * 99] * 50
+    sides = {side: [pair[number] for pair in rows] for number, side in enumerate(("source", "target"))}
+    sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
+    slots = UNCHANGED.model_copy(update={"slots": 0.3})
+    batches = TrainingBatches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
+    assert batches._augmentation is not None
+    lexicon = batches._augmentation._lexicon
+    assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
+
+
 def test_changed_pairs_share_batches_with_pairs_of_their_length(pairs: datasets.Dataset, layer: TextLayer) -> None:
     """In the planned batches, one pair with four more slots would widen all others."""
     slots = UNCHANGED.model_copy(update={"slots": 0.3})

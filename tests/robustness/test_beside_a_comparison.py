@@ -81,3 +81,26 @@ def test_what_cannot_be_measured_is_refused_before_any_work(runs, tmp_path):
     assert not output.exists()
     with pytest.raises(ValueError, match="robustness=true is for two systems, and runs names 3"):
         CompareConfig(runs=("a", "b", "c"), robustness=True)
+
+
+def test_no_earlier_report_links_new_files_if_it_is_stopped(runs, tmp_path, monkeypatch):
+    config = CompareConfig(first=str(runs[0]), second=str(runs[1]), robustness=True, output=str(tmp_path), **FAST)
+    names = "report.html", "comparison.md", "comparison.json", "robustness.html", "robustness.md", "robustness.json"
+    for name in (*names, "mine.txt"):
+        (tmp_path / name).write_text("earlier")
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mt.comparison.command.measure_robustness", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        compare(config)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_too_short_sentences_are_refused_before_an_earlier_report_is_removed(runs, tmp_path, monkeypatch):
+    (tmp_path / "report.html").write_text("earlier")
+    monkeypatch.setattr("mt.robustness.lines.FEWEST_WORDS", 10_000)
+    with pytest.raises(InputError, match="no sentence of the test set has 10000 words or more"):
+        compare(CompareConfig(first=str(runs[0]), second=str(runs[1]), robustness=True, output=str(tmp_path), **FAST))
+    assert (tmp_path / "report.html").read_text() == "earlier"

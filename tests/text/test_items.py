@@ -6,7 +6,9 @@ import pytest
 import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from mt.config import KeptConfig
 from mt.errors import InputError
 from mt.text.items import ITEM, KINDS, TRIGGER, FamiliarCharacters, find_items, own_patterns
 from mt.text.slots import slot
@@ -377,6 +379,15 @@ def test_a_users_patterns() -> None:
     assert find_items("a b", own_patterns([], [r"\b"]), ENGLISH) == []
     text = "see AB:cde and Top Ten, Berg, ab:x"
     assert [text[start:end] for start, end in find_items(text, patterns, ENGLISH)] == ["AB:cde", "Top Ten", "Berg"]
+
+
+def test_so_many_terms_that_lines_would_be_slow_are_refused() -> None:
+    assert KeptConfig(terms=["x"] * 20_000)
+    with pytest.raises(ValidationError, match="at most 20000 items"):
+        KeptConfig(terms=["x"] * 20_001)
+    assert KeptConfig(terms=["x" * 5_000] * 100)
+    with pytest.raises(ValidationError, match="terms has 500,001 characters"):
+        KeptConfig(terms=["x" * 5_000] * 100 + ["x"])
 
 
 def test_a_pattern_with_thousands_of_groups_takes_no_time_to_speak_of() -> None:

@@ -16,11 +16,12 @@ from mt.data.batching import collate
 from mt.errors import InputError
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
+from mt.text.slots import slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.command import _as_json, _text, _translated, translate
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
-from mt.translation.translator import LINE_BREAKS, ScoredText, Translator, windows
+from mt.translation.translator import LINE_BREAKS, Items, ScoredText, Translator, windows
 from tests import toy
 from tests.processes import PROJECT
 
@@ -193,6 +194,28 @@ def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     (joined,) = translator.hypotheses([line])
     assert [one.text for one in joined] == [" ".join(part[rank].text for part in of_parts) for rank in (0, 1)]
     assert joined[0].text != joined[1].text
+
+
+def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenizers):
+    """A part has a long hypothesis that is worse than a short one, but better for each piece."""
+    translator = _translator(tokenizers, beam_size=3, n_best=3, length_penalty=1.0)
+    line = translator._cut_lines([" ".join(["ba"] * 60)], [0])
+    assert len(line[0].parts[0].pieces) == 2
+    pieces = [tokenizers.target.encode([text])[0] for text in ("ba", "de", "fi " * 12)]
+    several = [Hypothesis(one, score) for one, score in zip(pieces, (-1.0, -2.0, -2.5), strict=True)]
+    (found,) = translator._texts(line, [several, several])
+    scores = [one.score for one in found]
+    assert found[0].text == "ba ba" and scores[1:] == sorted(scores[1:], reverse=True)
+    assert found[2].text == "de de"
+
+
+def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
+    translator = _translator(tokenizers, beam_size=1)
+    lines = translator._cut_lines(["ba {x} de 1999 fi"], [0])
+    written = tokenizers.target.encode([f"ba {slot(0)} de {slot(0)} fi"])[0]
+    ((found,),) = translator._texts(lines, [[Hypothesis(written, -1.0)]])
+    assert found.text.count("{x}") == found.text.count("1999") == 1
+    assert translator.items == Items(found=2, repaired=2)
 
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
