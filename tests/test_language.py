@@ -136,3 +136,9 @@ def test_no_network_is_asked() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["de", "False"]
+
+
+def test_smaller_languages_follow_the_rules_of_their_relatives() -> None:
+    assert {code: writes_spaces(code) for code in ("cdo", "cjy", "mnp", "shn_Mymr", "nod", "de")} == {
+        "cdo": False, "cjy": False, "mnp": False, "shn_Mymr": False, "nod": False, "de": True,
+    }  # fmt: skip

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mt.config import DataConfig
 from mt.data.corpus import LINES_OF_FILES, Corpus, load_corpus
+from mt.data.foreign_text import other_encoding
 from mt.data.formats import fingerprint
 from mt.data.piles import is_pile, named_files
 from mt.errors import InputError
@@ -383,3 +384,10 @@ def test_single_lines_that_are_not_utf_8_are_counted_as_ever(tmp_path: Path) -> 
         lines[number] = b"T\xf6ne %d\tsounds\n" % number
     path = write(tmp_path / "a.tsv", b"de\ten\n" + b"".join(lines))
     assert load(kind="table", train=path).report[0].dropped["not UTF-8"] == 49
+
+
+def test_a_letter_that_is_cut_at_the_end_of_what_is_looked_at_is_no_other_encoding() -> None:
+    for line in ("好" * 30, "é" * 30, "😀" * 30):
+        for end in range(40, 80):
+            assert other_encoding(line.encode()[:end]) is None
+    assert other_encoding("à la mer, là-bas, déjà vu é".encode("latin-1"))

@@ -88,3 +88,8 @@ WORDS = st.text(st.sampled_from("aAzéßЖςİ1'好\u0301"), min_size=2, max_siz
 def test_a_typo_changes_any_word(word: str, language: str, seed: int) -> None:
     made = with_a_typo(word, generator(seed, "test"), language)
     assert made != word and abs(len(made) - len(word)) <= 1
+
+
+def test_arabic_dialects_are_typed_on_the_arabic_keyboard() -> None:
+    assert {neighbours("ف", code) for code in ("ar", "arb", "arz", "ary", "apc_Arab")} == {neighbours("ف", "ar")}
+    assert neighbours("ف", "ar")
