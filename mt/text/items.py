@@ -99,7 +99,7 @@ KINDS = {
         r"[A-Za-z0-9]{4,16}(?:-[A-Za-z0-9]{2,16}){1,6}(?![\w-])"
         r"|(?<![\w-])(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{8,64}(?![\w-])"
     ),
-    "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{0,2}[0-9]{2,})++",
+    "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{1,2}[0-9]++){2,}+",
     "number": (
         # of several parts, with a sign, currency or unit, or of two digits and more
         rf"(?<![{_WORD}_])(?:(?<![^\s(\[\"'“„«=])[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
