@@ -18,10 +18,11 @@ from mt.config import KeptConfig, ModelDescription, PiecesConfig, Section, Train
 from mt.config.earlier import as_of_today, with_text_layer
 from mt.errors import InputError
 from mt.files import resolved, write_atomically
-from mt.json_file import CHECKSUM_KEY, read_json, sha256
+from mt.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.model.build import build_model, build_shapes
 from mt.model.seq2seq import Seq2Seq
 from mt.text.layer import TextLayer
+from mt.text.spelling import Spelling
 from mt.text.tokenizer import TokenizerPair
 from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
 
@@ -45,12 +46,14 @@ COMPARED = (CONFIG, METRICS, PROVENANCE, *(f"{SCORED}/test.{name}" for name in (
 FILES = "files"
 """Key of results.json: the checksum of each file in COMPARED."""
 CHECKPOINTS = "checkpoints"
+SOURCE_WORDS = "source_words.json"
+"""The words of the training sources, each with how often it occurs: what typing errors are corrected by."""
 
 
 MISTAKES_TOLD = 10
 """How many mistakes in one file an error message tells."""
 
-FORMAT = 3
+FORMAT = 4
 """The format of model.yaml. It is raised whenever a key is added, taken away or given another meaning. Every earlier
 format stays readable. Folders of format 1 have no model.yaml; their config.yaml says the same among other things."""
 
@@ -75,6 +78,7 @@ class TrainedModel:
     description: ModelDescription
     tokenizers: TokenizerPair
     model: Seq2Seq
+    spelling: Spelling | None
 
     def layer_with(self, kept: KeptConfig) -> TextLayer:
         """Returns the model's text layer, for which more than its own terms and patterns are not to be translated.
@@ -88,11 +92,12 @@ class TrainedModel:
                 raise InputError("text.terms and text.patterns need slots, without which this model was trained")
             more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
             rules = rules.model_copy(update=more)
-        return TextLayer(rules, self.tokenizers, described.source_language, described.target_language)
+        return TextLayer(rules, self.tokenizers, described.source_language, described.target_language, self.spelling)
 
 
 def open_model(folder: Path) -> TrainedModel:
-    """Reads model.yaml, the tokenizer and model.safetensors. The model is on the CPU, in evaluation mode.
+    """Reads model.yaml, the tokenizer, model.safetensors and, if typing errors are corrected, source_words.json. The
+    model is on the CPU, in evaluation mode.
 
     Raises:
         InputError: A file is missing, damaged or does not fit the others. The message names it.
@@ -113,13 +118,14 @@ def open_model(folder: Path) -> TrainedModel:
         )
     if description.text.rules and not (tokenizers.source.slots and tokenizers.target.slots):
         raise InputError(f"{folder / MODEL}: says text.rules={description.text.rules}, but the tokenizer has no slots")
+    spelling = read_spelling(folder)
     # A description may claim a model of any size, so no memory is allocated for it before the shapes of the weights
     # have confirmed it.
     claimed = build_shapes(description.model, tokenizers)
     tensors = read_fitting(claimed, description.model, weights)
     model = build_model(description.model, tokenizers)
     copy_weights(tensors, model)
-    return TrainedModel(description, tokenizers, model.eval())
+    return TrainedModel(description, tokenizers, model.eval(), spelling)
 
 
 def file_checksums(run: Path) -> dict[str, str]:
@@ -234,6 +240,29 @@ def write_description(folder: Path, description: ModelDescription) -> None:
     """Writes model.yaml: complete, in the newest format, with a last line that holds the checksum of the others."""
     text = _as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
     write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
+
+
+def write_spelling(folder: Path, spelling: Spelling | None) -> None:
+    """Writes the words of the training sources, or removes those of an earlier training that had any."""
+    if spelling is None:
+        (folder / SOURCE_WORDS).unlink(missing_ok=True)
+    else:
+        write_json(folder / SOURCE_WORDS, {"words": spelling.counts})
+
+
+def read_spelling(folder: Path) -> Spelling | None:
+    """Reads what a model's typing errors are corrected by; None if its text layer corrects none.
+
+    Raises:
+        InputError: A file is missing or damaged. The message names it.
+    """
+    description = read_description(folder)
+    if description.text.fewest_times is None:
+        return None
+    counts = read_json(folder / SOURCE_WORDS, "words")["words"]
+    if not isinstance(counts, dict) or not all(word and type(times) is int for word, times in counts.items()):
+        raise InputError(f"{folder / SOURCE_WORDS}: damaged or of another version")
+    return Spelling(counts, description.source_language, description.text.fewest_times)
 
 
 def _warn_of_a_change(path: Path, checksum: object) -> None:

@@ -5,12 +5,16 @@ from functools import cache
 
 from mt.config import TextDescription, TokenizerConfig
 from mt.text.layer import TextLayer
+from mt.text.spelling import Spelling
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 
 SLOTS = 5
 LATIN = "abcdefghijklmnopqrstuvwxyzäöüßẞığşçéèñåø"
 OTHERS = "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώ" + "აბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰ"
 HAN = "你好世界他说真的我们去海边看船一二三大小红绿花鸟鱼山水"
+WORDS = {"the": 90, "dog": 30, "dig": 5, "word": 20, "went": 9, "Smith": 8, "don't": 7, "doggy": 2, "over": 3}
+WORDS |= dict.fromkeys(LATIN, 1)
+"""Words that typing errors are corrected by, among them the letters of the alphabet."""
 PUNCTUATION = ".,;:!?…'’\"“”„«»()[]{}<>/\\-–—_%&$€£#@*+=~^|`。，！？、：；（）"
 
 
@@ -32,13 +36,17 @@ def tokenizer(letters: str, language: str, kind: str = "char", slots: int = SLOT
 
 
 @cache
-def layer(source: str = "en", target: str = "de", slots: int = SLOTS, **rules: object) -> TextLayer:
-    """A text layer. Chinese, Greek and Georgian have tokenizers that know their letters, too."""
+def layer(
+    source: str = "en", target: str = "de", slots: int = SLOTS, corrects: bool = False, **rules: object
+) -> TextLayer:
+    """A text layer. Chinese, Greek and Georgian have tokenizers that know their letters, too. Typing errors are
+    corrected by WORDS, if at all."""
     return TextLayer(
         TextDescription.model_validate(rules),
         TokenizerPair(*(_of_language(language, slots) for language in (source, target))),
         source,
         target,
+        Spelling(WORDS, source) if corrects else None,
     )
 
 

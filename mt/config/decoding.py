@@ -41,6 +41,9 @@ class DecodingConfig(Section):
     split_sentences: Literal["auto", False] = "auto"
     """auto: lines with more sentences than the training text had are cut into their sentences, which are translated by
     themselves and joined again. false: no line is cut."""
+    correct_typos: Literal["auto", False] = "auto"
+    """auto: an unknown word that a typing error makes of a frequent word of the training text is taken for that word.
+    false: all words are translated as they are typed."""
     markup: Literal["html", "xml"] | None = None
     """html, xml: lines have tags in them. The text between them is translated, and the tags are put back where the
     words went. null: lines are plain text; a tag comes back as it is, at the place that the model gives it."""

@@ -29,10 +29,11 @@ class KeptConfig(Section):
 class RulesConfig(KeptConfig):
     """The text layer, whoever uses it."""
 
-    rules: Literal[0, 1] = 1
+    rules: Literal[0, 1, 2] = 2
     """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole; lines in capitals
-    or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 0:
-    lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
+    or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 2:
+    the same, and typing errors are corrected. 0: lines go to the tokenizer as they are. text=off sets it, with all
+    augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
     a slot, a piece of the vocabulary that stands for it."""
@@ -50,6 +51,9 @@ class TextDescription(RulesConfig):
     most_sentences: PositiveInt = 1
     """The most sentences that nearly all lines of the training text had. Lines with more are cut into their
     sentences."""
+    fewest_times: PositiveInt | None = None
+    """How often the training text has a word at least that an unknown one is taken for. null: typing errors are not
+    corrected."""
 
 
 class AlignmentConfig(Section):

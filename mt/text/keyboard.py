@@ -1,6 +1,6 @@
 """Keyboards, and the typing errors that are made on them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -41,8 +41,8 @@ def neighbours(letter: str, language: str) -> str:
 
 
 def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
-    """Returns a word with a letter dropped, doubled, swapped with the next character (the last
-    one with that before it), or replaced by one beside it.
+    """Returns a word with a letter dropped, doubled, swapped with the next character (the last one with that before
+    it), or replaced by one beside it.
 
     Args:
         word: Two characters or more, one of them a letter at least.
@@ -65,6 +65,27 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
     if word[place] == word[place + 1]:
         return doubled
     return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+
+
+def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
+    """Yields all words of which a single error of ``with_a_typo`` can have made a word, some of them several times.
+
+    Args:
+        word: What was typed, in small letters.
+        language: Decides which keyboard it was typed on.
+        letters: The letters that can have been dropped.
+    """
+    for place, letter in enumerate(word):
+        before, behind = word[:place], word[place + 1 :]
+        if behind.startswith(letter):
+            yield before + behind
+        elif behind:
+            yield before + behind[0] + letter + behind[1:]
+        for beside in neighbours(letter, language):
+            yield before + beside + behind
+    for place in range(len(word) + 1):
+        for letter in letters:
+            yield word[:place] + letter + word[place:]
 
 
 @cache

@@ -1,12 +1,13 @@
 """The text layer: what happens to a line before the tokenizer cuts it into pieces, and afterwards to its translation.
 
 A line is cut into sentences if it has more than the lines that the model learnt from. What is not to be translated
-(``mt.text.items``) is replaced by slots, and a sentence in capitals or title case is lowercased. ``restore`` undoes it.
+(``mt.text.items``) is replaced by slots, a sentence in capitals or title case is lowercased, and typing errors are
+corrected (``mt.text.spelling``). ``restore`` undoes it.
 """
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
@@ -20,6 +21,7 @@ from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_pa
 from mt.text.placement import Link
 from mt.text.sentences import sentences
 from mt.text.slots import SLOT, missing_slots, put_slots, slot_number, with_missing_slots, without_surplus
+from mt.text.spelling import FEWEST_TIMES, WORD, Correction, Spelling
 from mt.text.tokenizer import TokenizerPair
 
 ENDS_SENTENCE = regex.compile(rf"(?r)[.!?…。！？।॥؟]\p{{P}}*[\s{SLOT.pattern[1:-1]}]*$")
@@ -28,6 +30,8 @@ LETTER = regex.compile(r"\p{L}")
 NUMBER = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
 BLANK_BEFORE_UNIT = regex.compile(r"(?<=\d)\s(?=[^\W\d]|°)")
 DIGITS = regex.compile(r"\d+")
+WORDS_PER_FALSE_ALARM = 1000
+"""At most one in so many words of text without typing errors may be corrected."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,12 @@ class Part:
     """What the tokenizer cuts. If it is empty, nothing of the part is to be translated."""
     items: tuple[str, ...]
     """What slots 0, 1, 2 … of the text stand for."""
-    cased: str | None
-    """What the text was before it was lowercased; None if it was not."""
+    written: str
+    """What the text was before it was lowercased, and before typing errors were corrected."""
+    capitals: bool
+    """Whether it was in capitals, so that the translation is put into capitals."""
+    corrections: tuple[Correction, ...]
+    """The words of the text that were corrected, in order."""
     before: str
     """What stands before the text and comes back unchanged: white space and items."""
     after: str
@@ -50,9 +58,16 @@ class TextLayer:
     """The rules of one model, for lines of its source language and for pairs."""
 
     def __init__(
-        self, rules: TextDescription, tokenizers: TokenizerPair, source_language: str, target_language: str
+        self,
+        rules: TextDescription,
+        tokenizers: TokenizerPair,
+        source_language: str,
+        target_language: str,
+        spelling: Spelling | None = None,
     ) -> None:
+        """If there is no ``spelling``, typing errors are not corrected."""
         self.rules = rules
+        self.spelling = spelling
         self.tokenizers = tokenizers
         self.source_language = source_language
         self.target_language = target_language
@@ -61,16 +76,17 @@ class TextLayer:
         self._source_characters = FamiliarCharacters(tokenizers.source, source_language)
         self._target_characters = FamiliarCharacters(tokenizers.target, target_language)
 
-    def mark(self, line: str, split: bool = True) -> list[Part]:
+    def mark(self, line: str, split: bool = True, correct: bool = True) -> list[Part]:
         """Returns the parts of a line. If each part's own text is restored as if it were the translation, they make up
         the line again.
 
         Args:
             line: The line, which is not blank. Half a surrogate pair in it is read as U+FFFD, like broken UTF-8.
             split: Whether it is cut into its sentences if it has more than the model's training text had.
+            correct: Whether typing errors are corrected.
         """
         if not self.rules.rules:
-            return [Part(line, (), None, "", "")]
+            return [Part(line, (), line, False, (), "", "")]
         line = UNDECODABLE.sub("\ufffd", line)
         spans = find_items(line, self._patterns, self._source_characters)
         following = iter([line[start:end] for start, end in spans])
@@ -81,7 +97,7 @@ class TextLayer:
             cut = [marked]
         parts: list[Part] = []
         for text in (text for sentence in cut for text in self._with_few_slots(sentence)):
-            parts.append(self._part(text, list(islice(following, len(SLOT.findall(text))))))
+            parts.append(self._part(text, list(islice(following, len(SLOT.findall(text)))), correct))
         return parts
 
     def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
@@ -103,16 +119,17 @@ class TextLayer:
 
         If the model has copied the part's text, the result is that part of the source line, letter by letter.
         """
-        if part.cased and translation == part.text:
-            translation = part.cased
-        elif part.cased and part.cased.isupper():
+        if translation == part.text:
+            translation = part.written
+        elif part.capitals:
             translation = in_capitals(translation, self.target_language)
         return part.before + _filled(translation, part.items) + part.after
 
     def positions(self, part: Part, translation: str) -> list[int]:
         """Returns the position of every character of a translation in what ``restore`` makes of it, and that of its
         end."""
-        capitals = part.cased is not None and part.cased.isupper() and translation != part.text
+        is_copied = translation == part.text
+        capitals = part.capitals and not is_copied
         lengths = [
             len(part.items[slot_number(one)])
             if part.items and SLOT.match(one)
@@ -121,6 +138,8 @@ class TextLayer:
             else 1
             for one in translation
         ]
+        for correction in part.corrections if is_copied else ():
+            lengths[correction.end - 1] += len(correction.typed) - (correction.end - correction.start)
         return list(accumulate(lengths, initial=len(part.before)))
 
     def with_gaps(self, parts: Sequence[Part], translations: Sequence[str]) -> list[str]:
@@ -207,23 +226,47 @@ class TextLayer:
         cuts = [0, *places[self.slots :: self.slots], len(sentence)]
         return [sentence[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
 
-    def _part(self, text: str, items: list[str]) -> Part:
+    def _part(self, text: str, items: list[str], correct: bool) -> Part:
         """Returns a part, given its text with slots, all of which have number 0, and the slots' items."""
         if not LETTER.search(text):  # nothing but items, numbers and punctuation
-            return Part("", (), None, _filled_in_order(text, items), "")
+            return Part("", (), "", False, (), _filled_in_order(text, items), "")
         before, text, after = _without_edges(text, items)
         first = len(SLOT.findall(before))
         last = first + len(SLOT.findall(text))
         places = [match.span() for match in SLOT.finditer(text)]
-        text = put_slots(text, places, range(len(places)))
-        cased = text if is_in_capitals(text) or is_in_title_case(text) else None
+        written = text = put_slots(text, places, range(len(places)))
+        capitals = is_in_capitals(text)
+        if capitals or is_in_title_case(text):
+            text = lowercased(text, self.source_language)
+        text, corrections = self.spelling.corrected(text) if self.spelling and correct else (text, ())
         return Part(
-            lowercased(text, self.source_language) if cased else text,
+            text,
             tuple(items[first:last]),
-            cased,
+            written,
+            capitals,
+            corrections,
             _filled_in_order(before, items[:first]),
             _filled_in_order(after, items[last:]),
         )
+
+
+def fewest_times(layer: TextLayer, lines: Iterable[str]) -> int:
+    """Returns how often the training text must have a word that an unknown one is taken for.
+
+    Args:
+        layer: The text layer, whose ``spelling`` knows the words of the training text.
+        lines: Other lines, in which few typing errors are expected.
+
+    Returns:
+        The smallest number, from FEWEST_TIMES on, by which at most one in WORDS_PER_FALSE_ALARM of their words would be
+        corrected.
+    """
+    assert layer.spelling is not None
+    parts = [part for line in lines if line.strip() for part in layer.mark(line)]
+    words = sum(len(WORD.findall(part.text)) for part in parts)
+    times = [layer.spelling.times(part.text[one.start : one.end]) for part in parts for one in part.corrections]
+    others = sorted(times, reverse=True)[words // WORDS_PER_FALSE_ALARM :]
+    return max([FEWEST_TIMES, *(count + 1 for count in others[:1])])
 
 
 def _without_edges(text: str, items: Sequence[str]) -> tuple[str, str, str]:

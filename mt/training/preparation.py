@@ -1,6 +1,7 @@
 """Prepares the data: reads the corpus, trains or loads the tokenizer, and cuts the corpus into pieces."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,11 @@ from mt.config import RulesConfig, TextDescription, TrainConfig
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.errors import InputError
-from mt.text.layer import TextLayer
+from mt.language import writes_spaces
+from mt.run_folder import read_spelling
+from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
+from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_scripts
 from mt.training.workers import Workers
@@ -20,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 LINES_COUNTED = 20_000
 """Of the training text, to learn how many sentences a line has."""
+LINES_WITH_WORDS = 2_000_000
+"""Of the training text, to learn its words."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,13 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     for doubt in advice_on_scripts(config.data, corpus.train):
         logger.warning("%s", doubt)
     tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
+    origin = tokenizer_from if tokenizer_from == config.folder or config.training.init_from else None
+    rules, counts = workers.from_leader(lambda: _learnt(config, corpus, tokenizers, origin))
+    languages = config.data.source_language, config.data.target_language
+    spelling = Spelling(counts, languages[0], rules.fewest_times) if counts and rules.fewest_times else None
+    layer = TextLayer(rules, tokenizers, *languages, spelling)
     with workers.leader_first():
-        return _encode(config, corpus, _layer(config, corpus, tokenizers))
+        return _encode(config, corpus, layer)
 
 
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
@@ -75,15 +86,40 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     )
 
 
-def _layer(config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair) -> TextLayer:
-    """Returns the text layer of a run, once it is known how many sentences a line of its training text has."""
-    source_language, target_language = config.data.source_language, config.data.target_language
-    lines = evenly_spaced(corpus.train, LINES_COUNTED)["source"] if config.text.rules else ["one"]
-    rules = TextDescription(
-        **{name: getattr(config.text, name) for name in RulesConfig.model_fields},
-        most_sentences=usual_most(lines, source_language),
-    )
-    return TextLayer(rules, tokenizers, source_language, target_language)
+def _learnt(
+    config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair, origin: Path | None
+) -> tuple[TextDescription, dict[str, int] | None]:
+    """Returns the rules of a run's text layer, with what the corpus tells of them, and the words that an unknown one
+    can be taken for: how often the training sources have each. They are None if typing errors are not corrected.
+
+    Args:
+        config: The run's config.
+        corpus: Its corpus.
+        tokenizers: Its tokenizers.
+        origin: The folder of the run that is resumed or that the weights come from, whose words the model knows, too.
+    """
+    language = config.data.source_language
+    rules = TextDescription(**{name: getattr(config.text, name) for name in RulesConfig.model_fields})
+    if not rules.rules:
+        return rules, None
+    lines = evenly_spaced(corpus.train, LINES_COUNTED)["source"]
+    rules = rules.model_copy(update={"most_sentences": usual_most(lines, language)})
+    if rules.rules < 2 or not writes_spaces(language):
+        return rules, None
+    known = read_spelling(origin) if origin else None
+    if known and origin == config.folder:
+        return rules.model_copy(update={"fewest_times": known.fewest}), known.counts
+    counts = count_words(_sources(evenly_spaced(corpus.train, LINES_WITH_WORDS)), language)
+    if known:
+        counts = known.counts_with(counts)
+    layer = TextLayer(rules, tokenizers, language, config.data.target_language, Spelling(counts, language))
+    return rules.model_copy(update={"fewest_times": fewest_times(layer, _sources(corpus.valid))}), counts
+
+
+def _sources(pairs: datasets.Dataset) -> Iterator[str]:
+    """Yields the sources of pairs, which are read from the disk in batches."""
+    for batch in pairs.select_columns(["source"]).iter(batch_size=10_000):
+        yield from batch["source"]
 
 
 def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer) -> PreparedData:

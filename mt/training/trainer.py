@@ -19,7 +19,7 @@ from mt.json_file import write_json
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
-from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, write_config, write_description
+from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, write_config, write_description, write_spelling
 from mt.training.advice import advice_on_length
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
 from mt.training.delivery import write_scores, write_weights
@@ -139,6 +139,7 @@ class Trainer:
             self.data.tokenizers.save(self.run)
             write_config(self.run, config)
             write_description(self.run, ModelDescription.of(config, self.data.layer.rules, AlignmentConfig()))
+            write_spelling(self.run, self.data.layer.spelling)
             write_json(self.run / PROVENANCE, self.provenance)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate

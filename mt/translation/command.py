@@ -79,6 +79,14 @@ def translate(config: TranslateConfig) -> None:
             f"{translator.items.found:,}",
             f"{translator.items.repaired:,}",
         )
+    if translator.corrections.count:
+        logger.info(
+            "%s words that the training text does not have were taken for typing errors: %s%s "
+            "(decoding.correct_typos=false leaves them as they are)",
+            f"{translator.corrections.count:,}",
+            ", ".join(f"{typed} → {word}" for typed, word in translator.corrections.first.items()),
+            " …" if translator.corrections.count > len(translator.corrections.first) else "",
+        )
 
 
 def _refuse_to_overwrite(config: TranslateConfig) -> None:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, repeat
 from pathlib import Path
 from typing import TypeVar
@@ -49,6 +49,8 @@ Alignment = list[tuple[int, int]]
 
 
 NOTHING_MORE = KeptConfig()
+CORRECTIONS_TOLD = 5
+"""The most typing errors that are told, after all lines."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,20 @@ class _Draft:
 
 
 @dataclass
+class Corrections:
+    """How many typing errors the translated lines had, and the first of them, each with what it was taken for."""
+
+    count: int = 0
+    first: dict[str, str] = field(default_factory=dict)
+
+    def note(self, part: Part) -> None:
+        self.count += len(part.corrections)
+        for one in part.corrections:
+            if len(self.first) < CORRECTIONS_TOLD:
+                self.first[one.typed] = part.text[one.start : one.end]
+
+
+@dataclass
 class Items:
     """How many items the translated lines had that are not to be translated, and how many slots for them the model had
     dropped or doubled, which were put back or removed."""
@@ -148,6 +164,8 @@ class Translator:
         self._aligner = Aligner(model, layer, place, config.batch_tokens, config.max_source_length)
         self.items = Items()
         """What became of the items that slots stood for, in all lines so far."""
+        self.corrections = Corrections()
+        """The typing errors in all lines so far."""
         self._between_pieces = between_words(layer.target_language)
 
     @classmethod
@@ -293,8 +311,10 @@ class Translator:
         )
 
     def _encoded(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
-        """Returns the pieces of pairs, as they are trained on."""
+        """Returns the pieces of pairs, as they are trained on, but without typing errors in the sources."""
         marked = [self.layer.mark_pair(source, target) for source, target in zip(sources, targets, strict=True)]
+        if self.layer.spelling and self.config.correct_typos == "auto":
+            marked = [(self.layer.spelling.corrected(source)[0], target) for source, target in marked]
         return (
             self.tokenizers.source.encode([source for source, _ in marked]),
             self.tokenizers.target.encode([target for _, target in marked]),
@@ -354,10 +374,13 @@ class Translator:
 
     def _cut_lines(self, lines: Sequence[str], numbers: Sequence[int]) -> list[_Line]:
         """Returns the parts of each line as pieces. A blank line has no parts."""
-        split, kind = self.config.split_sentences == "auto", self.config.markup
+        config, kind = self.config, self.config.markup
+        split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
         markup = [None if kind is None else take_out(line, kind) for line in lines]
         texts = [line if taken is None else taken.text for line, taken in zip(lines, markup, strict=True)]
-        marked = [self.layer.mark(text, split) if text.strip() else [] for text in texts]
+        marked = [self.layer.mark(text, split, correct) if text.strip() else [] for text in texts]
+        for part in (part for parts in marked for part in parts):
+            self.corrections.note(part)
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(self.tokenizers.source.encode([part.text for parts in marked for part in parts]))
         return [

@@ -21,7 +21,7 @@ from mt.config import CompareConfig, TrainConfig
 from mt.errors import InputError
 from mt.json_file import read_json, write_json
 from mt.reporting.systems import read_run
-from mt.run_folder import CHECKPOINTS, COMPARED, RESULTS, open_model, read_config
+from mt.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, open_model, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train
 from mt.word_counts import TARGET_WORDS, read_word_counts
@@ -76,7 +76,7 @@ def _sealed_files(run: Path) -> set[Path]:
     """What a resume, a translation or a comparison depends on and has a checksum: any damage must be told by name."""
     newest = _checkpoint_file(run, "progress.json").parent.relative_to(run)
     checkpoint = {newest / name for name in ("progress.json", "model.safetensors", "optimizer.safetensors")}
-    model = {Path("tokenizer.model"), Path("model.safetensors")}
+    model = {Path("tokenizer.model"), Path("model.safetensors"), Path(SOURCE_WORDS)}
     return checkpoint | model | {Path(TARGET_WORDS), Path(RESULTS), *map(Path, COMPARED)}
 
 
@@ -99,7 +99,7 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
     outside = folder / "outside"
     outside.mkdir(exist_ok=True)
     for name in ("config.yaml", "model.yaml", "tokenizer.model", "model.safetensors", "results.json", "provenance.json",
-                 "metrics.jsonl"):  # fmt: skip
+                 "metrics.jsonl", SOURCE_WORDS):  # fmt: skip
         (outside / name).write_text(SECRET)
         yield f"a pickle named {name}", lambda run, name=name: (run / name).write_bytes(payload)
         yield f"{name} links out", lambda run, name=name: _link(run / name, outside / name)

@@ -13,7 +13,7 @@ import yaml
 from mt.config import DecodingChoice, DecodingConfig, TextConfig, TokenizerConfig, TranslateConfig
 from mt.errors import InputError
 from mt.json_file import read_json, write_json
-from mt.run_folder import FORMAT, open_model, read_config, read_description, written_settings
+from mt.run_folder import FORMAT, SOURCE_WORDS, open_model, read_config, read_description, written_settings
 from mt.training.command import train
 from mt.translation.command import translate
 from mt.translation.ctranslate2_engine import CTranslate2Engine
@@ -51,7 +51,7 @@ def model(tmp_path):
     """A copy of the Transformer of the newest format: what alone is a model."""
     copy = tmp_path / "model"
     copy.mkdir()
-    for name in ("model.yaml", "tokenizer.model", "model.safetensors"):
+    for name in ("model.yaml", "tokenizer.model", "model.safetensors", "source_words.json"):
         shutil.copy(HERE / str(FORMAT) / "transformer" / name, copy)
     return copy
 
@@ -74,8 +74,41 @@ def test_a_run_of_any_format_runs_in_ctranslate2(number, tmp_path):
     assert translated(run, tmp_path / "out.txt", engine="ctranslate2") == expected(HERE / str(number) / "transformer")
 
 
-def test_description_tokenizer_and_weights_alone_are_a_model(model, tmp_path):
+def test_description_tokenizer_weights_and_words_alone_are_a_model(model, tmp_path):
     assert translated(model, tmp_path / "out.txt") == expected(HERE / str(FORMAT) / "transformer")
+
+
+def test_typing_errors_are_corrected_by_the_words_of_the_folder(model, tmp_path, caplog):
+    caplog.set_level("INFO")
+    translator = Translator.load(model, device="cpu")
+    lines = ["ba de fi go ku", "mo la su", "go ra ti"]
+    typed = ["bba ed fi go kuu", "mo la suu", "go rra ti"]
+    assert translator.translate(typed) == translator.translate(lines)
+    assert translator.score(typed, lines) == translator.score(lines, lines)
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in typed))
+    config = {"run": str(model), "input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out.txt")}
+    translate(TranslateConfig(**config))
+    assert (
+        "5 words that the training text does not have were taken for typing errors: bba → ba, ed → de, " in caplog.text
+    )
+    caplog.clear()
+    as_typed = DecodingChoice(correct_typos=False)
+    translate(TranslateConfig(**config, decoding=as_typed))
+    assert "typing errors" not in caplog.text
+    as_typed = Translator.load(model, as_typed, device="cpu")
+    assert as_typed.translate(lines) == translator.translate(lines)
+    assert as_typed.score(typed, lines) != translator.score(typed, lines)
+
+
+def test_missing_or_damaged_words_are_named(model):
+    words = model / SOURCE_WORDS
+    (content := read_json(words))["words"]["ba"] = "many"
+    write_json(words, content)
+    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: damaged or of another version$"):
+        open_model(model)
+    words.unlink()
+    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: cannot be read: .*No such file"):
+        open_model(model)
 
 
 @every_format
@@ -178,7 +211,7 @@ def unfinished(request, tmp_path, monkeypatch):
     return Path("runs/unfinished")
 
 
-LOSSES = {1: 3.4212671, 2: 3.4212671, 3: 3.4174670}
+LOSSES = {1: 3.4212671, 2: 3.4212671, 3: 3.4174670, 4: 3.4174670}
 """With which the code that began a run finished it, by its format. Since format 3, training pairs are changed."""
 
 

@@ -1,12 +1,14 @@
 """Which keys touch each other, and every typing error that is made on them."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.language import base_language
 from mt.randomness import generator
-from mt.text.keyboard import LAYOUTS, QWERTY, neighbours, with_a_typo
+from mt.text.keyboard import LAYOUTS, QWERTY, neighbours, with_a_typo, without_a_typo
 
 LANGUAGES = sorted(LAYOUTS)
 
@@ -88,6 +90,15 @@ WORDS = st.text(st.sampled_from("aAzéßЖςİ1'好\u0301"), min_size=2, max_siz
 def test_a_typo_changes_any_word(word: str, language: str, seed: int) -> None:
     made = with_a_typo(word, generator(seed, "test"), language)
     assert made != word and abs(len(made) - len(word)) <= 1
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_what_was_meant_is_all_that_a_typing_error_can_have_come_from(language: str) -> None:
+    words = ["".join(letters) for length in (2, 3, 4) for letters in product("aqzé", repeat=length)]
+    typed_for = {word: errors(word, language) for word in words}
+    for typed in words:
+        meant = set(without_a_typo(typed, language, "aqzé")) & set(words)
+        assert meant == {word for word in words if typed in typed_for[word]}
 
 
 def test_arabic_dialects_are_typed_on_the_arabic_keyboard() -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.files import UNDECODABLE
-from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercased
+from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.items import find_items
 from mt.text.layer import Part, TextLayer
 from mt.text.sentences import sentences
@@ -23,7 +23,8 @@ LINE_PARTS = [
     "İstanbul Ankara İzmir", "STRAẞE IST LANG", "STRASSE", "ΌΣΟΣ ΟΔΟΣ", "ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ", "ǅungla", "ⅣⅤⅥⅦ",
     "ⒶⒷⒸⒹ", "слово", "مرحبا", "你好。", "世界！", "龘", " ", "  ", "\n", "\t", "\u00a0", "\u3000", ". ", "! ",
     "? ", "Mr. Smith went. ", "He said no. ", "\u2028", "\r", "\x85", "e\u0301", "\ufeff", "ſ", "ŉ", "ﬁ",
-    "ẞ", "ΐ", "word ", "Word ", "WORD ", "iPhone ", "McDonald's ", "e.V. ",
+    "ẞ", "ΐ", "word ", "wrod ", "Teh dgo doog ", "HTE DGO WENT ", "Smmith ", "dont ", "don’tt ", "Word ",
+    "WORD ", "iPhone ", "McDonald's ", "e.V. ",
 ]  # fmt: skip
 LINES = st.one_of(
     st.text(),
@@ -47,7 +48,7 @@ def restored(layer: TextLayer, line: str, split: bool = True) -> str:
 @example(line="İstanbul Ankara İzmir", split=True)
 @example(line="Ab Cd. Ef Gh! Ij Kl Mn? OP QR ST", split=True)
 def test_a_model_that_copies_gives_the_line_back(source: str, target: str, line: str, split: bool) -> None:
-    layer = languages.layer(source, target)
+    layer = languages.layer(source, target, corrects=True)
     parts = layer.mark(line, split)
     assert "".join(layer.restore(part, part.text) for part in parts) == UNDECODABLE.sub("\ufffd", line)
     for part in parts:
@@ -64,39 +65,46 @@ def test_a_model_that_copies_gives_the_line_back(source: str, target: str, line:
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("tr", "tr"), ("el", "el"), ("en", "zh")])
 @given(line=LINES, odd=st.text(st.sampled_from("aßﬁŉiıσςΐ B.😀"), max_size=8), copied=st.booleans())
 @example(line="SEE {x} AND %s", odd="Straße", copied=False)
+@example(line="HTE DGO {x} WNET DONT", odd="", copied=True)
 def test_positions_agree_with_what_is_restored(source: str, target: str, line: str, odd: str, copied: bool) -> None:
-    layer = languages.layer(source, target)
+    layer = languages.layer(source, target, corrects=True)
     for part in layer.mark(line):
         translation = part.text if copied else f"{odd}{part.text[::-1]}{odd}"
         positions, whole = layer.positions(part, translation), layer.restore(part, translation)
         assert len(positions) == len(translation) + 1
         assert positions[0] == len(part.before) and positions[-1] == len(whole) - len(part.after)
-        capitals = part.cased is not None and part.cased.isupper() and translation != part.text
-        for one, start, end in zip(translation, positions, positions[1:], strict=False):
+        is_copied = translation == part.text
+        corrected = {place for one in part.corrections for place in range(one.start, one.end)} if is_copied else set()
+        capitals = part.capitals and not is_copied
+        for place, (one, start, end) in enumerate(zip(translation, positions, positions[1:], strict=False)):
             expected = in_capitals(one, target) if capitals else one
             if SLOT.match(one):
                 expected = part.items[slot_number(one)]
-            if translation == part.text and part.cased:
-                assert end - start == len(expected)
+            if is_copied and part.written != part.text:
+                assert place in corrected or end - start == len(expected)
             else:
                 assert whole[start:end] == expected
+        for one in part.corrections if is_copied else ():
+            assert in_small_letters(whole[positions[one.start] : positions[one.end]], source) == in_small_letters(
+                one.typed, source
+            )
 
 
 @given(LINES)
 def test_without_rules_nothing_is_touched(line: str) -> None:
     layer = languages.layer(rules=0)
-    assert layer.mark(line) == [Part(line, (), None, "", "")]
+    assert layer.mark(line) == [Part(line, (), line, False, (), "", "")]
     assert restored(layer, line) == line
     assert layer.mark_pair(line, line + "x") == (line, line + "x")
     (part,) = layer.mark(line)
     assert layer.without_surplus(part, A + line + A) == (A + line + A, 0)
-    assert layer.missing_slots(Part(A, (), None, "", ""), "") == 0
+    assert layer.missing_slots(Part(A, (), A, False, (), "", ""), "") == 0
     assert layer.restore(part, A + line.upper()) == A + line.upper()
     assert layer.positions(part, f"ß{A}") == [0, 1, 2]
 
 
 EXAMPLES = [
-    # Each is a line and, for each of its parts: text, items, cased, before, after.
+    # Each is a line and, for each of its parts: text, items, what it was in other case, before, after.
     ("the dog", [("the dog", (), None, "", "")]),
     ("see {x} or %s", [(f"see {A} or {B}", ("{x}", "%s"), None, "", "")]),
     ("1,000 dogs", [(f"{A} dogs", ("1,000",), None, "", "")]),
@@ -144,7 +152,11 @@ WHOLE = [
     ("line", "parts", "split"), [(*one, True) for one in EXAMPLES] + [(*one, False) for one in WHOLE]
 )
 def test_the_parts_of_lines(line: str, parts: list[tuple], split: bool) -> None:
-    assert languages.layer().mark(line, split) == [Part(*part) for part in parts]
+    expected = [
+        Part(text, items, cased or text, cased is not None and cased.isupper(), (), before, after)
+        for text, items, cased, before, after in parts
+    ]
+    assert languages.layer().mark(line, split) == expected
 
 
 def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> None:
