@@ -32,11 +32,12 @@ class RulesConfig(KeptConfig):
     rules: Literal[0, 1, 2] = 2
     """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole; lines in capitals
     or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 2:
-    the same, and typing errors are corrected. 0: lines go to the tokenizer as they are. text=off sets it, with all
+    the same, typing errors are corrected, numbers have slots of their own, and those of one digit come back whole,
+    too. 0: lines go to the tokenizer as they are. text=off sets it, with all
     augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
-    a slot, a piece of the vocabulary that stands for it."""
+    a slot, a piece of the vocabulary that stands for it, and since rules=2 another one that stands for a number."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
@@ -78,8 +79,7 @@ class AugmentationConfig(Section):
     typos: Probability = 0.08
     """Sources with a typing error in about every eighth word."""
     slots: Probability = 0.14
-    """Pairs in which slots stand for names and numbers that both sides share and for words with their translations, or
-    are put in front of both sides, behind them, or before a comma or the punctuation at the end."""
+    """Pairs in which slots stand for names that both sides share and for words with their translations, or are put in front of both sides, behind them, or before a comma or the punctuation at the end."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
     out."""

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow
 import torch
-from pyarrow.compute import list_value_length
+from pyarrow.compute import list_value_length, match_substring_regex
 from torch import Tensor
 
 from mt.config import AugmentationConfig
 from mt.data.column import column
 from mt.randomness import generator, key
+from mt.text import number_words
 from mt.text.augmentation import Augmentation
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
@@ -261,7 +262,8 @@ class TrainingBatches:
         self._augmentation = None
         if not augmentation.is_off:
             lexicon = Lexicon(self._all_texts() if augmentation.slots else ())
-            self._augmentation = Augmentation(augmentation, layer, seed, len(pairs), lexicon)
+            with_numbers = _with_numbers(column(pairs, "source"), layer.source_language)
+            self._augmentation = Augmentation(augmentation, layer, seed, lexicon, with_numbers)
         self._joined = augmentation.joined
         self._sampling = sampling
         self._seed = seed
@@ -440,6 +442,13 @@ def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens:
         batches.append(rows[start:end])
         start = end
     return batches
+
+
+def _with_numbers(sources: pyarrow.ChunkedArray, language: str) -> np.ndarray:
+    """Returns (N,) bool: which sources have a number word."""
+    if (pattern := number_words.pattern(language)) is None:
+        return np.zeros(len(sources), dtype=bool)
+    return match_substring_regex(sources, pattern).to_numpy()
 
 
 def _windows(plan: list[np.ndarray]) -> list[list[np.ndarray]]:

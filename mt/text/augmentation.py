@@ -16,9 +16,10 @@ from mt.language import between_words
 from mt.randomness import Generators, generator
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.keyboard import with_a_typo
-from mt.text.layer import TextLayer
+from mt.text.layer import Replacement, TextLayer
 from mt.text.lexicon import Lexicon
-from mt.text.slots import SLOT, slot
+from mt.text.number_words import shared_numbers
+from mt.text.slots import OF_NUMBERS, SLOT, slot
 
 NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
 """Up to which random number, drawn from 0 to 1, a pair that gets slots gets one, two, three and four. Where lines with
@@ -27,6 +28,12 @@ NEW_SLOTS_ALONE = 0.45
 """Of the pairs that get slots, the share in which all are new ones, put at the ends or in front of a comma of both
 sides. In the others, slots take the place of names and numbers that both sides share, and of words with their
 translations. Only if there are too few of these, new ones are put beside them."""
+NEW_SLOTS_OF_NUMBERS = 0.15
+"""The share of the slots of numbers among those that are new or stand for anything else than numbers, where numbers
+have slots of their own."""
+NUMBERS_IN_WORDS = 0.6
+"""The share of the pairs with a number word on both sides, such as ten, in which a slot stands for it. Most corpora
+have more of these than numbers in digits, and from both a model learns what stands behind numbers."""
 WORDS_WITH_A_TYPO = 1 / 8
 """The share of the words of a source that get a typing error, if the source gets any."""
 MOST_CAPITALS = 3
@@ -41,19 +48,21 @@ FINAL_PUNCTUATION = regex.compile(r"(?r)\s*[.!?…。！？।॥؟]+\s*$")  # (
 class Augmentation:
     """The changes of one run."""
 
-    def __init__(self, config: AugmentationConfig, layer: TextLayer, seed: int, pairs: int, lexicon: Lexicon) -> None:
+    def __init__(
+        self, config: AugmentationConfig, layer: TextLayer, seed: int, lexicon: Lexicon, with_numbers: np.ndarray
+    ) -> None:
         """
         Args:
             config: How often each change is made.
             layer: Puts slots into the pairs.
             seed: Determines all changes.
-            pairs: The number of training pairs.
             lexicon: Which words of a source and of its target slots may stand for, beside names and numbers.
+            with_numbers: (N,) bool: which training pairs have a number word in their source.
         """
         self._lexicon = lexicon
         self._layer = layer
         self._seed = seed
-        self._pairs = pairs
+        self._with_numbers = with_numbers & bool(config.slots and layer.has_slots_of_numbers)
         self._slots = config.slots
         self._generators = Generators(seed, "augmentation of a pair")
         changes: list[tuple[float, Callable[[str, str, np.random.Generator], tuple[str, str]]]] = [
@@ -75,12 +84,14 @@ class Augmentation:
         self._limits = np.array(list(accumulate(share for share, _ in changes)))
         """A pair gets change i if its number, drawn uniformly from 0 to 1, lies between limits i - 1 and i."""
         self._between = between_words(layer.source_language), between_words(layer.target_language)
-        self._drawn: tuple[int, np.ndarray] = (-1, np.empty((0, 2)))
+        self._languages = layer.source_language, layer.target_language
+        self._drawn: tuple[int, np.ndarray, np.ndarray] = (-1, np.empty((0, 2)), np.empty(0))
 
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
         """Returns which of some pairs are changed in an epoch, (B,) bool, given their rows (B,)."""
-        case, slots = self._draws(epoch)[rows].T
-        return (case < self._limits[-1]) | (slots < self._slots)
+        draws, numbers = self._draws(epoch)
+        case, slots = draws[rows].T
+        return (case < self._limits[-1]) | (slots < self._slots) | numbers[rows]
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
         """Returns the texts of a pair for the tokenizer.
@@ -92,34 +103,54 @@ class Augmentation:
             targets: Its target, and theirs.
         """
         source, target = (between.join(texts) for between, texts in zip(self._between, (sources, targets), strict=True))
-        case, slots = self._draws(epoch)[row]
+        draws, numbers_in_words = self._draws(epoch)
+        case, slots = draws[row]
         random = self._generators.at(epoch, row)
         number = int(np.searchsorted(self._limits, case, side="right"))
-        if slots >= self._slots:
+        if slots >= self._slots and not numbers_in_words[row]:
             if number < len(self._changes):
                 source, target = self._changes[number](source, target, random)
             return self._layer.mark_pair(source, target)
         # Words become slots before the case of the source is changed: afterwards they would no longer be found.
-        count = 1 + bisect_right(NUMBERS_OF_SLOTS, random.random())
-        words: list[tuple[str, str]] = []
-        if random.random() >= NEW_SLOTS_ALONE:
-            names = [(name, name) for name in names_and_numbers(source, target)]
-            words = list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
-            words = [words[place] for place in random.permutation(len(words))[:count].tolist()]
-        numbers = random.permutation(self._layer.slots).tolist()
-        source, target = self._layer.mark_pair(source, target, words, numbers)
-        unused = [one for one in map(slot, numbers) if one not in source]
-        for one in unused[: count - len(words)]:
-            source, target = with_new_slot(one, source, target, self._between, random)
+        count, words = 0, list[Replacement]()
+        if numbers_in_words[row]:
+            words = [Replacement(*one, True) for one in shared_numbers(source, target, self._languages)]
+        if slots < self._slots:
+            count = 1 + bisect_right(NUMBERS_OF_SLOTS, random.random())
+            if random.random() >= NEW_SLOTS_ALONE:
+                names = [(name, name) for name in names_and_numbers(source, target)]
+                found = list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
+                found = [found[place] for place in random.permutation(len(found))[:count].tolist()]
+                taken = {one.source for one in words}
+                words += [Replacement(*one, self._is_number(one[0], random)) for one in found if one[0] not in taken]
+        order = random.permutation(self._layer.slots).tolist()
+        source, target = self._layer.mark_pair(source, target, words, order)
+        for _ in range(count - len(words)):
+            first = OF_NUMBERS if self._is_number("", random) else 0
+            unused = [one for one in (slot(first + each) for each in order) if one not in source]
+            if unused:
+                source, target = with_new_slot(unused[0], source, target, self._between, random)
         source, target = in_ascending_order(source, target)
         if number < len(self._changes):
             source, target = self._changes[number](source, target, random)
         return source, target
 
-    def _draws(self, epoch: int) -> np.ndarray:
+    def _is_number(self, word: str, random: np.random.Generator) -> bool:
+        """Returns whether a slot that stands for a word, or for nothing, is one of numbers."""
+        if not self._layer.has_slots_of_numbers:
+            return False
+        return word.isdigit() or random.random() < NEW_SLOTS_OF_NUMBERS
+
+    def _draws(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns two random numbers for each pair, (N, 2), and in which pairs slots stand for number words, (N,)."""
         if self._drawn[0] != epoch:
-            self._drawn = epoch, generator(self._seed, "augmentation", epoch).random((self._pairs, 2), dtype=np.float32)
-        return self._drawn[1]
+            count = len(self._with_numbers)
+            draws = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32)
+            in_words = self._with_numbers.copy()
+            chosen = generator(self._seed, "numbers in words", epoch).random(int(in_words.sum())) < NUMBERS_IN_WORDS
+            in_words[in_words] = chosen
+            self._drawn = epoch, draws, in_words
+        return self._drawn[1:]
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:
@@ -167,9 +198,13 @@ def with_new_slot(
 
 
 def in_ascending_order(source: str, target: str) -> tuple[str, str]:
-    """Exchanges the slots of a pair so that their numbers ascend in the source, as they do in lines to translate."""
+    """Exchanges the slots of a pair so that the numbers of either kind ascend in the source, as they do in lines to
+    translate."""
     found = SLOT.findall(source)
-    exchanged = str.maketrans(dict(zip(found, sorted(found), strict=True)))
+    exchanged: dict[int, str] = {}
+    for of_numbers in (False, True):
+        kind = [one for one in found if (one >= slot(OF_NUMBERS)) == of_numbers]
+        exchanged |= str.maketrans(dict(zip(kind, sorted(kind), strict=True)))
     return source.translate(exchanged), target.translate(exchanged)
 
 

@@ -1,6 +1,6 @@
 """What is not to be translated and comes back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
 
-The patterns below are those of version 1 of the text layer's rules. A change of what they find is a new version,
+The patterns below are those of versions 1 and 2 of the text layer's rules. A change of what they find is a new version,
 because a model has learnt from text in which the items of its own version were slots.
 
 No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
@@ -112,6 +112,8 @@ KINDS = {
 """The pattern of each kind of item."""
 
 ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+ONE_DIGIT = regex.compile(r"(?<![\w.,:/-]|\d )\d(?!\w|[.,:/]\w)")
+"""A number of one digit, an item since version 2 of the rules, as in 3 cats."""
 TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""
 
@@ -168,17 +170,23 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     return compiled
 
 
-def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
+def find_items(
+    text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters", of_one_digit: bool
+) -> list[Span]:
     """Returns the items of a text, in order. Items that touch or overlap are one.
 
     Args:
         patterns: Further patterns of the user's own.
         characters: Finds what the tokenizer cannot write.
+        of_one_digit: Whether a number of one digit is an item.
     """
     found = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     if TRIGGER.search(text):
         # Where letters may touch an item, they are like punctuation to the patterns, which look for the ends of words.
-        found += [match.span() for match in ITEM.finditer(TOUCHING_LETTER.sub("。", text))]
+        searched = TOUCHING_LETTER.sub("。", text)
+        found += [match.span() for match in ITEM.finditer(searched)]
+        if of_one_digit:
+            found += [match.span() for match in ONE_DIGIT.finditer(searched)]
     found += characters.unfamiliar(text)
     return _united(span for span in found if span[0] < span[1])
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 import regex
 
@@ -20,7 +21,7 @@ from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercas
 from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
 from mt.text.placement import Link
 from mt.text.sentences import sentences
-from mt.text.slots import SLOT, missing_slots, put_slots, slot_number, with_missing_slots, without_surplus
+from mt.text.slots import OF_NUMBERS, SLOT, missing_slots, put_slots, with_missing_slots, without_surplus
 from mt.text.spelling import FEWEST_TIMES, WORD, Correction, Spelling
 from mt.text.tokenizer import TokenizerPair
 
@@ -30,8 +31,19 @@ LETTER = regex.compile(r"\p{L}")
 NUMBER = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
 BLANK_BEFORE_UNIT = regex.compile(r"(?<=\d)\s(?=[^\W\d]|°)")
 DIGITS = regex.compile(r"\d+")
+PLAIN_NUMBER = regex.compile(r"\d{1,3}(?:[.,'’٫٬\u00a0\u202f\u2009 ]\d{3})+(?:[.,٫]\d+)?|\d+(?:[.,٫]\d+)?")
+"""A number that counts or measures what follows it: 3, 1,249.99, but neither $5 nor 10:30."""
 WORDS_PER_FALSE_ALARM = 1000
 """At most one in so many words of text without typing errors may be corrected."""
+
+
+class Replacement(NamedTuple):
+    """A word of a source and its translation, in whose place a slot is put."""
+
+    source: str
+    target: str
+    is_number: bool
+    """Whether it is a slot for a number."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class Part:
     text: str
     """What the tokenizer cuts. If it is empty, nothing of the part is to be translated."""
     items: tuple[str, ...]
-    """What slots 0, 1, 2 … of the text stand for."""
+    """What the slots of the text stand for, in their order there."""
     written: str
     """What the text was before it was lowercased, and before typing errors were corrected."""
     capitals: bool
@@ -72,6 +84,9 @@ class TextLayer:
         self.source_language = source_language
         self.target_language = target_language
         self.slots = min(tokenizers.source.slots, tokenizers.target.slots)
+        self.has_slots_of_numbers = rules.rules >= 2 and all(
+            tokenizer.has_slots_of_numbers for tokenizer in (tokenizers.source, tokenizers.target)
+        )
         self._patterns = own_patterns(rules.terms, rules.patterns)
         self._source_characters = FamiliarCharacters(tokenizers.source, source_language)
         self._target_characters = FamiliarCharacters(tokenizers.target, target_language)
@@ -88,7 +103,7 @@ class TextLayer:
         if not self.rules.rules:
             return [Part(line, (), line, False, (), "", "")]
         line = UNDECODABLE.sub("\ufffd", line)
-        spans = find_items(line, self._patterns, self._source_characters)
+        spans = self._items_of(line, self._source_characters)
         following = iter([line[start:end] for start, end in spans])
         # Items are taken out first, so that no sentence ends inside one.
         marked = put_slots(line, spans, [0] * len(spans))
@@ -123,19 +138,18 @@ class TextLayer:
             translation = part.written
         elif part.capitals:
             translation = in_capitals(translation, self.target_language)
-        return part.before + _filled(translation, part.items) + part.after
+        items = _items(part)
+        if items:
+            translation = SLOT.sub(lambda match: items[match.group()], translation)
+        return part.before + translation + part.after
 
     def positions(self, part: Part, translation: str) -> list[int]:
         """Returns the position of every character of a translation in what ``restore`` makes of it, and that of its
         end."""
         is_copied = translation == part.text
-        capitals = part.capitals and not is_copied
+        capitals, items = part.capitals and not is_copied, _items(part)
         lengths = [
-            len(part.items[slot_number(one)])
-            if part.items and SLOT.match(one)
-            else len(in_capitals(one, self.target_language))
-            if capitals
-            else 1
+            len(items[one]) if one in items else len(in_capitals(one, self.target_language)) if capitals else 1
             for one in translation
         ]
         for correction in part.corrections if is_copied else ():
@@ -162,8 +176,8 @@ class TextLayer:
         self,
         source: str,
         target: str,
-        more: Sequence[tuple[str, str]] = (),
-        numbers: Sequence[int] | None = None,
+        more: Sequence[Replacement] = (),
+        order: Sequence[int] | None = None,
     ) -> tuple[str, str]:
         """Returns the texts of a pair for training or scoring. Items that both sides share are slots. A source in
         capitals or title case is lowercased, and so is a target in capitals.
@@ -172,16 +186,17 @@ class TextLayer:
         them for items.
 
         Args:
-            more: Words of the source that are replaced by slots, too, each with its translation. Either must occur once
-                on its side.
-            numbers: The numbers of the slots, for the items in the order of the source. By default 0, 1, 2 …
+            more: Words that are replaced by slots, too. Each must occur once on its side.
+            order: The numbers of the slots of either kind, for the items in the order of the source. By default 0, 1,
+                2 …
         """
         if not self.rules.rules:
             return source, target
         source, target = (SLOT.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
-        numbers = range(self.slots) if numbers is None else numbers
-        found = self._shared(source, target, more)[: len(numbers)]
-        taken = [(one, other, number) for (one, other), number in zip(found, numbers, strict=False)]
+        order = range(self.slots) if order is None else order
+        found = self._shared(source, target, more)[: len(order)]
+        numbers = self._numbers([is_number for _, _, is_number in found], order)
+        taken = [(one, other, number) for (one, other, _), number in zip(found, numbers, strict=True)]
         source = put_slots(source, [one for one, _, _ in taken], [number for _, _, number in taken])
         taken.sort(key=lambda each: each[1])
         target = put_slots(target, [other for _, other, _ in taken], [number for _, _, number in taken])
@@ -191,8 +206,26 @@ class TextLayer:
             target = lowercased(target, self.target_language)
         return source, target
 
-    def _shared(self, source: str, target: str, more: Sequence[tuple[str, str]]) -> list[tuple[Span, Span]]:
-        """Returns the places of the items that stand on both sides equally often, in the order of the source.
+    def _items_of(self, text: str, characters: FamiliarCharacters) -> list[Span]:
+        return find_items(text, self._patterns, characters, of_one_digit=self.has_slots_of_numbers)
+
+    def _is_number(self, item: str) -> bool:
+        """Returns whether an item's slot is one for numbers."""
+        return self.has_slots_of_numbers and PLAIN_NUMBER.fullmatch(item) is not None
+
+    def _numbers(self, are_numbers: Iterable[bool], order: Sequence[int]) -> list[int]:
+        """Returns the number of each item's slot.
+
+        Args:
+            are_numbers: Whether each item gets a slot for numbers.
+            order: The numbers that the items of either kind get, one after another.
+        """
+        following = iter(order), (OF_NUMBERS + number for number in order)
+        return [next(following[is_number]) for is_number in are_numbers]
+
+    def _shared(self, source: str, target: str, more: Sequence[Replacement]) -> list[tuple[Span, Span, bool]]:
+        """Returns the places of the items that stand on both sides equally often, in the order of the source, and
+        whether each gets a slot for numbers.
 
         ``_key`` tells which numbers are the same.
         """
@@ -201,10 +234,11 @@ class TextLayer:
             (0, source, self._source_characters),
             (1, target, self._target_characters),
         ):
-            spans = [(*span, _key(text[slice(*span)])) for span in find_items(text, self._patterns, characters)]
+            spans = [(*span, _key(text[slice(*span)])) for span in self._items_of(text, characters)]
             for number, words in enumerate(more):
-                start = text.index(words[side])
-                spans.append((start, start + len(words[side]), f"\n{number}"))  # no item has a line break
+                word = (words.source, words.target)[side]
+                start = text.index(word)
+                spans.append((start, start + len(word), f"\n{number}"))  # no item has a line break
             found: dict[str, list[Span]] = defaultdict(list)
             end = 0
             for start, after, key in sorted(spans, key=lambda span: (span[0], -span[1])):
@@ -213,10 +247,10 @@ class TextLayer:
                     end = after
             sides.append(found)
         both = [
-            pair
+            (place, other, more[int(key)].is_number if key.startswith("\n") else self._is_number(source[slice(*place)]))
             for key, places in sides[0].items()
             if len(places) == len(sides[1].get(key, ()))
-            for pair in zip(places, sides[1][key], strict=True)
+            for place, other in zip(places, sides[1][key], strict=True)
         ]
         return sorted(both)
 
@@ -233,20 +267,22 @@ class TextLayer:
         before, text, after = _without_edges(text, items)
         first = len(SLOT.findall(before))
         last = first + len(SLOT.findall(text))
+        before, after = _filled_in_order(before, items[:first]), _filled_in_order(after, items[last:])
         places = [match.span() for match in SLOT.finditer(text)]
-        written = text = put_slots(text, places, range(len(places)))
+        items = items[first:last]
+        written = text = put_slots(text, places, self._numbers(map(self._is_number, items), range(self.slots)))
         capitals = is_in_capitals(text)
         if capitals or is_in_title_case(text):
             text = lowercased(text, self.source_language)
         text, corrections = self.spelling.corrected(text) if self.spelling and correct else (text, ())
         return Part(
             text,
-            tuple(items[first:last]),
+            tuple(items),
             written,
             capitals,
             corrections,
-            _filled_in_order(before, items[:first]),
-            _filled_in_order(after, items[last:]),
+            before,
+            after,
         )
 
 
@@ -293,9 +329,9 @@ def _without_edges(text: str, items: Sequence[str]) -> tuple[str, str, str]:
     return text[:start], text[start:end], text[end:]
 
 
-def _filled(text: str, items: Sequence[str]) -> str:
-    """Returns a text with the items in place of their slots."""
-    return SLOT.sub(lambda match: items[slot_number(match.group())], text) if items else text
+def _items(part: Part) -> dict[str, str]:
+    """Returns what each slot of a part's text stands for."""
+    return dict(zip(SLOT.findall(part.text), part.items, strict=True)) if part.items else {}
 
 
 def _filled_in_order(text: str, items: Sequence[str]) -> str:

@@ -1,8 +1,10 @@
 """Slots: code points that stand for items of a line while it is translated.
 
 The tokenizer keeps each slot as a piece of its own, and the model learns to carry it over. Slots are numbered, so that
-several in a sentence can change their order. They lie in the last private-use plane, which hardly any text uses. If a
-text does contain such a character, it is an item like any other, and comes back.
+several in a sentence can change their order. Plain numbers have slots of their own, because nouns follow them: from the
+other slots, which stand where names stand, a model would learn to write no noun there. Slots lie in the last
+private-use plane, which hardly any text uses. If a text does contain such a character, it is an item like any other,
+and comes back.
 """
 
 import math
@@ -15,8 +17,10 @@ from mt.text.placement import Link
 
 FIRST_SLOT = 0x10F000
 MOST_SLOTS = 64
-"""The most different slots that a tokenizer can have."""
-SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + MOST_SLOTS - 1)}]")
+"""The most different slots of either kind that a tokenizer can have."""
+OF_NUMBERS = MOST_SLOTS
+"""The number of the first slot that stands for plain numbers alone."""
+SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + 2 * MOST_SLOTS - 1)}]")
 WITH_BLANK = regex.compile(rf"\ ?({SLOT.pattern})")
 TOUCHED = regex.compile(rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$")
 """The end of a text that a slot may touch: white space, an opening bracket or quote, a hyphen and the like, or a letter
@@ -29,12 +33,19 @@ TOO_CLOSE = regex.compile(rf"(?<={SLOT.pattern})(?=\d|{SLOT.pattern})|(?<=\d)(?=
 
 
 def slot(number: int) -> str:
-    """Returns the slot with a number from 0 to MOST_SLOTS - 1."""
+    """Returns the slot with a number from 0 to 2 · MOST_SLOTS - 1."""
     return chr(FIRST_SLOT + number)
 
 
 def slot_number(slot: str) -> int:
     return ord(slot) - FIRST_SLOT
+
+
+def all_slots(count: int, of_numbers: bool) -> list[str]:
+    """Returns the slots that a tokenizer has: ``count`` of them, and as many more for numbers if these have their
+    own."""
+    first = (0, OF_NUMBERS) if of_numbers else (0,)
+    return [slot(start + number) for start in first for number in range(count)]
 
 
 def put_slots(text: str, spans: Sequence[tuple[int, int]], numbers: Sequence[int]) -> str:

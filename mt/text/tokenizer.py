@@ -21,7 +21,7 @@ from mt.files import UNDECODABLE, write_atomically
 from mt.language import has_many_characters
 from mt.randomness import generator
 from mt.text.sentencepiece_file import character_coverage, normalization
-from mt.text.slots import slot
+from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Tokenizer:
         sentences: Iterable[str],
         languages: tuple[str, ...],
         config: TokenizerConfig,
-        slots: int = 0,
+        slots: Sequence[str] = (),
         single_digits: bool = False,
     ) -> "Tokenizer":
         """Trains a tokenizer on some text.
@@ -102,7 +102,7 @@ class Tokenizer:
             languages: The codes of its languages. They decide the share of characters that get a piece of their own,
                 and the normalisation, unless ``config`` does.
             config: Kind, size and normalisation.
-            slots: How many slots (see ``mt.text.slots``) become pieces.
+            slots: The slots (see ``mt.text.slots``), which become pieces.
             single_digits: Whether every digit is a piece of its own, so that a model can copy any number.
 
         Raises:
@@ -123,7 +123,7 @@ class Tokenizer:
                 hard_vocab_limit=config.kind != "char",
                 character_coverage=coverage,
                 byte_fallback=True,
-                user_defined_symbols=[slot(number) for number in range(slots)],
+                user_defined_symbols=list(slots),
                 split_digits=single_digits,
                 normalization_rule_name=rule,
                 remove_extra_whitespaces=config.normalization != "identity",
@@ -183,8 +183,13 @@ class Tokenizer:
 
     @functools.cached_property
     def slots(self) -> int:
-        """The number of slots (see ``mt.text.slots``) that are pieces."""
-        return next(number for number in count() if not self.has_piece(slot(number)))
+        """The number of slots of each kind (see ``mt.text.slots``) that are pieces."""
+        return next(number for number in count() if not self.has_piece(slot(number)) or number == MOST_SLOTS)
+
+    @property
+    def has_slots_of_numbers(self) -> bool:
+        """Whether numbers have slots of their own, as many as there are others."""
+        return self.has_piece(slot(OF_NUMBERS))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the pieces of each text, without BOS and EOS.
@@ -292,7 +297,7 @@ class TokenizerPair:
         target_language: str,
         config: TokenizerConfig,
         seed: int,
-        slots: int = 0,
+        slots: Sequence[str] = (),
         single_digits: bool = False,
     ) -> "TokenizerPair":
         """Trains one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says.

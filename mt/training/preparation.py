@@ -15,6 +15,7 @@ from mt.language import writes_spaces
 from mt.run_folder import read_spelling
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
+from mt.text.slots import all_slots
 from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_scripts
@@ -80,10 +81,9 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         return tokenizers
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
-    slots = config.text.slots if config.text.rules else 0
-    return TokenizerPair.train(
-        corpus.train, *languages, config.tokenizer, config.seed, slots, single_digits=config.text.rules > 0
-    )
+    rules = config.text.rules
+    slots = all_slots(config.text.slots, of_numbers=rules >= 2) if rules else ()
+    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed, slots, single_digits=rules > 0)
 
 
 def _learnt(

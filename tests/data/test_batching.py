@@ -18,6 +18,7 @@ from mt.config import AugmentationConfig, TokenizerConfig
 from mt.data.batching import SAMPLES, Batch, TrainingBatches, _cut_anew, collate, evaluation_batches, plan_epoch
 from mt.data.encoding import drop_long, encode_pairs
 from mt.text.layer import TextLayer
+from mt.text.slots import all_slots
 from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
 from mt.training.workers import interleaved
 from tests import toy
@@ -113,7 +114,7 @@ def tokenizers() -> TokenizerPair:
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
         TokenizerConfig(vocabulary_size=314),
-        slots=toy.SLOTS,
+        slots=all_slots(toy.SLOTS, of_numbers=True),
     )
     return TokenizerPair(tokenizer, tokenizer)
 

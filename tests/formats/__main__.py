@@ -65,7 +65,7 @@ def main() -> None:
             40,
             10,
             model={**TRANSFORMER, "width": 8, "feed_forward": 8, "dropout": 0.1},
-            tokenizer={"vocabulary_size": 285, "sampling": 0.1},
+            tokenizer={"vocabulary_size": 290, "sampling": 0.1},
             training={"batch_tokens": 256, "valid_bleu_pairs": 10, "schedule": {"kind": "linear", "warmup": 5}},
             augmentation=toy.CHANGED,
         )

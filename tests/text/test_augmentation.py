@@ -17,6 +17,8 @@ from mt.randomness import generator
 from mt.text.augmentation import (
     MOST_CAPITALS,
     NEW_SLOTS_ALONE,
+    NEW_SLOTS_OF_NUMBERS,
+    NUMBERS_IN_WORDS,
     Augmentation,
     in_ascending_order,
     names_and_numbers,
@@ -26,7 +28,7 @@ from mt.text.augmentation import (
     without_final_punctuation,
 )
 from mt.text.lexicon import Lexicon
-from mt.text.slots import SLOT, slot
+from mt.text.slots import OF_NUMBERS, SLOT, all_slots, slot
 from tests import languages
 
 A, B = slot(0), slot(1)
@@ -45,8 +47,24 @@ LEXICON = Lexicon([("red", "rote"), ("dogs", "Hunde"), *[("ba", "mo")] * 500] + 
 ALWAYS = 1 - 1e-12
 
 
-def augmentation(seed: int = 1, pairs: int = ROWS, languages_: tuple[str, str] = ("en", "de"), **shares: float):
-    return Augmentation(AugmentationConfig(**(OFF | shares)), languages.layer(*languages_), seed, pairs, LEXICON)
+def augmentation(
+    seed: int = 1,
+    pairs: int = ROWS,
+    languages_: tuple[str, str] = ("en", "de"),
+    with_numbers: np.ndarray | None = None,
+    rules: int = 2,
+    **shares: float,
+) -> Augmentation:
+    """By default no pair has a number word."""
+    config = AugmentationConfig(**(OFF | shares))
+    with_numbers = np.zeros(pairs, bool) if with_numbers is None else with_numbers
+    return Augmentation(config, languages.layer(*languages_, rules=rules), seed, LEXICON, with_numbers)
+
+
+def is_ascending(slots: list[str]) -> bool:
+    """Whether no slot stands twice and the numbers of either kind ascend."""
+    kinds = [[one for one in slots if (one >= slot(OF_NUMBERS)) == of_numbers] for of_numbers in (False, True)]
+    return all(kind == sorted(set(kind)) for kind in kinds)
 
 
 def near(count: int, share: float, total: int = ROWS) -> bool:
@@ -54,9 +72,9 @@ def near(count: int, share: float, total: int = ROWS) -> bool:
     return abs(count - share * total) <= 5 * math.sqrt(total * share * (1 - share)) + 1e-9
 
 
-WORDS = "Anna", "5", "rote", "Hunde"
-"""What slots may stand for in the pair below, as it stands in its target: a name, a number and words of the lexicon."""
-PAIR = "Anna sees 5 red dogs running home.", "Anna sieht 5 rote Hunde."
+WORDS = "Anna", "Moku", "rote", "Hunde"
+"""What slots may stand for in the pair below, as it stands in its target: two names and words of the lexicon."""
+PAIR = "Anna and Moku see red dogs running home.", "Anna und Moku sehen rote Hunde."
 SHARES = {"lower_case": 0.04, "capitals": 0.02, "unpunctuated": 0.03, "typos": 0.1, "slots": 0.12}
 
 
@@ -79,12 +97,13 @@ def test_the_shares_are_those_of_the_config() -> None:
     slotted: Counter[str] = Counter()
     numbers: Counter[int] = Counter()
     replaced: Counter[str] = Counter()
-    alone = 0
+    alone = of_numbers = 0
     for row in rows:
         source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
         slots = SLOT.findall(source)
-        assert sorted(slots) == sorted(SLOT.findall(target)) and slots == sorted(set(slots))
+        assert sorted(slots) == sorted(SLOT.findall(target)) and is_ascending(slots)
         assert (source, target) != PAIR
+        of_numbers += sum(one >= slot(OF_NUMBERS) for one in slots)
         if not slots:
             plain[kind_of_change(source)] += 1
             assert target == (PAIR[1][:-1] if kind_of_change(source) == "unpunctuated" else PAIR[1])
@@ -102,6 +121,8 @@ def test_the_shares_are_those_of_the_config() -> None:
         assert near(plain[name], share * 0.88), (name, plain)
     assert near(numbers.total(), 0.12)
     assert near(alone, NEW_SLOTS_ALONE, numbers.total())
+    total = sum(count * times for count, times in numbers.items())
+    assert near(of_numbers, NEW_SLOTS_OF_NUMBERS, total)
     for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
         assert near(numbers[count], share, numbers.total()), numbers
     for word in WORDS:  # all are replaced equally often
@@ -171,11 +192,52 @@ def test_slots_are_of_all_numbers() -> None:
         slots = SLOT.findall(source)
         assert sorted(slots) == sorted(SLOT.findall(target))
         names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
-        assert "{x}" not in source and slots == sorted(slots)
+        assert "{x}" not in source and is_ascending(slots)
         assert 2 <= len(slots) <= languages.SLOTS and names in (0, len(slots) - 1)
         numbers.update(slots)
-    assert set(numbers) == set(map(slot, range(languages.SLOTS)))
-    assert max(numbers.values()) < 1.5 * min(numbers.values())
+    assert set(numbers) == set(all_slots(languages.SLOTS, of_numbers=True))
+    for first in (0, OF_NUMBERS):
+        counts = [numbers[slot(first + number)] for number in range(languages.SLOTS)]
+        assert max(counts) < 1.6 * min(counts)
+
+
+NUMBERS = "He has ten dogs and 3 cats, Anna has 250.", "Er hat zehn Hunde und 3 Katzen, Anna hat 250."
+
+
+def test_numbers_have_slots_of_their_own_in_digits_and_in_words() -> None:
+    changing = augmentation(with_numbers=np.arange(ROWS) % 2 == 0, slots=1e-9)
+    changed = changing.is_changed(0, np.arange(ROWS))
+    assert not changed[1::2].any() and near(int(changed.sum()), NUMBERS_IN_WORDS, ROWS // 2)
+    for row in range(200):
+        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
+        slots = SLOT.findall(source)
+        assert SLOT.findall(target) == slots and is_ascending(slots)
+        assert all(one >= slot(OF_NUMBERS) for one in slots)
+        assert ("ten" in source) == ("zehn" in target) == (not changed[row]) == (len(slots) == 2)
+        assert not re.search("[0-9]", source + target)
+    assert not augmentation(with_numbers=np.ones(9, bool), pairs=9).is_changed(0, np.arange(9)).any()
+
+
+def test_number_words_and_other_slots_in_the_same_pair() -> None:
+    changing = augmentation(with_numbers=np.ones(ROWS, bool), slots=ALWAYS)
+    in_words: Counter[bool] = Counter()
+    for row in range(2000):
+        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
+        slots = SLOT.findall(source)
+        assert sorted(SLOT.findall(target)) == sorted(slots) and is_ascending(slots)
+        for word, other in (("ten", "zehn"), ("dogs", "Hunde"), ("Anna", "Anna")):
+            assert (word in source) == (other in target)
+        in_words["ten" not in source] += 1
+    assert near(in_words[True], NUMBERS_IN_WORDS, 2000)
+
+
+def test_numbers_have_no_slots_of_their_own_in_version_1_of_the_rules() -> None:
+    changing = augmentation(with_numbers=np.ones(300, bool), pairs=300, rules=1, slots=ALWAYS)
+    for row in range(300):
+        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
+        slots = SLOT.findall(source)
+        assert sorted(SLOT.findall(target)) == sorted(slots) and all(one < slot(OF_NUMBERS) for one in slots)
+        assert "ten" in source and "250" not in source
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("zh", "en"), ("tr", "zh")])
@@ -187,7 +249,8 @@ def test_slots_stay_pairs_whatever_is_changed(
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
     one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
     slots = SLOT.findall(one)
-    assert sorted(slots) == sorted(SLOT.findall(other)) and len(set(slots)) == len(slots) <= languages.SLOTS
+    assert sorted(slots) == sorted(SLOT.findall(other)) and is_ascending(slots)
+    assert len(slots) <= 2 * languages.SLOTS
 
 
 def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -> None:
@@ -270,13 +333,19 @@ def test_a_new_slot_is_at_the_same_place_of_both_sides(between: tuple[str, str])
         assert near(ends[name], share, 2000)
 
 
-@given(st.permutations([slot(number) for number in (1, 4, 5, 9)]), st.permutations(range(4)), st.integers(0, 4))
+@given(
+    st.permutations([slot(number) for number in (1, 4, OF_NUMBERS, OF_NUMBERS + 9)]),
+    st.permutations(range(4)),
+    st.integers(0, 4),
+)
 def test_slots_ascend_in_the_source_and_stay_pairs(slots: list[str], order: list[int], count: int) -> None:
     source = " ".join(f"{word} {one}" for word, one in zip("abcd", slots[:count], strict=False))
     target = " ".join(f"{'abcd'[place]} {slots[place]}" for place in order if place < count)
     one, other = in_ascending_order(source, target)
     found = SLOT.findall(one)
-    assert found == sorted(slots[:count])
+    assert sorted(found) == sorted(slots[:count]) and is_ascending(found)
+    # Each kind stays where it was.
+    assert [each >= slot(OF_NUMBERS) for each in found] == [each >= slot(OF_NUMBERS) for each in slots[:count]]
     beside = dict(zip(one.split()[::2], found, strict=True))
     assert dict(zip(other.split()[::2], SLOT.findall(other), strict=True)) == beside
 

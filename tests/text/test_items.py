@@ -174,13 +174,28 @@ TABLE = [
 ]  # fmt: skip
 
 
-def found(text: str, characters: FamiliarCharacters = ENGLISH) -> list[str]:
-    return [text[start:end] for start, end in find_items(text, (), characters)]
+def found(text: str, characters: FamiliarCharacters = ENGLISH, of_one_digit: bool = False) -> list[str]:
+    return [text[start:end] for start, end in find_items(text, (), characters, of_one_digit)]
 
 
 @pytest.mark.parametrize(("text", "items"), TABLE)
 def test_the_items_of_a_line(text: str, items: list[str]) -> None:
     assert found(text) == items
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("3 cats, 4. Or 5? (6) «7»", ["3", "4", "5", "6", "7"]),
+        ("the 3rd, 4th-best, 5x, x6, a_7 or B-8", ["5x", "x6", "a_7", "B-8"]),
+        ("3-4 or 5:6, 7/8, 1.5, $9, 2%", ["3-4", "5:6", "7/8", "1.5", "$9", "2%"]),
+        ("a 3-year-old at {0}, <h1> 1️⃣", ["3", "{0}", "<h1>", "1️⃣"]),
+        ("call 1 2 3", ["1"]),
+        ("version 2.x, :3", []),
+    ],
+)
+def test_numbers_of_one_digit_are_items_since_version_2(text: str, items: list[str]) -> None:
+    assert found(text, of_one_digit=True) == items
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -215,17 +230,17 @@ ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1
 def test_hostile_lines_take_no_time_to_speak_of(fragment: str) -> None:
     """If the time grew with the square of the length, this test would take minutes to hours."""
     text = fragment * 50_000 + ENDINGS.get(fragment, "")
-    assert all(start < end for start, end in find_items(text, (), ENGLISH))
+    assert all(start < end for start, end in find_items(text, (), ENGLISH, of_one_digit=False))
 
 
 @given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
 def test_items_are_in_order_and_apart(before: str, middle: str, after: str) -> None:
     text = before + middle + after
-    spans = find_items(text, (), ENGLISH)
+    spans = find_items(text, (), ENGLISH, of_one_digit=False)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert all(end < start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
     # What is found does not depend on what was looked at before.
-    assert spans == find_items(text, (), FamiliarCharacters(LATIN, "en"))
+    assert spans == find_items(text, (), FamiliarCharacters(LATIN, "en"), of_one_digit=False)
 
 
 DIGITS = "0123456789" + "²³¹⁰⁴⁹₀₉" + "½¼⅓⅐" + "①⑩⒈⑴㉑" + "１９" + "١۹৩" + "㍙㋀" + "𝟎𝟗"
@@ -246,7 +261,7 @@ def values(text: str) -> list[str]:
 @example(text="1½")
 @example(text="a1²b")
 def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, language: str) -> None:
-    spans = find_items(text, (), FamiliarCharacters(tokenizer, language))
+    spans = find_items(text, (), FamiliarCharacters(tokenizer, language), of_one_digit=False)
     pieces, end = [], 0
     for start, after in spans:
         pieces += [text[end:start], slot(0)]
@@ -353,14 +368,14 @@ def test_items_that_touch_or_overlap_are_one(places: list[tuple[int, int]]) -> N
             expected.append((start, place))
             start = None
     expected = [span for span in expected if span[0] < span[1]]
-    assert find_items(text, [Planted()], ENGLISH) == expected
+    assert find_items(text, [Planted()], ENGLISH, of_one_digit=False) == expected
 
 
 def test_a_users_terms() -> None:
     patterns = own_patterns(["Berg", "Berg Pro", "C++", ".NET", "x(y"], [])
 
     def terms(text: str) -> list[str]:
-        return [text[start:end] for start, end in find_items(text, patterns, ENGLISH)]
+        return [text[start:end] for start, end in find_items(text, patterns, ENGLISH, of_one_digit=False)]
 
     assert terms("A Berg Pro and a Berg.") == ["Berg Pro", "Berg"]
     assert terms("Bergen, Iceberg, Berg-like, berg") == ["Berg"]
@@ -370,16 +385,20 @@ def test_a_users_terms() -> None:
     assert terms("Bergé Berg_ xBerg") == []
     assert own_patterns([], []) == []
     text, chinese = "我用微信付，看Berg吧", FamiliarCharacters(CHINESE, "zh")
-    spans = find_items(text, own_patterns(["微信", "Berg"], []), chinese)
+    spans = find_items(text, own_patterns(["微信", "Berg"], []), chinese, of_one_digit=False)
     assert [text[start:end] for start, end in spans] == ["微信", "Berg"]
 
 
 def test_a_users_patterns() -> None:
     pytest.importorskip("re2")
     patterns = own_patterns(["Berg"], [r"[A-Z]{2}:\w+", r"(?i)top \w+"])
-    assert find_items("a b", own_patterns([], [r"\b"]), ENGLISH) == []
+    assert find_items("a b", own_patterns([], [r"\b"]), ENGLISH, of_one_digit=False) == []
     text = "see AB:cde and Top Ten, Berg, ab:x"
-    assert [text[start:end] for start, end in find_items(text, patterns, ENGLISH)] == ["AB:cde", "Top Ten", "Berg"]
+    assert [text[start:end] for start, end in find_items(text, patterns, ENGLISH, of_one_digit=False)] == [
+        "AB:cde",
+        "Top Ten",
+        "Berg",
+    ]
 
 
 def test_so_many_terms_that_lines_would_be_slow_are_refused() -> None:
@@ -396,7 +415,7 @@ def test_a_pattern_with_thousands_of_groups_takes_no_time_to_speak_of() -> None:
     pytest.importorskip("re2")
     patterns = own_patterns([], ["|".join(f"(a{number})" for number in range(3000))])
     text = "so a17 a2999 " * 1000
-    assert len(find_items(text, patterns, ENGLISH)) == 2000
+    assert len(find_items(text, patterns, ENGLISH, of_one_digit=False)) == 2000
 
 
 @pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "(?=a)b", r"(a)\1", "^", "[z-a]"])

@@ -1,6 +1,7 @@
 """Whatever a line holds, a model that copies gives it back; both sides of a pair have the same slots."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 import regex
@@ -10,12 +11,13 @@ from hypothesis import strategies as st
 from mt.files import UNDECODABLE
 from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.items import find_items
-from mt.text.layer import Part, TextLayer
+from mt.text.layer import PLAIN_NUMBER, Part, Replacement, TextLayer
 from mt.text.sentences import sentences
-from mt.text.slots import SLOT, slot, slot_number
+from mt.text.slots import OF_NUMBERS, SLOT, slot
 from tests import languages
 
 A, B, C = map(slot, range(3))
+N, M = slot(OF_NUMBERS), slot(OF_NUMBERS + 1)
 LINE_PARTS = [
     "\U0010f000", "\U0010f001\U0010f03f", "\U0010f040", "\ue000", "\u200f", "\u202e", "\0", "\ud800",
     "<b>", "</b>", "{x}", "%s", "{{a}}", "&amp;", "https://x.example/a.", "a@b.example", "1,000.5", "½",
@@ -37,6 +39,19 @@ LINES = st.one_of(
 PAIRS = [("en", "de"), ("de", "tr"), ("tr", "en"), ("el", "de"), ("zh", "en"), ("en", "zh"), ("ka", "el")]
 
 
+def expected_slots(items: Sequence[str], order: Sequence[int]) -> list[str]:
+    """Slots for numbers and others, each kind numbered by itself."""
+    following = iter(order), (OF_NUMBERS + number for number in order)
+    return [
+        slot(
+            next(
+                following[bool(regex.fullmatch(r"[\d.,'’٫٬\u00a0\u202f\u2009 ]+", one) and PLAIN_NUMBER.fullmatch(one))]
+            )
+        )
+        for one in items
+    ]
+
+
 def restored(layer: TextLayer, line: str, split: bool = True) -> str:
     return "".join(layer.restore(part, part.text) for part in layer.mark(line, split))
 
@@ -52,8 +67,8 @@ def test_a_model_that_copies_gives_the_line_back(source: str, target: str, line:
     parts = layer.mark(line, split)
     assert "".join(layer.restore(part, part.text) for part in parts) == UNDECODABLE.sub("\ufffd", line)
     for part in parts:
-        slots = [slot_number(one) for one in SLOT.findall(part.text)]
-        assert slots == list(range(len(part.items)))
+        slots = SLOT.findall(part.text)
+        assert slots == expected_slots(part.items, range(languages.SLOTS))
         assert len(slots) <= languages.SLOTS
         assert part.text == part.text.strip()
         assert not part.text or regex.search(r"\p{L}", part.text)
@@ -79,7 +94,7 @@ def test_positions_agree_with_what_is_restored(source: str, target: str, line: s
         for place, (one, start, end) in enumerate(zip(translation, positions, positions[1:], strict=False)):
             expected = in_capitals(one, target) if capitals else one
             if SLOT.match(one):
-                expected = part.items[slot_number(one)]
+                expected = part.items[SLOT.findall(part.text).index(one)]
             if is_copied and part.written != part.text:
                 assert place in corrected or end - start == len(expected)
             else:
@@ -107,9 +122,9 @@ EXAMPLES = [
     # Each is a line and, for each of its parts: text, items, what it was in other case, before, after.
     ("the dog", [("the dog", (), None, "", "")]),
     ("see {x} or %s", [(f"see {A} or {B}", ("{x}", "%s"), None, "", "")]),
-    ("1,000 dogs", [(f"{A} dogs", ("1,000",), None, "", "")]),
-    ("buy 1,000", [(f"buy {A}", ("1,000",), None, "", "")]),
-    ("buy 1,000 😀", [(f"buy {A}", ("1,000",), None, "", " 😀")]),
+    ("1,000 dogs", [(f"{N} dogs", ("1,000",), None, "", "")]),
+    ("buy 1,000", [(f"buy {N}", ("1,000",), None, "", "")]),
+    ("buy 1,000 😀", [(f"buy {N}", ("1,000",), None, "", " 😀")]),
     ("→ the dog →", [("the dog", (), None, "→ ", " →")]),
     ("<b>the dog</b>", [(f"{A}the dog{B}", ("<b>", "</b>"), None, "", "")]),
     (" \tthe dog\n", [("the dog", (), None, " \t", "\n")]),
@@ -140,11 +155,11 @@ EXAMPLES = [
 WHOLE = [
     ("😀 the dog. 😀 :)", [("the dog.", (), None, "😀 ", " 😀 :)")]),
     ("the dog. 1,000", [("the dog.", (), None, "", " 1,000")]),
-    ("the dog! (1999)", [(f"the dog! ({A})", ("1999",), None, "", "")]),
+    ("the dog! (1999)", [(f"the dog! ({N})", ("1999",), None, "", "")]),
     ("the dog.” 1999", [("the dog.”", (), None, "", " 1999")]),
-    ("😀 1999 the dog", [(f"{A} the dog", ("1999",), None, "😀 ", "")]),
-    ("the dog, 1999", [(f"the dog, {A}", ("1999",), None, "", "")]),
-    ("Hi. 😀 You. 5", [(f"Hi. {A} You. 5", ("😀",), None, "", "")]),
+    ("😀 1999 the dog", [(f"{N} the dog", ("1999",), None, "😀 ", "")]),
+    ("the dog, 1999", [(f"the dog, {N}", ("1999",), None, "", "")]),
+    ("Hi. 😀 You. 5", [(f"Hi. {A} You.", ("😀",), None, "", " 5")]),
 ]  # fmt: skip
 
 
@@ -256,17 +271,17 @@ def test_pairs_share_their_slots(
     slots = SLOT.findall(one)
     assert sorted(slots) == sorted(SLOT.findall(other))
     assert len(set(slots)) == len(slots) <= layer.slots
-    assert slots == [slot(number) for number in numbers or range(layer.slots)][: len(slots)]
     # By brute force: which items stand on both sides equally often.
     source, target = (SLOT.sub("\ufffd", text) for text in (source, target))
     sides = [
-        [text[slice(*span)] for span in find_items(text, (), characters)]
+        [text[slice(*span)] for span in find_items(text, (), characters, of_one_digit=True)]
         for text, characters in ((source, layer._source_characters), (target, layer._target_characters))
     ]
     counts = [Counter(map(digits_or_all, items)) for items in sides]
     shared = [[item for item in items if counts[0][digits_or_all(item)] == counts[1][digits_or_all(item)]]
               for items in sides]  # fmt: skip
     assert len(slots) == min(layer.slots, len(shared[0]))
+    assert slots == expected_slots(shared[0][: len(slots)], numbers or range(layer.slots))
     # Put back, they give the pair again.
     items = dict(zip(slots, shared[0], strict=False))
     assert put_back(one, items).lower() == source.lower()
@@ -283,11 +298,13 @@ def test_marked_pairs() -> None:
         ("{x} and {x}", "{x} und {x}"): (f"{A} and {B}", f"{A} und {B}"),
         ("{x} and {x}", "{x} und"): ("{x} and {x}", "{x} und"),
         ("{x} here", "%s hier"): ("{x} here", "%s hier"),
-        ("in 1,000.5", "in 1 000,5"): (f"in {A}", f"in {A}"),
+        ("in 1,000.5", "in 1 000,5"): (f"in {N}", f"in {N}"),
+        ("3 in {x} or 2", "2 oder {x} in 3"): (f"{N} in {A} or {M}", f"{M} oder {A} in {N}"),
+        ("3 in May", "drei im Mai"): ("3 in May", "drei im Mai"),
         ("in 1999", "in 1998"): ("in 1999", "in 1998"),
-        ("pay 1.5 of 15", "15 und 1,5"): (f"pay {A} of {B}", f"{B} und {A}"),
-        ("1,249.99 at $5", "zu 5 $ 1.249,99"): (f"{A} at {B}", f"zu {B} {A}"),
-        ("at 50%, −5 or ٣٤", "34, -5 bei 50 %"): (f"at {A}, {B} or {C}", f"{C}, {B} bei {A}"),
+        ("pay 1.5 of 15", "15 und 1,5"): (f"pay {N} of {M}", f"{M} und {N}"),
+        ("1,249.99 at $5", "zu 5 $ 1.249,99"): (f"{N} at {A}", f"zu {A} {N}"),
+        ("at 50%, −5 or ٣٤", "34, -5 bei 50 %"): (f"at {A}, {B} or {N}", f"{N}, {B} bei {A}"),
         ("5 km or ٥٠٪", "5km, 50 %"): (f"{A} or {B}", f"{A}, {B}"),
         ("pay $5", "zahle 5 €"): ("pay $5", "zahle 5 €"),
         ("at 9:30", "um 930"): ("at 9:30", "um 930"),
@@ -306,20 +323,29 @@ def test_marked_pairs() -> None:
 
 
 def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
-    layer = languages.layer()
+    layer, number = languages.layer(), slot(OF_NUMBERS + 3)
     more = layer.mark_pair(
-        "Anna has {x} of Berg", "{x} von Berg hat Anna", [("Berg", "Berg"), ("Anna", "Anna")], [3, 1, 0]
+        "Anna has {x} of Berg",
+        "{x} von Berg hat Anna",
+        [Replacement("Berg", "Berg", False), Replacement("Anna", "Anna", True)],
+        [3, 1, 0],
     )
-    assert more == (f"{slot(3)} has {slot(1)} of {slot(0)}", f"{slot(1)} von {slot(0)} hat {slot(3)}")
-    whole = layer.mark_pair("to Anna@a.example 12.5 b", "an Anna@a.example 12.5 b", [("Anna", "Anna"), ("12", "12")])
-    assert whole == (f"to {A} {B} b", f"an {A} {B} b")
-    inner = layer.mark_pair("to x@Anna.example b", "an x@Anna.example b", [("Anna", "Anna")])
+    assert more == (f"{number} has {slot(3)} of {slot(1)}", f"{slot(3)} von {slot(1)} hat {number}")
+    whole = layer.mark_pair(
+        "to Anna@a.example 12.5 b",
+        "an Anna@a.example 12.5 b",
+        [Replacement("Anna", "Anna", False), Replacement("12", "12", False)],
+    )
+    assert whole == (f"to {A} {N} b", f"an {A} {N} b")
+    inner = layer.mark_pair("to x@Anna.example b", "an x@Anna.example b", [Replacement("Anna", "Anna", False)])
     assert inner == (f"to {A} b", f"an {A} b")
-    last = layer.mark_pair("to x@a.example b", "an x@a.example b", [("example", "example")])
+    last = layer.mark_pair("to x@a.example b", "an x@a.example b", [Replacement("example", "example", True)])
     assert last == (f"to {A} b", f"an {A} b")
-    one_side = layer.mark_pair("to Anna@a.example b", "an Anna b", [("Anna", "Anna")])
+    one_side = layer.mark_pair("to Anna@a.example b", "an Anna b", [Replacement("Anna", "Anna", False)])
     assert one_side == ("to Anna@a.example b", "an Anna b")
-    translated = layer.mark_pair("a dog sees {x}", "{x} sieht ein Hund", [("sees", "sieht"), ("dog", "Hund")])
+    translated = layer.mark_pair(
+        "a dog sees {x}", "{x} sieht ein Hund", [Replacement("sees", "sieht", False), Replacement("dog", "Hund", False)]
+    )
     assert translated == (f"a {A} {B} {C}", f"{C} {B} ein {A}")
     assert layer.mark_pair("a {x}", "b {x}", (), []) == ("a {x}", "b {x}")
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mt.config import TokenizerConfig
 from mt.errors import InputError, Interrupted
 from mt.randomness import generator
-from mt.text.slots import SLOT, slot
+from mt.text.slots import SLOT, all_slots, slot
 from mt.text.subword_sampling import bpe_dropout
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 
@@ -281,7 +281,7 @@ WITH_SLOTS = {
         [text + f" {number}" for number, text in enumerate(sentences(1500))],
         ("xx",),
         TokenizerConfig(kind=kind, vocabulary_size=700),
-        slots=6,
+        slots=all_slots(6, of_numbers=True),
         single_digits=True,
     )
     for kind in ("bpe", "unigram", "char")

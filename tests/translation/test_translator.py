@@ -16,7 +16,7 @@ from mt.data.batching import collate
 from mt.errors import InputError
 from mt.model.build import build_model
 from mt.run_folder import TrainedModel
-from mt.text.slots import slot
+from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.command import _as_json, _text, _translated, translate
 from mt.translation.ctranslate2_engine import open_engine
@@ -35,7 +35,12 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def tokenizers():
-    one = Tokenizer.train(toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=319), slots=toy.SLOTS)
+    one = Tokenizer.train(
+        toy.sentences(300, 1),
+        ("xx",),
+        TokenizerConfig(vocabulary_size=319),
+        slots=all_slots(toy.SLOTS, of_numbers=True),
+    )
     return TokenizerPair(one, one)
 
 
@@ -220,7 +225,7 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     config = TokenizerConfig(vocabulary_size=320, normalization="identity")
-    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=toy.SLOTS)
+    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS, of_numbers=True))
     assert tokenizer.encode(["   "]) != [[]]
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
 

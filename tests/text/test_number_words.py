@@ -1,0 +1,63 @@
+"""Number words of both sides are found once each, and only as whole words."""
+
+import num2words
+import pytest
+import re2
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.language import base_language
+from mt.text.number_words import NUMBERS, number_words, pattern, shared_numbers
+
+
+def test_number_words_are_those_that_are_one_word() -> None:
+    english = number_words("en")
+    assert english["ten"] == 10 and english["ninety"] == 90
+    # "one hundred" and "soixante-dix" are not one word of letters.
+    assert 100 not in english.values() and 70 not in number_words("fr").values()
+    assert number_words("de")["zwölf"] == 12 and number_words("de")["dreißig"] == 30
+    # One is an article in many languages.
+    assert not {1} & {number for language in ("en", "de", "fr", "es") for number in number_words(language).values()}
+    assert number_words("deu_Latn") == number_words("de") == number_words("ger")
+    assert number_words("xx") == {} and pattern("xx") is None
+
+
+@pytest.mark.parametrize("language", sorted(num2words.CONVERTER_CLASSES))
+def test_whatever_languages_num2words_knows(language: str) -> None:
+    if base_language(language) != language:
+        pytest.skip("a variety of another one")
+    words = number_words(language)
+    assert all(word == word.lower() and word.isalpha() or word >= "\u0300" for word in words)
+    assert set(words.values()) <= set(NUMBERS)
+
+
+SHARED = [
+    ("He has ten dogs.", "Er hat zehn Hunde.", [("ten", "zehn")]),
+    ("Ten dogs, twenty cats", "Zwanzig Katzen, zehn Hunde", [("Ten", "zehn"), ("twenty", "Zwanzig")]),
+    ("He has ten dogs.", "Er hat elf Hunde.", []),
+    ("ten of ten", "zehn von zehn", []),  # which is which is not known
+    ("ten of ten", "zehn", []),
+    ("ten", "zehn, Zehn", []),
+    ("tennis and often", "Tennis zehn", []),
+    ("a ten-year-old", "zehn", []),
+    ("ten tenants", "zehn Mieter", []),  # a slot in place of "ten" would stand in "tenants" too
+    ("ten", "zehntausend", []),
+    ("", "", []),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "expected"), SHARED)
+def test_numbers_that_both_sides_have_once(source: str, target: str, expected: list[tuple[str, str]]) -> None:
+    assert shared_numbers(source, target, ("en", "de")) == expected
+
+
+@given(st.lists(st.sampled_from(["ten", "Ten", "two", "TWO", "often", "seven-", "'six", "a", "12", "(nine)", "é"])))
+@example(["ten", "two"])
+def test_every_number_word_of_a_text_is_found_by_the_pattern(words: list[str]) -> None:
+    text = " ".join(words)
+    shared = shared_numbers(text, text, ("en", "en"))
+    assert all(one == other and text.count(one) == 1 for one, other in shared)
+    if shared:
+        assert re2.search(pattern("en"), text)
+    if not set(words) & {"ten", "Ten", "two", "TWO", "(nine)", "seven-", "'six"}:
+        assert not re2.search(pattern("en"), text)
