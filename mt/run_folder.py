@@ -17,7 +17,7 @@ import yaml
 from mt.config import KeptConfig, ModelDescription, PiecesConfig, Section, TrainConfig
 from mt.config.earlier import as_of_today, with_text_layer
 from mt.errors import InputError
-from mt.files import resolved, write_atomically
+from mt.files import read_lines, resolved, write_atomically
 from mt.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.model.build import build_model, build_shapes
 from mt.model.seq2seq import Seq2Seq
@@ -153,6 +153,24 @@ def refuse_changed_files(run: Path, results: dict) -> None:
         raise InputError(f"{error.filename}: {error.strerror}") from None
     if changed := [name for name in COMPARED if recorded.get(name) != found[name]]:
         raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored")
+
+
+def read_scored(run: Path) -> dict[str, list[str]]:
+    """Returns the test set of a finished run as it was scored: the lines of source, reference and hypothesis.
+
+    Raises:
+        InputError: A file is missing, or they have different numbers of lines, or none.
+    """
+    lines = {
+        name: [line.decode("utf-8", errors="replace") for line in read_lines(run / SCORED / f"test.{name}")]
+        for name in ("source", "reference", "hypothesis")
+    }
+    if len({len(part) for part in lines.values()}) != 1:
+        counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
+        raise InputError(f"{run / SCORED}: the files have different numbers of lines: {counts}")
+    if not lines["source"]:
+        raise InputError(f"{run / SCORED}: there is not one test sentence in it")
+    return lines
 
 
 def refuse_links_out(folder: Path) -> None:

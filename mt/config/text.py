@@ -79,7 +79,9 @@ class AugmentationConfig(Section):
     typos: Probability = 0.08
     """Sources with a typing error in about every eighth word."""
     slots: Probability = 0.14
-    """Pairs in which slots stand for names that both sides share and for words with their translations, or are put in front of both sides, behind them, or before a comma or the punctuation at the end."""
+    """Pairs in which slots stand for names that both sides share and for words with their translations, or are put in
+    front of both sides, behind them, or before a comma or the punctuation at the end. Since rules=2, slots stand for
+    number words in further pairs."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
     out."""

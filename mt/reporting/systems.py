@@ -19,10 +19,10 @@ from mt.run_folder import (
     METRICS,
     PROVENANCE,
     RESULTS,
-    SCORED,
     config_differences,
     read_config,
     read_description,
+    read_scored,
     refuse_changed_files,
     refuse_links_out,
 )
@@ -220,12 +220,7 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
     results = read_json(folder / RESULTS, "bleu_signature", *RESULTS_NEEDED)
     refuse_changed_files(folder, results)
     config = read_config(folder)
-    lines = {name: _read_text(folder / SCORED / f"test.{name}") for name in ("source", "reference", "hypothesis")}
-    if len({len(part) for part in lines.values()}) != 1:
-        counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
-        raise InputError(f"{folder / SCORED}: the files have different numbers of lines: {counts}")
-    if not lines["source"]:
-        raise InputError(f"{folder / SCORED}: there is not one test sentence in it")
+    lines = read_scored(folder)
     if wrong := [name for name in sorted(RESULTS_NEEDED) if not _is_number(results[name])]:
         raise InputError(f"{folder / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     provenance = as_it_went(read_provenance(folder, *PROVENANCE_NEEDED))

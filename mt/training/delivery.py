@@ -18,6 +18,7 @@ from mt.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGH
 from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import Progress, average_weights
+from mt.training.fine_tuning import Change, advice_on_changes, measure_changes
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
@@ -32,6 +33,8 @@ RESULT_KEYS = (
     "parameters", "updates", "best_update", "training_minutes", "target_tokens",
 )
 # fmt: on
+FINE_TUNING = "fine_tuning"
+"""Key of results.json: how BLEU changed on this run's test set and on that of the run that it began from."""
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +98,7 @@ def write_scores(
     started = time.perf_counter()
     hypotheses = translate_together(translator, sources, workers)
     seconds = time.perf_counter() - started
+    changes = measure_changes(config, data, translator, hypotheses, workers)
     if not workers.is_leader:
         return
     run, settings, language = config.folder, config.training, config.data.target_language
@@ -121,6 +125,7 @@ def write_scores(
         "target_tokens": progress.target_tokens,
         "training_minutes": progress.seconds / 60,
         "peak_memory_bytes": peak_memory_bytes(workers.device),
+        FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
     }
     with open_monitor() as monitor:
         final = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
@@ -143,10 +148,12 @@ def show_results(run: Path) -> None:
     signatures = {name for name in RESULT_KEYS if name.endswith("_signature")}
     if wrong := [name for name in RESULT_KEYS if name not in signatures and not is_number(results[name])]:
         raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
+    changes = _changes(run, results.get(FINE_TUNING))
     rows = [
         ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
         ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),
         ("test TER", f"{results['ter']:.2f}", results["ter_signature"]),
+        *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", f"best on validation at {results['best_update']:,}"),
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
@@ -154,7 +161,24 @@ def show_results(run: Path) -> None:
         ("scored lines", str(run / SCORED), ""),
         ("curves", str(run / TENSORBOARD), f"watch with: tensorboard --logdir {run.parent}"),
     ]
-    width = max(len(value) for _, value, _ in rows)
-    logger.info("\n%s", "\n".join(f"  {name:<14}{value:<{width}}  {note}".rstrip() for name, value, note in rows))
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
+    lines = (f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {note}".rstrip() for name, value, note in rows)
+    logger.info("\n%s", "\n".join(lines))
     if advice := advice_on_score(results["bleu"], results["chrf"]):
         logger.warning("%s", advice)
+    for advice in advice_on_changes(changes):
+        logger.warning("%s", advice)
+
+
+def _changes(run: Path, recorded: object) -> dict[str, Change]:
+    """Returns what results.json says of fine-tuning; nothing if it was scored by an earlier version. Raises InputError
+    if it is damaged."""
+    if recorded is None:
+        return {}
+    fields = {field.name for field in dataclasses.fields(Change)}
+    if isinstance(recorded, dict) and all(
+        isinstance(one, dict) and one.keys() == fields and all(map(is_number, one.values()))
+        for one in recorded.values()
+    ):
+        return {name: Change(**one) for name, one in recorded.items()}
+    raise InputError(f"{run / RESULTS}: damaged or of another version: {FINE_TUNING}")

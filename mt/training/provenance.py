@@ -83,7 +83,17 @@ def begin_provenance(
         took_effect: What ``took_effect`` returned.
         initial_weights: Checksum of the weights that ``training.init_from`` brought; None if they were drawn at random.
     """
-    packages = ("torch", "sentencepiece", "sentencex", "regex", "datasets", "sacrebleu", "hydra-core", "numpy")
+    packages = (
+        "torch",
+        "sentencepiece",
+        "sentencex",
+        "regex",
+        "num2words",
+        "datasets",
+        "sacrebleu",
+        "hydra-core",
+        "numpy",
+    )
     return {
         "code_revision": _code_revision(),
         "libraries": {package: version(package) for package in packages},
