@@ -22,7 +22,7 @@ from mt.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.model.build import build_model, build_shapes
 from mt.model.seq2seq import Seq2Seq
 from mt.text.layer import TextLayer
-from mt.text.spelling import Spelling
+from mt.text.spelling import WORD, Spelling
 from mt.text.tokenizer import TokenizerPair
 from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
 
@@ -118,7 +118,7 @@ def open_model(folder: Path) -> TrainedModel:
         )
     if description.text.rules and not (tokenizers.source.slots and tokenizers.target.slots):
         raise InputError(f"{folder / MODEL}: says text.rules={description.text.rules}, but the tokenizer has no slots")
-    spelling = read_spelling(folder)
+    spelling = read_spelling(folder, description)
     # A description may claim a model of any size, so no memory is allocated for it before the shapes of the weights
     # have confirmed it.
     claimed = build_shapes(description.model, tokenizers)
@@ -268,17 +268,22 @@ def write_spelling(folder: Path, spelling: Spelling | None) -> None:
         write_json(folder / SOURCE_WORDS, {"words": spelling.counts})
 
 
-def read_spelling(folder: Path) -> Spelling | None:
+def read_spelling(folder: Path, description: ModelDescription) -> Spelling | None:
     """Reads what a model's typing errors are corrected by; None if its text layer corrects none.
+
+    Args:
+        folder: The run or model folder.
+        description: What its model.yaml says.
 
     Raises:
         InputError: A file is missing or damaged. The message names it.
     """
-    description = read_description(folder)
     if description.text.fewest_times is None:
         return None
     counts = read_json(folder / SOURCE_WORDS, "words")["words"]
-    if not isinstance(counts, dict) or not all(word and type(times) is int for word, times in counts.items()):
+    if not isinstance(counts, dict) or not all(
+        WORD.fullmatch(word) and type(times) is int for word, times in counts.items()
+    ):
         raise InputError(f"{folder / SOURCE_WORDS}: damaged or of another version")
     return Spelling(counts, description.source_language, description.text.fewest_times)
 

@@ -33,8 +33,7 @@ class RulesConfig(KeptConfig):
     """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole; lines in capitals
     or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 2:
     the same, typing errors are corrected, numbers have slots of their own, and those of one digit come back whole,
-    too. 0: lines go to the tokenizer as they are. text=off sets it, with all
-    augmentation off."""
+    too. 0: lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
     a slot, a piece of the vocabulary that stands for it, and since rules=2 another one that stands for a number."""
@@ -43,7 +42,7 @@ class RulesConfig(KeptConfig):
         yield from super().contradictions()
         for name in ("slots", "terms", "patterns"):
             if self.rules == 0 and self.is_given(name):
-                yield f"{name} need rules=1"
+                yield f"{name} need rules=1 or rules=2"
 
 
 class TextDescription(RulesConfig):
@@ -104,4 +103,4 @@ class TextConfig(RulesConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.rules == 0 and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs rules=1: without the rules there are no slots"
+            yield f"augmentation.slots={self.augmentation.slots:g} needs rules=1 or rules=2, which have slots"

@@ -146,9 +146,8 @@ class Augmentation:
         if self._drawn[0] != epoch:
             count = len(self._with_numbers)
             draws = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32)
-            in_words = self._with_numbers.copy()
-            chosen = generator(self._seed, "numbers in words", epoch).random(int(in_words.sum())) < NUMBERS_IN_WORDS
-            in_words[in_words] = chosen
+            chosen = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
+            in_words = self._with_numbers & (chosen < NUMBERS_IN_WORDS)
             self._drawn = epoch, draws, in_words
         return self._drawn[1:]
 

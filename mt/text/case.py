@@ -57,6 +57,12 @@ def in_capitals(text: str, language: str) -> str:
     return text.upper()
 
 
+def with_capital(word: str, language: str) -> str:
+    """Returns a word that begins with a capital, by the rules of its language. It stays as long as it was."""
+    first = "İ" if word[0] == "i" and base_language(language) in TURKIC else word[0].title()
+    return first + word[1:] if len(first) == 1 else word
+
+
 def in_small_letters(text: str, language: str) -> str:
     """Returns a text in small letters, by the rules of its language. Each letter stays one character."""
     if base_language(language) in TURKIC:

@@ -112,7 +112,7 @@ KINDS = {
 """The pattern of each kind of item."""
 
 ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
-ONE_DIGIT = regex.compile(r"(?<![\w.,:/-]|\d )\d(?!\w|[.,:/]\w)")
+ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, an item since version 2 of the rules, as in 3 cats."""
 TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""

@@ -27,6 +27,9 @@ from mt.text.tokenizer import TokenizerPair
 
 ENDS_SENTENCE = regex.compile(rf"(?r)[.!?…。！？।॥؟]\p{{P}}*[\s{SLOT.pattern[1:-1]}]*$")
 """The end of a sentence, and nothing but slots behind it. It is searched from the end: (?r)."""
+SLOTS_ALONE = regex.compile(rf"[\s{SLOT.pattern[1:-1]}]*")
+LOOKED_BACK = 200
+"""How many characters of a text are looked at to see whether a sentence ends, or only an abbreviation."""
 LETTER = regex.compile(r"\p{L}")
 NUMBER = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
 BLANK_BEFORE_UNIT = regex.compile(r"(?<=\d)\s(?=[^\W\d]|°)")
@@ -264,17 +267,20 @@ class TextLayer:
         """Returns a part, given its text with slots, all of which have number 0, and the slots' items."""
         if not LETTER.search(text):  # nothing but items, numbers and punctuation
             return Part("", (), "", False, (), _filled_in_order(text, items), "")
-        before, text, after = _without_edges(text, items)
+        before, text, after = _without_edges(text, items, self.source_language)
         first = len(SLOT.findall(before))
         last = first + len(SLOT.findall(text))
         before, after = _filled_in_order(before, items[:first]), _filled_in_order(after, items[last:])
         places = [match.span() for match in SLOT.finditer(text)]
         items = items[first:last]
         written = text = put_slots(text, places, self._numbers(map(self._is_number, items), range(self.slots)))
+        corrections: tuple[Correction, ...] = ()
         capitals = is_in_capitals(text)
         if capitals or is_in_title_case(text):
+            # Typing errors are not corrected: all words look alike, so names would be taken for errors.
             text = lowercased(text, self.source_language)
-        text, corrections = self.spelling.corrected(text) if self.spelling and correct else (text, ())
+        elif self.spelling and correct:
+            text, corrections = self.spelling.corrected(text)
         return Part(
             text,
             tuple(items),
@@ -305,7 +311,15 @@ def fewest_times(layer: TextLayer, lines: Iterable[str]) -> int:
     return max([FEWEST_TIMES, *(count + 1 for count in others[:1])])
 
 
-def _without_edges(text: str, items: Sequence[str]) -> tuple[str, str, str]:
+def _is_behind_a_sentence(text: str, language: str) -> bool:
+    """Returns whether the slot at the end of a text stands behind the end of a sentence, and not of an abbreviation, as
+    in No. 5."""
+    if not ENDS_SENTENCE.search(text[:-1]):
+        return False
+    return SLOTS_ALONE.fullmatch(sentences(text[-LOOKED_BACK:], language)[-1]) is not None
+
+
+def _without_edges(text: str, items: Sequence[str], language: str) -> tuple[str, str, str]:
     """Returns what stands before a sentence, the sentence, and what stands behind it: white space and items that are no
     part of the sentence.
 
@@ -321,7 +335,7 @@ def _without_edges(text: str, items: Sequence[str]) -> tuple[str, str, str]:
         start += 1
     while end > start:
         is_slot = SLOT.match(text, end - 1)
-        if is_slot and (not OF_WORDS.search(items[last - 1]) or ENDS_SENTENCE.search(text[: end - 1])):
+        if is_slot and (not OF_WORDS.search(items[last - 1]) or _is_behind_a_sentence(text[:end], language)):
             last -= 1
         elif not text[end - 1].isspace():
             break

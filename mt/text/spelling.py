@@ -4,8 +4,8 @@ A model spells a word that it does not know in pieces that it has seldom seen to
 translation of the whole sentence. So a likely word is put in its place, by the simplest form of a noisy channel
 (Kernighan et al. 1990): all errors of ``mt.text.keyboard`` count as equally likely, and the most frequent word wins.
 
-A word of the training text is never changed. But a rare word may look like an error, too. So only frequent words are
-put in place of others, and how frequent they have to be is measured on validation sources.
+A word that is known from the training text is never changed. But a rare word may look like an error, too. So only
+frequent words are put in place of others, and how frequent they have to be is measured on validation sources.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import regex
 
-from mt.text.case import in_small_letters
+from mt.text.case import in_small_letters, with_capital
 from mt.text.keyboard import without_a_typo
 from mt.text.slots import SLOT
 
@@ -25,6 +25,8 @@ MOST_WORDS = 300_000
 """The most different words that are kept, the most frequent ones."""
 MOST_PARTS = 1_000_000
 """The most different parts of lines that are collected before their words are counted."""
+LONGEST_WORD = 50
+"""The most letters of a word that may be a typing error. The time to look for others grows with their square."""
 MOST_LETTERS = 100
 """The most letters that can have been dropped, the most usual ones: names and the like have letters of other
 languages, thousands if it is Chinese."""
@@ -100,6 +102,8 @@ class Spelling:
         return _most_frequent(total)
 
     def _instead_of(self, typed: str, is_first: bool) -> str | None:
+        if not 2 <= len(typed) <= LONGEST_WORD:
+            return None
         key = _key(typed, self._language)
         if key in self._known or typed[1:] != in_small_letters(typed[1:], self._language):
             return None
@@ -108,11 +112,9 @@ class Spelling:
             return None
         if typed[0].islower():
             return in_small_letters(word, self._language)
-        return None if word[0].islower() and not is_first else word[0].title() + word[1:]
+        return None if word[0].islower() and not is_first else with_capital(word, self._language)
 
     def _look_up(self, key: str) -> str | None:
-        if len(key) < 2:
-            return None
         possible = {self._known.get(word) for word in without_a_typo(key, self._language, self._letters)} - {None}
         often = [word for word in possible if word is not None and self.counts[word] >= self.fewest]
         return max(often, key=lambda word: (self.counts[word], word), default=None)
@@ -147,7 +149,7 @@ def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
             count_parts()
     count_parts()
     return _most_frequent(
-        {key[0].title() + key[1:] if capitals[key] > 0 else key: times for key, times in counts.items()}
+        {with_capital(key, language) if capitals[key] > 0 else key: times for key, times in counts.items()}
     )
 
 

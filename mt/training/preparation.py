@@ -12,7 +12,7 @@ from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.errors import InputError
 from mt.language import writes_spaces
-from mt.run_folder import read_spelling
+from mt.run_folder import read_description, read_spelling
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
 from mt.text.slots import all_slots
@@ -106,12 +106,14 @@ def _learnt(
     rules = rules.model_copy(update={"most_sentences": usual_most(lines, language)})
     if rules.rules < 2 or not writes_spaces(language):
         return rules, None
-    known = read_spelling(origin) if origin else None
+    known = read_spelling(origin, read_description(origin)) if origin else None
     if known and origin == config.folder:
         return rules.model_copy(update={"fewest_times": known.fewest}), known.counts
     counts = count_words(_sources(evenly_spaced(corpus.train, LINES_WITH_WORDS)), language)
     if known:
         counts = known.counts_with(counts)
+    if not counts:  # there are only numbers, for instance
+        return rules, None
     layer = TextLayer(rules, tokenizers, language, config.data.target_language, Spelling(counts, language))
     return rules.model_copy(update={"fewest_times": fewest_times(layer, _sources(corpus.valid))}), counts
 

@@ -193,7 +193,7 @@ def took_effect(
             "rules": data.layer.rules.rules,
             "slots": data.layer.slots,
             "sentences of a line that is not cut": data.layer.rules.most_sentences,
-            "unknown words are taken for words that occur, times": data.layer.rules.fewest_times,
+            "fewest times that a word occurs for which an unknown one is taken": data.layer.rules.fewest_times,
         },
         "pieces": {
             **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},

@@ -144,9 +144,12 @@ def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
     if version < config.data.split_version:
         logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
         config = config.model_copy(update={"data": config.data.with_split(version)})
-    if begun.text.rules < config.text.rules and config.text == TextConfig():
-        logger.info("%s was begun with older rules for its text and keeps them: text.rules=%d", run, begun.text.rules)
-        config = config.model_copy(update={"text": begun.text})
+    rules, is_asked_for = begun.text.rules, "rules" in config.text.model_fields_set
+    if rules < config.text.rules and not is_asked_for and (rules or config.text == TextConfig()):
+        logger.info("%s was begun with older rules for its text and keeps them: text.rules=%d", run, rules)
+        # Without rules, there were none of the other settings either.
+        text = config.text.model_copy(update={"rules": rules}) if rules else begun.text
+        config = config.model_copy(update={"text": text})
     updates = begun.training.max_updates
     if updates < config.training.max_updates and "max_updates" not in config.training.model_fields_set:
         logger.info("%s was begun when runs were shorter and stays so: training.max_updates=%d", run, updates)

@@ -81,11 +81,11 @@ def translate(config: TranslateConfig) -> None:
         )
     if translator.corrections.count:
         logger.info(
-            "%s words that the training text does not have were taken for typing errors: %s%s "
-            "(decoding.correct_typos=false leaves them as they are)",
+            "words that the training text does not have, taken for typing errors: %s (%s%s); "
+            "decoding.correct_typos=false leaves them as they are",
             f"{translator.corrections.count:,}",
             ", ".join(f"{typed} → {word}" for typed, word in translator.corrections.first.items()),
-            " …" if translator.corrections.count > len(translator.corrections.first) else "",
+            " …" if translator.corrections.has_more else "",
         )
 
 

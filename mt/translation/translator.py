@@ -113,12 +113,16 @@ class Corrections:
 
     count: int = 0
     first: dict[str, str] = field(default_factory=dict)
+    has_more: bool = False
+    """Whether there were others than the first."""
 
     def note(self, part: Part) -> None:
         self.count += len(part.corrections)
         for one in part.corrections:
-            if len(self.first) < CORRECTIONS_TOLD:
+            if one.typed in self.first or len(self.first) < CORRECTIONS_TOLD:
                 self.first[one.typed] = part.text[one.start : one.end]
+            else:
+                self.has_more = True
 
 
 @dataclass

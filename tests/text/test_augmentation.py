@@ -218,6 +218,14 @@ def test_numbers_have_slots_of_their_own_in_digits_and_in_words() -> None:
     assert not augmentation(with_numbers=np.ones(9, bool), pairs=9).is_changed(0, np.arange(9)).any()
 
 
+def test_in_which_pairs_number_words_become_slots_depends_on_no_other_pair() -> None:
+    with_numbers = np.arange(100) % 3 == 0
+    changed = augmentation(with_numbers=with_numbers, pairs=100, slots=1e-9).is_changed(0, np.arange(100))
+    with_numbers[0] = False
+    fewer = augmentation(with_numbers=with_numbers, pairs=100, slots=1e-9).is_changed(0, np.arange(100))
+    assert changed[1:].tolist() == fewer[1:].tolist() and changed.any() and not fewer[0]
+
+
 def test_number_words_and_other_slots_in_the_same_pair() -> None:
     changing = augmentation(with_numbers=np.ones(ROWS, bool), slots=ALWAYS)
     in_words: Counter[bool] = Counter()

@@ -123,6 +123,8 @@ EXAMPLES = [
     ("the dog", [("the dog", (), None, "", "")]),
     ("see {x} or %s", [(f"see {A} or {B}", ("{x}", "%s"), None, "", "")]),
     ("1,000 dogs", [(f"{N} dogs", ("1,000",), None, "", "")]),
+    ("turn to p. 5", [(f"turn to p. {N}", ("5",), None, "", "")]),
+    ("turn to No. 5 😀", [(f"turn to No. {N}", ("5",), None, "", " 😀")]),
     ("buy 1,000", [(f"buy {N}", ("1,000",), None, "", "")]),
     ("buy 1,000 😀", [(f"buy {N}", ("1,000",), None, "", " 😀")]),
     ("→ the dog →", [("the dog", (), None, "→ ", " →")]),

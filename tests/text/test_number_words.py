@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.language import base_language
-from mt.text.number_words import NUMBERS, number_words, pattern, shared_numbers
+from mt.text.number_words import NUMBERS, WORD, number_words, pattern, shared_numbers
 
 
 def test_number_words_are_those_that_are_one_word() -> None:
@@ -16,8 +16,15 @@ def test_number_words_are_those_that_are_one_word() -> None:
     # "one hundred" and "soixante-dix" are not one word of letters.
     assert 100 not in english.values() and 70 not in number_words("fr").values()
     assert number_words("de")["zwölf"] == 12 and number_words("de")["dreißig"] == 30
-    # One is an article in many languages.
-    assert not {1} & {number for language in ("en", "de", "fr", "es") for number in number_words(language).values()}
+    # One is an article in many languages, and second is a unit of time.
+    for language, words in {
+        "en": ("one", "second"),
+        "de": ("ein", "eins"),
+        "fr": ("un", "une"),
+        "es": ("un", "uno"),
+    }.items():
+        assert not set(words) & number_words(language).keys()
+    assert number_words("nb") == number_words("no") and number_words("kk")["он"] == 10
     assert number_words("deu_Latn") == number_words("de") == number_words("ger")
     assert number_words("xx") == {} and pattern("xx") is None
 
@@ -27,7 +34,7 @@ def test_whatever_languages_num2words_knows(language: str) -> None:
     if base_language(language) != language:
         pytest.skip("a variety of another one")
     words = number_words(language)
-    assert all(word == word.lower() and word.isalpha() or word >= "\u0300" for word in words)
+    assert all(word == word.lower() and WORD.fullmatch(word) for word in words)
     assert set(words.values()) <= set(NUMBERS)
 
 
@@ -42,6 +49,7 @@ SHARED = [
     ("a ten-year-old", "zehn", []),
     ("ten tenants", "zehn Mieter", []),  # a slot in place of "ten" would stand in "tenants" too
     ("ten", "zehntausend", []),
+    ("thirty five dogs, two cats", "fünf Hunde, zwei Katzen", [("two", "zwei")]),  # the one number is 35
     ("", "", []),
 ]
 

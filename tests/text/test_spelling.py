@@ -44,6 +44,14 @@ def test_words_must_be_frequent_to_be_meant() -> None:
     ]  # fmt: skip
 
 
+def test_words_of_turkish_are_known_as_they_are_counted() -> None:
+    counts = count_words(["bu İzmir güzel", "o İzmir ılık"] * 5, "tr")
+    assert counts["İzmir"] == 10 and counts["ılık"] == 5
+    known = Spelling(counts, "tr")
+    assert known.times("İzmir") == known.times("izmir") == 10
+    assert known.corrected("İzmir İzmirr")[0] == "İzmir İzmir"
+
+
 def test_turkish_letters() -> None:
     known = Spelling({"ılık": 9, "İzmir": 9} | languages.WORDS, "tr")
     assert known.corrected("Ilıkk İzmirr izzmir IIlık")[0] == "Ilık İzmir izmir IIlık"
@@ -52,6 +60,14 @@ def test_turkish_letters() -> None:
 @given(st.lists(st.sampled_from([*WORDS, "Doggy", "THE"]), min_size=1).map(" ".join))
 def test_no_known_word_is_changed(text: str) -> None:
     assert Spelling(WORDS, "en").corrected(text) == (text, ())
+
+
+@pytest.mark.parametrize("long", ["ab" * 250_000, "o'" * 250_000 + "o", "dgo " * 100_000, "x" * 51 + "dgo"])
+def test_long_words_take_no_time_to_speak_of(long: str) -> None:
+    """If the time grew with the square of the length of a word, this test would take hours."""
+    found, corrections = Spelling(WORDS, "en").corrected(f"teh {long}")
+    assert found == f"the {long.replace('dgo ', 'dog ')}"
+    assert len(corrections) == 1 + long.count("dgo ")
 
 
 @given(st.text())

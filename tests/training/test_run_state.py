@@ -19,6 +19,18 @@ def test_a_run_keeps_the_length_and_the_text_layer_that_it_began_with(tmp_path: 
     assert kept.text == begun.text
 
 
+def test_a_run_keeps_the_older_rules_beside_settings_that_are_given(tmp_path: Path) -> None:
+    begun = toy.config(tmp_path, text={"rules": 1, "terms": ["Acme"], "augmentation": {"typos": 0.2}})
+    begun.folder.mkdir(parents=True)
+    write_config(begun.folder, begun)
+    typed = TextConfig(terms=("Acme",), augmentation=AugmentationConfig(typos=0.2))
+    assert _as_begun(begun.folder, begun.model_copy(update={"text": typed})).text == begun.text
+    asked = begun.model_copy(update={"text": TextConfig(rules=2, terms=("Acme",))})
+    assert _as_begun(begun.folder, asked) == asked
+    asked = begun.model_copy(update={"text": TextConfig(rules=2)})
+    assert _as_begun(begun.folder, asked) == asked
+
+
 def test_what_is_asked_for_is_not_replaced(tmp_path: Path) -> None:
     begun = toy.config(tmp_path, text={"rules": 0, "slots": 10, "augmentation": toy.UNCHANGED})
     begun.folder.mkdir(parents=True)
