@@ -113,7 +113,7 @@ def tokenizers() -> TokenizerPair:
     tokenizer = Tokenizer.train(
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
-        TokenizerConfig(vocabulary_size=314),
+        TokenizerConfig(vocabulary_size=318),
         slots=all_slots(toy.SLOTS, of_numbers=True),
     )
     return TokenizerPair(tokenizer, tokenizer)

@@ -63,7 +63,7 @@ def _translator(tokenizers, config=TRANSFORMER, **decoding):
         return Translator(model, toy.layer(tokenizers), values)
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
-        engine = open_engine(TrainedModel(description, tokenizers, model), Path(folder), values)
+        engine = open_engine(TrainedModel(description, tokenizers, model, None), Path(folder), values)
     return Translator(model, toy.layer(tokenizers), values, engine=engine)
 
 
