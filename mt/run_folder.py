@@ -6,7 +6,7 @@ Opening a folder executes nothing in it: YAML is read without tags or interpolat
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,7 @@ from typing import TypeVar
 import pydantic
 import yaml
 
-from mt.config import KeptConfig, ModelDescription, PiecesConfig, Section, TrainConfig
+from mt.config import KeptConfig, ModelDescription, PiecesConfig, RulesConfig, Section, TrainConfig
 from mt.config.earlier import as_of_today, with_text_layer
 from mt.errors import InputError
 from mt.files import read_lines, resolved, write_atomically
@@ -126,6 +126,39 @@ def open_model(folder: Path) -> TrainedModel:
     model = build_model(description.model, tokenizers)
     copy_weights(tensors, model)
     return TrainedModel(description, tokenizers, model.eval(), spelling)
+
+
+def open_models(folders: Sequence[Path]) -> list[TrainedModel]:
+    """Opens models that shall translate together. They are on the CPU, in evaluation mode.
+
+    Raises:
+        InputError: See ``open_model``; or a model differs from the first in its languages, in its pieces or in the
+            rules of its text layer. The message names every such model and what differs.
+    """
+    opened = [open_model(folder) for folder in folders]
+    different = [
+        f"{folder} ({', '.join(wrong)})"
+        for folder, trained in zip(folders[1:], opened[1:], strict=True)
+        if (wrong := _different_readings(opened[0], trained))
+    ]
+    if different:
+        raise InputError(
+            f"{'; '.join(different)}: cannot translate together with {folders[0]}, because an ensemble needs one "
+            f"tokenizer and one text layer: train the runs on the same data, or with tokenizer.reuse={folders[0]}"
+        )
+    return opened
+
+
+def _different_readings(first: TrainedModel, other: TrainedModel) -> list[str]:
+    """Returns what two models differ in that decides which pieces they read and write."""
+    described, others = first.description, other.description
+    languages = [f"{one.source_language}→{one.target_language}" for one in (described, others)]
+    tokenizers = [{name: one.model for name, one in each.tokenizers.by_file().items()} for each in (first, other)]
+    found = [f"{languages[1]} instead of {languages[0]}"] if languages[0] != languages[1] else []
+    if tokenizers[0] != tokenizers[1]:
+        found.append("another tokenizer")
+    rules = [name for name in RulesConfig.model_fields if getattr(described.text, name) != getattr(others.text, name)]
+    return found + [f"another text.{name}" for name in rules]
 
 
 def file_checksums(run: Path) -> dict[str, str]:

@@ -7,13 +7,12 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from mt.config import ModelConfig
 from mt.errors import InputError
 from mt.files import write_atomically
 from mt.json_file import sealed, unsealed
-from mt.model.seq2seq import Seq2Seq
 from mt.text.tokenizer import TOKENIZER_FILES, TokenizerPair
 
 CHECKSUMS = "checksums"
@@ -25,7 +24,7 @@ NUMBER_FORMATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 """The number formats in which weights may be stored."""
 
 
-def weights_of(model: Seq2Seq) -> dict[str, Tensor]:
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Returns every weight by name. Tied weights are there once, under their first name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
@@ -142,12 +141,12 @@ def read_metadata(path: Path) -> dict[str, object]:
     return {}
 
 
-def load_weights(model: Seq2Seq, config: ModelConfig, path: Path) -> None:
+def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:
     """Copies a file of weights into the model that was built from ``config``. Raises InputError if they do not fit."""
     copy_weights(read_fitting(model, config, path), model)
 
 
-def read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, Tensor]:
+def read_fitting(model: nn.Module, config: ModelConfig, path: Path) -> dict[str, Tensor]:
     tensors = read_tensors(path)
     own = weights_of(model)
     recorded = read_metadata(path).get(ARCHITECTURE)
@@ -176,7 +175,7 @@ def read_fitting(model: Seq2Seq, config: ModelConfig, path: Path) -> dict[str, T
     return tensors
 
 
-def copy_weights(tensors: dict[str, Tensor], model: Seq2Seq) -> None:
+def copy_weights(tensors: dict[str, Tensor], model: nn.Module) -> None:
     with torch.no_grad():
         for name, weight in weights_of(model).items():
             weight.copy_(tensors[name])

@@ -143,8 +143,9 @@ class ModelDescription(Section):
 class TranslateConfig(Section):
     """``python translate.py``"""
 
-    run: Text
-    """A run or model folder."""
+    run: Folders
+    """A run or model folder. A list of several ([runs/A,runs/B]) is an ensemble: they translate together, and each next
+    piece has the mean of their probabilities. They need one tokenizer."""
     input: Text | None = None
     """A text file: plain, .gz, .xz or .zst. null: standard input."""
     output: Text | None = None
@@ -186,6 +187,8 @@ class TranslateConfig(Section):
             yield "reference is scored as plain text: leave decoding.markup out"
         if self.reference is not None and self.decoding.engine == "ctranslate2":
             yield "reference is scored by the model itself: leave decoding.engine=torch"
+        if not isinstance(self.run, str) and len(self.run) > 1 and self.decoding.engine == "ctranslate2":
+            yield f"run names {len(self.run)} models, which CTranslate2 does not combine: leave decoding.engine=torch"
         if self.precision != "fp32" and self.decoding.engine == "ctranslate2":
             yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
         if self.device == "cpu" and self.precision == "fp16":

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 from mt.model.linear import linear
@@ -50,28 +51,27 @@ def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
     return None if len(rows) == count else rows[:, 0] // beams
 
 
-class Seq2Seq(ABC, nn.Module):
-    """Base class of encoder-decoder models over pieces. Every subclass can be trained, searched and compared.
+class TranslationModel(ABC, nn.Module):
+    """What search and forced scoring need: one model (``Seq2Seq``), or an ensemble of several.
 
-    A subclass must also follow three conventions: it embeds pieces with ``TokenEmbedding`` (which SimCut cuts, and
-    which has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
-    attention to the source is an attribute called ``cross_attention``, by which its attention maps are found.
+    What ``encode`` returns, and the features that ``decode`` and ``advance`` return, are only handed on to the other
+    calls of the same model.
     """
 
     @abstractmethod
-    def encode(self, source: Tensor) -> Memory:
-        """Encodes source pieces (B, S), padded on the right with PAD."""
+    def encode(self, source: Tensor) -> Any:
+        """Encodes source pieces (B, S), padded on the right with PAD. Returns what ``decode`` and ``start`` take."""
 
     @abstractmethod
-    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+    def decode(self, memory: Any, target: Tensor) -> Any:
         """Returns features (B, T, D) that predict y₁ y₂ …, given the pieces BOS y₁ … (B, T) (teacher forcing)."""
 
     @abstractmethod
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Any) -> State:
         """Returns the state before the first piece, with one row for each sentence (K = 1)."""
 
     @abstractmethod
-    def advance(self, pieces: Tensor, state: Any) -> tuple[Tensor, State]:
+    def advance(self, pieces: Tensor, state: Any) -> tuple[Any, State]:
         """Decodes one step.
 
         Args:
@@ -82,10 +82,9 @@ class Seq2Seq(ABC, nn.Module):
             Features (N, D) that predict the next piece of every row, and the state after ``pieces``.
         """
 
-    @property
     @abstractmethod
-    def output_weight(self) -> Tensor:
-        """Weight (V, D) of the output layer."""
+    def log_probabilities(self, features: Any) -> Tensor:
+        """Returns the log-probability of every piece in fp32, (…, V), given features (…, D)."""
 
     @property
     @abstractmethod
@@ -93,8 +92,36 @@ class Seq2Seq(ABC, nn.Module):
         """Largest number of positions (EOS included) that a source or target may have; None if there is no limit."""
 
     @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """The device that the pieces must be on."""
+
+    @property
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
+
+
+class Seq2Seq(TranslationModel):
+    """Base class of encoder-decoder models over pieces. Every subclass can be trained, searched and compared.
+
+    A subclass must also follow three conventions: it embeds pieces with ``TokenEmbedding`` (which SimCut cuts, and
+    which has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
+    attention to the source is an attribute called ``cross_attention``, by which its attention maps are found.
+    """
+
+    @abstractmethod
+    def encode(self, source: Tensor) -> Memory: ...
+
+    @abstractmethod
+    def decode(self, memory: Memory, target: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def advance(self, pieces: Tensor, state: Any) -> tuple[Tensor, State]: ...
+
+    @property
+    @abstractmethod
+    def output_weight(self) -> Tensor:
+        """Weight (V, D) of the output layer."""
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:
@@ -110,3 +137,10 @@ class Seq2Seq(ABC, nn.Module):
     def project(self, features: Tensor) -> Tensor:
         """Applies the output layer to features (…, D); returns logits (…, V)."""
         return linear(features, self.output_weight)
+
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        return self.project(features).log_softmax(dim=-1, dtype=torch.float32)
+
+    @property
+    def device(self) -> torch.device:
+        return self.output_weight.device

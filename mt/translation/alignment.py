@@ -98,7 +98,7 @@ class Aligner:
     def _weights(self, pairs: Sequence[tuple[list[PieceSpan], list[PieceSpan]]]) -> Tensor:
         """Returns the weights (B, T, S) of the attention that aligns, for all target pieces, without BOS and EOS."""
         sources, targets = ([[one.piece for one in side] for side in sides] for sides in zip(*pairs, strict=True))
-        batch = collate(range(len(pairs)), sources, targets).to(self._model.output_weight.device)
+        batch = collate(range(len(pairs)), sources, targets).to(self._model.device)
         # Attention is recorded in the model itself, which may be shared by several threads.
         with self._one_at_a_time, torch.inference_mode(), record_attention(self._model) as maps:
             self._model.decode(self._model.encode(batch.source), batch.target_input)

@@ -60,7 +60,7 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
 
     If CTranslate2 cannot be used, returns None after a warning with every reason.
     """
-    device = trained.model.output_weight.device
+    device = trained.model.device
     reasons = [*obstacles(trained), *_machine_obstacles(device)]
     vocabulary = trained.tokenizers.target.vocabulary_size
     if 2 * config.beam_size > vocabulary:
@@ -109,7 +109,7 @@ class CTranslate2Engine:
             name: What CTranslate2 calls the model.
         """
         assert isinstance(trained.description.model, TransformerConfig)
-        device = trained.model.output_weight.device
+        device = trained.model.device
         self.model = trained.model
         self.config = config
         self.by_model = TorchEngine(trained.model, config)
@@ -192,7 +192,7 @@ class CTranslate2Engine:
         if not written:
             return {}
         pairs = collate(list(written), [sources[place] for place in written], list(written.values()))
-        pairs = pairs.to(self.model.output_weight.device)
+        pairs = pairs.to(self.model.device)
         totals = forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output)
         return {
             place: Hypothesis(pieces, total)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from mt.config import DecodingConfig
 from mt.data.batching import collate
-from mt.model.seq2seq import Seq2Seq
+from mt.model.seq2seq import TranslationModel
 from mt.translation.search import Hypothesis, search
 
 
@@ -29,7 +29,7 @@ class Engine(Protocol):
 class TorchEngine:
     """Searches with the PyTorch model, on its current device and with its current weights."""
 
-    def __init__(self, model: Seq2Seq, config: DecodingConfig) -> None:
+    def __init__(self, model: TranslationModel, config: DecodingConfig) -> None:
         self.model = model
         self.config = config
         self.rows_each = config.n_best if config.method == "sample" else config.beam_size
@@ -37,4 +37,4 @@ class TorchEngine:
     def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
         """See Engine. Raises RunError if the model's scores are not finite."""
         source = collate(range(len(sources)), sources, [[]] * len(sources)).source
-        return search(self.model, source.to(self.model.output_weight.device), self.config, sampling_keys)
+        return search(self.model, source.to(self.model.device), self.config, sampling_keys)

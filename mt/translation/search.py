@@ -7,13 +7,14 @@ Shapes: B sentences, K beams, N = B·K rows, V pieces.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig
 from mt.errors import RunError
-from mt.model.seq2seq import Seq2Seq
+from mt.model.seq2seq import TranslationModel
 from mt.randomness import generator
 from mt.text.tokenizer import BOS, EOS, PAD, UNK
 
@@ -37,7 +38,7 @@ class Hypothesis:
         return self.log_probability / self.length**length_penalty
 
 
-def longest_hypotheses(model: Seq2Seq, source: Tensor, config: DecodingConfig) -> Tensor:
+def longest_hypotheses(model: TranslationModel, source: Tensor, config: DecodingConfig) -> Tensor:
     """Returns the most pieces, EOS not counted, that a hypothesis of each source (B, S) may have: (B,).
 
     A limit depends on its own source alone, so that the batch around a sentence never changes its translation.
@@ -49,7 +50,7 @@ def longest_hypotheses(model: Seq2Seq, source: Tensor, config: DecodingConfig) -
 
 @torch.inference_mode()
 def search(
-    model: Seq2Seq, source: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
+    model: TranslationModel, source: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
 ) -> list[list[Hypothesis]]:
     """Translates source (B, S). The model must be in evaluation mode.
 
@@ -77,7 +78,9 @@ def search(
 
 
 @torch.inference_mode()
-def forced_log_probabilities(model: Seq2Seq, source: Tensor, target_input: Tensor, target_output: Tensor) -> Tensor:
+def forced_log_probabilities(
+    model: TranslationModel, source: Tensor, target_input: Tensor, target_output: Tensor
+) -> Tensor:
     """Returns log P(target | source), the end included, of given translations: (B,).
 
     Args:
@@ -86,20 +89,18 @@ def forced_log_probabilities(model: Seq2Seq, source: Tensor, target_input: Tenso
         target_output: (B, T), what it is to predict: the pieces and EOS.
     """
     features = model.decode(model.encode(source), target_input)  # (B, T, D)
-    logits = model.project(features).float()  # (B, T, V)
-    chosen = logits.gather(-1, target_output.unsqueeze(-1)).squeeze(-1)
-    log_probabilities = chosen - logits.logsumexp(dim=-1)  # (B, T)
-    return (log_probabilities * (target_output != PAD)).sum(dim=1)
+    log_p = model.log_probabilities(features).gather(-1, target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
+    return (log_p * (target_output != PAD)).sum(dim=1)
 
 
-def _next_log_p(model: Seq2Seq, features: Tensor, at_limit: Tensor | None) -> Tensor:
+def _next_log_p(model: TranslationModel, features: Any, at_limit: Tensor | None) -> Tensor:
     """Returns the log-probabilities (N, V) of the next pieces, given features (N, D). Pieces never written get -∞.
 
     Args:
         at_limit: Which rows have reached their length limit, (N,); None if none has. Such a row can only end, so that
             its hypothesis is as complete as any other.
     """
-    log_p = model.project(features).log_softmax(dim=-1, dtype=torch.float32)
+    log_p = model.log_probabilities(features)
     for piece in NEVER_WRITTEN:
         log_p[:, piece] = -torch.inf
     if at_limit is not None:
@@ -129,7 +130,7 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, candidates.gather(1, places)
 
 
-def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
+def _greedy(model: TranslationModel, source: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
     """Greedy search: takes the most probable piece at every step, until it is EOS."""
     state = model.start(model.encode(source))
     sentences = torch.arange(len(source), device=source.device)  # (N,) which sentence a row belongs to
@@ -160,7 +161,7 @@ def _greedy(model: Seq2Seq, source: Tensor, limits: Tensor) -> list[list[Hypothe
     ]
 
 
-def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig) -> list[list[Hypothesis]]:
+def _beam(model: TranslationModel, source: Tensor, limits: Tensor, config: DecodingConfig) -> list[list[Hypothesis]]:
     """Beam search (Sutskever et al. 2014).
 
     A hypothesis is finished when its EOS is among the best ``beam_size`` continuations of a step. A sentence is
@@ -211,7 +212,11 @@ def _beam(model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig
 
 
 def _draw(
-    model: Seq2Seq, source: Tensor, limits: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
+    model: TranslationModel,
+    source: Tensor,
+    limits: Tensor,
+    config: DecodingConfig,
+    sampling_keys: Sequence[tuple[int, ...]],
 ) -> list[list[Hypothesis]]:
     """Ancestral sampling: draws ``n_best`` translations of each sentence.
 

@@ -22,8 +22,9 @@ from mt.device import autocast, choose_device, choose_precision
 from mt.errors import InputError
 from mt.language import between_words
 from mt.model.attention import AttentionMap, record_attention
+from mt.model.ensemble import Ensemble
 from mt.model.seq2seq import Seq2Seq
-from mt.run_folder import open_model
+from mt.run_folder import open_models
 from mt.text.layer import Part, TextLayer
 from mt.text.markup import Markup, put_back, take_out
 from mt.text.placement import Link
@@ -149,23 +150,32 @@ class Translator:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Seq2Seq | Ensemble,
         layer: TextLayer,
         config: DecodingConfig,
         precision: torch.dtype = torch.float32,
         engine: Engine | None = None,
         place: AlignmentConfig | None = None,
     ) -> None:
-        """If no ``engine`` is given, the model itself searches. ``place`` says which of its attentions aligns words."""
+        """
+        Args:
+            model: A model, or an ensemble. Alignments and attention maps are those of its first member.
+            layer: The text layer.
+            config: How to search.
+            precision: The number format of the computation.
+            engine: What searches; by default the model itself.
+            place: Which of the attentions aligns words.
+        """
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
         self.layer = layer
         self.tokenizers = layer.tokenizers
         self.config = config
         self.precision = precision
-        self.device = model.output_weight.device
+        self.device = model.device
+        self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         place = place or AlignmentConfig()
-        self._aligner = Aligner(model, layer, place, config.batch_tokens, config.max_source_length)
+        self._aligner = Aligner(self._attentive, layer, place, config.batch_tokens, config.max_source_length)
         self.items = Items()
         """What became of the items that slots stood for, in all lines so far."""
         self.corrections = Corrections()
@@ -175,16 +185,17 @@ class Translator:
     @classmethod
     def load(
         cls,
-        folder: str | Path,
+        folder: str | Path | Sequence[str | Path],
         config: DecodingConfig | DecodingChoice | None = None,
         device: str = "auto",
         precision: str = "fp32",
         kept: KeptConfig = NOTHING_MORE,
     ) -> "Translator":
-        """Loads the model of a run or model folder.
+        """Loads the model of a run or model folder, or the models of several as an ensemble.
 
         Args:
-            folder: The run or model folder.
+            folder: The run or model folder; or several, whose models have one tokenizer. What is not a matter of the
+                models' probabilities is as in the first: the default decoding, the known words, alignments.
             config: How to search. What is not given, or left open by a DecodingChoice, is as in the model's model.yaml.
             device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
@@ -195,18 +206,22 @@ class Translator:
                 message names it.
         """
         chosen = choose_device(device)
+        folders = [Path(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None and config.engine == "ctranslate2":
+            if len(folders) > 1:
+                raise InputError("CTranslate2 does not combine several models: an ensemble needs engine=torch")
             check_machine(config, chosen)
-        trained = open_model(Path(folder))
-        config = _completed(config, trained.description.decoding, folder)
-        model = trained.model.to(chosen)
+        trained = open_models(folders)
+        first = trained[0]
+        config = _completed(config, first.description.decoding, folders[0])
+        models = [one.model.to(chosen) for one in trained]
         return cls(
-            model,
-            trained.layer_with(kept),
+            models[0] if len(models) == 1 else Ensemble(models),
+            first.layer_with(kept),
             config,
             choose_precision(precision, chosen),
-            open_engine(trained, Path(folder), config) if config.engine == "ctranslate2" else None,
-            trained.description.alignment,
+            open_engine(first, folders[0], config) if config.engine == "ctranslate2" else None,
+            first.description.alignment,
         )
 
     def translate(
@@ -300,13 +315,14 @@ class Translator:
         return [ScoredText(*each) for each in zip(references, scores, alignments, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
-        """Returns the attention maps of a line and a translation of it, by default the model's own."""
+        """Returns the attention maps of a line and a translation of it, by default the model's own. An ensemble's are
+        those of its first member."""
         if translation is None:
             translation = self.translate([line])[0]
         source, target = (pieces[0][: self._longest_part()] for pieces in self._encoded([line], [translation]))
         pair = collate([0], [source], [target]).to(self.device)
-        with self._evaluating(), self._arithmetic(), record_attention(self.model, with_scores) as maps:
-            self.model.decode(self.model.encode(pair.source), pair.target_input)
+        with self._evaluating(), self._arithmetic(), record_attention(self._attentive, with_scores) as maps:
+            self._attentive.decode(self._attentive.encode(pair.source), pair.target_input)
         end = "</s>"
         return SentenceAttention(
             [*self.tokenizers.source.pieces(source), end],
@@ -551,9 +567,7 @@ class Translator:
         return cut(bisect_left(range(largest), True, lo=smallest, key=lambda budget: len(cut(budget)) <= most))
 
 
-def _completed(
-    config: DecodingConfig | DecodingChoice | None, own: DecodingConfig, folder: str | Path
-) -> DecodingConfig:
+def _completed(config: DecodingConfig | DecodingChoice | None, own: DecodingConfig, folder: Path) -> DecodingConfig:
     """Returns what the user asked for, completed by the model's own decoding."""
     if not isinstance(config, DecodingChoice):
         return config or own

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.errors import RunError
+from mt.model.ensemble import Ensemble
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
 from mt.text.tokenizer import BOS, EOS, PAD
@@ -34,16 +36,29 @@ TRANSFORMER = TransformerConfig(
 RNN = RNNAttentionConfig(architecture="rnn_attention", width=8, hidden=10, decoder_layers=2, tie_embeddings=False)
 
 
-@pytest.fixture(scope="module", params=[TRANSFORMER, RNN], ids=["transformer", "rnn"])
-def model(request):
-    torch.manual_seed(5)
-    architecture = Transformer if request.param is TRANSFORMER else RNNAttention
-    model = architecture(request.param, VOCABULARY, VOCABULARY, joint_vocabulary=True).eval()
+LEARNED = TRANSFORMER.model_copy(update={"positions": "learned", "max_positions": 12})
+
+
+def _model(config, seed=5):
+    torch.manual_seed(seed)
+    architecture = RNNAttention if config is RNN else Transformer
+    model = architecture(config, VOCABULARY, VOCABULARY, joint_vocabulary=True).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.5)  # far from uniform, so that the order of hypotheses is not a matter of rounding
         model.output_weight[EOS].mul_(0.5)
     return model
+
+
+@pytest.fixture(scope="module", params=["transformer", "rnn", "ensemble"])
+def model(request):
+    match request.param:
+        case "transformer":
+            return _model(TRANSFORMER)
+        case "rnn":
+            return _model(RNN)
+        case "ensemble":
+            return Ensemble([_model(TRANSFORMER), _model(RNN, seed=6), _model(TRANSFORMER, seed=7)]).eval()
 
 
 def _source(sources):
@@ -56,11 +71,13 @@ def _forced(model, source, pieces):
 
 
 def _step_by_step(model, source, pieces):
-    """log P by the chain rule, straight from the definition."""
+    """log P by the chain rule, straight from the definition. The P of an ensemble is the mean of its members'."""
+    members = model.members if isinstance(model, Ensemble) else [model]
     total = 0.0
     for t, piece in enumerate([*pieces, EOS]):
-        features = model.decode(model.encode(_source([source])), torch.tensor([[BOS, *pieces[:t]]]))
-        total += model.project(features)[0, -1].log_softmax(dim=-1)[piece].item()
+        seen = _source([source]), torch.tensor([[BOS, *pieces[:t]]])
+        logits = [one.project(one.decode(one.encode(seen[0]), seen[1]))[0, -1] for one in members]
+        total += math.log(sum(one.softmax(dim=-1)[piece].item() for one in logits) / len(members))
     return total
 
 
@@ -139,7 +156,7 @@ def test_greedy_takes_the_likeliest_piece_each_time(model):
         prefix: list[int] = []
         while len(prefix) < 6:
             features = model.decode(model.encode(_source([source])), torch.tensor([[BOS, *prefix]]))
-            logits = model.project(features)[0, -1]
+            logits = model.log_probabilities(features)[0, -1]
             best = max((EOS, *WORDS), key=lambda piece: logits[piece].item())
             if best == EOS:
                 break
@@ -153,7 +170,7 @@ def test_samples_follow_the_models_distribution(model):
     config = DecodingConfig(method="sample", n_best=draws, max_length_extra=1, max_length_ratio=1e-9)
     (found,) = search(model, _source(SOURCES[:1]), config, [(0,)])
     features = model.decode(model.encode(_source(SOURCES[:1])), torch.tensor([[BOS]]))
-    logits = model.project(features)[0, 0].detach()
+    logits = model.log_probabilities(features)[0, 0].detach()
     logits[[0, 1, 2]] = -torch.inf
     expected = logits.softmax(dim=-1) * draws
     firsts = [(hypothesis.pieces or [EOS])[0] for hypothesis in found]
@@ -190,9 +207,58 @@ def test_the_lowest_temperature_is_greedy(model):
 def test_scores_that_are_no_numbers_are_told(model, config):
     broken = copy.deepcopy(model)
     with torch.no_grad():
-        broken.output_weight.fill_(torch.nan)
+        next(broken.parameters()).fill_(torch.nan)
     with pytest.raises(RunError, match="not finite"):
         search(broken, _source(SOURCES), config, KEYS)
+
+
+SEARCHES = [
+    DecodingConfig(beam_size=1),
+    DecodingConfig(beam_size=4, n_best=4),
+    DecodingConfig(method="sample", n_best=3),
+]
+
+
+@pytest.mark.parametrize("config", SEARCHES, ids=str)
+@pytest.mark.parametrize("copies", [2, 3])
+def test_copies_of_one_model_search_and_score_exactly_as_that_model(config, copies):
+    one = _model(RNN)
+    several = Ensemble([one] * copies).eval()
+    found = search(one, _source(SOURCES), config, KEYS)
+    assert search(several, _source(SOURCES), config, KEYS) == found
+    for source, hypotheses in zip(SOURCES, found, strict=True):
+        assert _forced(several, source, hypotheses[0].pieces) == _forced(one, source, hypotheses[0].pieces)
+
+
+def test_an_ensemble_gives_each_piece_the_mean_of_the_probabilities():
+    members = [_model(TRANSFORMER), _model(RNN, seed=6), _model(TRANSFORMER, seed=7)]
+    target = torch.tensor([[BOS, 4, 5]] * len(SOURCES))
+
+    def log_probabilities(model):
+        return model.log_probabilities(model.decode(model.encode(_source(SOURCES)), target)).detach()
+
+    mean = torch.stack([log_probabilities(model).double().exp() for model in members]).mean(dim=0)
+    torch.testing.assert_close(log_probabilities(Ensemble(members)).double().exp(), mean, rtol=1e-5, atol=1e-7)
+
+
+def test_the_mean_does_not_underflow():
+    members = [_model(TRANSFORMER), _model(TRANSFORMER, seed=6)]
+    with torch.no_grad():
+        for model in members:
+            model.output_weight.mul_(1e3)
+    features = [torch.full((1, TRANSFORMER.width), 1e3)] * 2
+    log_p = Ensemble(members).log_probabilities(features)
+    highest = torch.stack([model.log_probabilities(one) for model, one in zip(members, features, strict=True)]).amax(0)
+    assert highest.min() < -1000
+    assert (log_p <= highest).all() and (log_p >= highest - 1).all()
+
+
+def test_an_ensemble_keeps_to_the_fewest_positions_of_its_members():
+    several = Ensemble([_model(TRANSFORMER), _model(LEARNED)]).eval()
+    assert several.max_length == 12
+    for (best,) in search(several, _source(SOURCES), DecodingConfig(beam_size=1), KEYS):
+        assert len(best.pieces) < 12
+    assert Ensemble([_model(TRANSFORMER)]).max_length is None
 
 
 def test_rounding_never_draws_what_is_impossible():

@@ -1,0 +1,127 @@
+"""Several runs that translate together: what is promised of one model holds for them, too."""
+
+import shutil
+
+import pytest
+
+from mt.command_line import _exit_status
+from mt.config import DecodingConfig, TranslateConfig
+from mt.errors import InputError
+from mt.run_folder import read_description, read_spelling, write_description, write_spelling
+from mt.text.spelling import Spelling
+from mt.training.command import train
+from mt.translation.command import translate
+from mt.translation.translator import Translator
+from tests import toy
+
+LINES = ["ba de fi", "", "go ku la mo 12 https://a.example/b", "ne \u2028 pi", "ra " * 100, "su ti. vo wa!"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Runs on one corpus, by name."""
+    folder = tmp_path_factory.mktemp("ensembles")
+    toy.write_corpus(folder, "reverse", train=400)
+    changes = {
+        "first": {},
+        "second": {"seed": 2},
+        "rnn": {"architecture": "rnn"},
+        "small": {"tokenizer": {"vocabulary_size": 310}},
+        "text": {"text": {"slots": 3}},
+    }
+    for name, changed in changes.items():
+        train(toy.config(folder, name, **changed))
+    return {name: str(folder / "runs" / name) for name in changes}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [DecodingConfig(beam_size=1), DecodingConfig(n_best=3), DecodingConfig(method="sample", n_best=2)],
+    ids=str,
+)
+def test_copies_of_a_run_give_its_lines_scores_and_alignments(runs, config):
+    one, copies = Translator.load(runs["first"], config), Translator.load([runs["first"]] * 2, config)
+    assert copies.hypotheses(LINES, aligned=True) == one.hypotheses(LINES, aligned=True)
+    assert copies.score(LINES, LINES[::-1]) == one.score(LINES, LINES[::-1])
+
+
+@pytest.mark.parametrize("config", [DecodingConfig(n_best=2), DecodingConfig(method="sample", n_best=2)], ids=str)
+def test_the_batch_changes_nothing(runs, config):
+    members = [runs["first"], runs["rnn"], runs["second"]]
+    found = [
+        Translator.load(members, config.model_copy(update={"batch_tokens": tokens})).hypotheses(LINES)
+        for tokens in (1, 4096)
+    ]
+    assert len(found[0]) == len(LINES)
+    for alone, together in zip(*found, strict=True):
+        assert [one.text for one in alone] == [one.text for one in together]
+        for one, other in zip(alone, together, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_alignments_and_attention_are_those_of_the_first_member(runs):
+    several, first = Translator.load([runs["first"], runs["rnn"]]), Translator.load(runs["first"])
+    references = ["fi de ba" for _ in LINES]
+    alignments = [[one.alignment for one in each.score(LINES, references, True)] for each in (several, first)]
+    assert alignments[0] == alignments[1] and any(alignments[0])
+    assert (
+        several.attention(LINES[0], references[0]).maps.keys() == first.attention(LINES[0], references[0]).maps.keys()
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"decoding": {"n_best": 2, "alignments": "links.txt"}},
+        {"decoding": {"method": "sample", "n_best": 2, "seed": 5}},
+        {"decoding": {"markup": "html"}},
+        {"reference": "in.txt", "decoding": {"alignments": "links.txt"}},
+    ],
+    ids=str,
+)
+def test_the_command_writes_for_copies_what_it_writes_for_one(runs, settings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES))
+    written = []
+    for run in (runs["rnn"], [runs["rnn"], runs["rnn"]]):
+        config = {"run": run, "input": "in.txt", "output": "out.txt"} | settings
+        translate(TranslateConfig.model_validate(config))
+        written.append([path.read_bytes() for path in sorted(tmp_path.glob("*.txt"))])
+    assert written[0] == written[1]
+    assert all(content.count(b"\n") == len(LINES) for content in written[0])
+
+
+def test_other_pieces_and_another_text_layer_are_refused_in_one_message(runs):
+    with pytest.raises(InputError) as refused:
+        Translator.load([runs["first"], runs["small"], runs["second"], runs["text"]])
+    message = str(refused.value)
+    assert f"{runs['small']} (another tokenizer); {runs['text']} (another tokenizer, another text.slots)" in message
+    assert f"tokenizer.reuse={runs['first']}" in message
+    assert runs["second"] not in message
+
+
+def test_other_languages_are_refused(runs, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(runs["second"], other)
+    write_description(other, read_description(other).model_copy(update={"target_language": "zz"}))
+    with pytest.raises(InputError, match=f"{other} \\(xx→zz instead of xx→yy\\): cannot translate together"):
+        Translator.load([runs["first"], other])
+
+
+def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(runs["second"], other)
+    known = read_spelling(other)
+    write_spelling(other, Spelling(known.counts | {"zebra": 1000}, "xx", known.fewest))
+    assert Translator.load([runs["first"], other]).layer.spelling.counts == known.counts
+    assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts
+
+
+def test_ctranslate2_is_refused(runs):
+    members = (runs["first"], runs["second"])
+    with pytest.raises(ValueError, match="run names 2 models, which CTranslate2 does not combine"):
+        TranslateConfig.model_validate({"run": members, "decoding": {"engine": "ctranslate2"}})
+    config = DecodingConfig(engine="ctranslate2")
+    assert _exit_status(lambda: Translator.load(members, config) and None) == 2
+    TranslateConfig.model_validate({"run": members[:1], "decoding": {"engine": "ctranslate2"}})
