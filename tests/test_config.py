@@ -285,6 +285,11 @@ def test_contradictions_are_refused_and_name_their_keys(
             [*FILES, "data.valid=[c,d]", "data.test=[e,f]", "data.split_version=1"],
             ["data.split_version is for held-out pairs"],
         ),
+        ([*FILES, "data.tagged=true"], ["data.tagged=true is for the second corpus of a mixture"]),
+        (
+            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b],tagged:true},{kind:files,train:[c,d]}]"],
+            ["validation and test data come from the first"],
+        ),
     ],
 )
 def test_contradictions_between_sections(words: list[str], named: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from mt.config.data import DataConfig, MixtureConfig, RecipeConfig, UnsplitConfig, names_split
+from mt.config.data import DataConfig, MixtureConfig, PileConfig, RecipeConfig, UnsplitConfig, names_split
 from mt.config.decoding import DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import (
     Device,
@@ -71,6 +71,11 @@ class TrainConfig(Section):
                     "moved by AdamW"
                 )
         first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
+        if isinstance(first, PileConfig) and first.tagged:
+            yield (
+                "data.tagged=true is for the second corpus of a mixture and those behind it: validation and test data "
+                "come from the first, and what is translated with the model has no tag"
+            )
         splits: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
         for split in splits:
             key = f"{split}_pairs"

@@ -65,6 +65,10 @@ class PileConfig(UnsplitConfig):
     on_bad_file: Literal["stop", "skip"] = "stop"
     """What to do with a damaged file, or one without the columns: stop before training; or skip it, of which nothing is
     used then, and name it in the log and in provenance.json. If every file is bad, the run stops."""
+    tagged: bool = False
+    """In a mixture: whether a tag is put in front of each source, by which the model can tell them from what people
+    wrote: for sources that were translated back from the target language (Caswell et al. 2019). What is translated
+    with the model needs no tag."""
 
 
 Pair = tuple[Text, Text]

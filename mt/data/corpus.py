@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow
 from pyarrow import compute
 
-from mt.config import DataConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig
+from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
 from mt.data.column import column
-from mt.data.formats import FileRead, concatenated, read_split, refuse_missing_files
+from mt.data.formats import FileRead, concatenated, digest, read_split, refuse_missing_files
 from mt.data.split import hold_out
 from mt.errors import InputError
+from mt.text.slots import TAG
 
 logger = logging.getLogger(__name__)
 
@@ -138,8 +139,8 @@ def load_corpus(config: DataConfig) -> Corpus:
     for number, pairs in enumerate(training):
         report[number] = report[number].with_files_kept(column(pairs, "id").to_numpy() - first_id)
         first_id += report[number].read
-    train = concatenated(training)
-    _tell_peculiarities(train, evaluation)
+    _tell_peculiarities(concatenated(training), evaluation)
+    train = concatenated([_with_tags(*each) for each in zip(training, corpora, strict=True)])
     train, valid, test = (
         pairs.remove_columns(list(KEYS)) for pairs in (train, evaluation["valid"], evaluation["test"])
     )
@@ -183,6 +184,17 @@ def _read_training(
         report.append(SplitReport("train", origin, len(pairs), len(usable), dropped, found.files))
         first_id += len(pairs)
     return training, report
+
+
+def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.Dataset:
+    """Returns the pairs of a corpus, with a tag in front of each source if the corpus is tagged."""
+    if not (isinstance(corpus, FilesConfig | TableConfig) and corpus.tagged):
+        return pairs
+    return pairs.map(
+        lambda batch: {"source": [f"{TAG} {source}" for source in batch["source"]]},
+        batched=True,
+        new_fingerprint=digest((pairs._fingerprint, TAG)),
+    )
 
 
 def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.Dataset]) -> None:

@@ -19,7 +19,7 @@ from mt.text.keyboard import with_a_typo
 from mt.text.layer import Replacement, TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.number_words import shared_numbers
-from mt.text.slots import OF_NUMBERS, SLOT, slot
+from mt.text.slots import OF_NUMBERS, SLOT, TAG, slot
 
 NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
 """Up to which random number, drawn from 0 to 1, a pair that gets slots gets one, two, three and four. Where lines with
@@ -94,7 +94,7 @@ class Augmentation:
         return (case < self._limits[-1]) | (slots < self._slots) | numbers[rows]
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
-        """Returns the texts of a pair for the tokenizer.
+        """Returns the texts of a pair for the tokenizer. A tag stays in front of its source, whatever is changed.
 
         Args:
             epoch: The epoch.
@@ -102,6 +102,12 @@ class Augmentation:
             sources: Its source, and those of the pairs that are joined to it.
             targets: Its target, and theirs.
         """
+        tag = next((f"{TAG} " for source in sources if source.startswith(TAG)), "")
+        source, target = self._changed(epoch, row, [source.removeprefix(tag) for source in sources], targets)
+        return tag + source, target
+
+    def _changed(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
+        """Does what ``pair`` does, for sources without a tag."""
         source, target = (between.join(texts) for between, texts in zip(self._between, (sources, targets), strict=True))
         draws, numbers_in_words = self._draws(epoch)
         case, slots = draws[row]

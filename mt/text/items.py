@@ -15,7 +15,7 @@ import regex
 
 from mt.errors import InputError
 from mt.language import HAN, TOUCHING, script_of
-from mt.text.slots import SLOT
+from mt.text.slots import SLOT, TAG
 from mt.text.tokenizer import Tokenizer
 from mt.wording import brief
 
@@ -246,7 +246,7 @@ class FamiliarCharacters:
     def _look_up(self, unit: str) -> bool:
         if unit.isspace():
             return True
-        if PICTOGRAPH.search(unit) or SLOT.search(unit):
+        if PICTOGRAPH.search(unit) or SLOT.search(unit) or TAG in unit:
             return False
         if self._writes_digits(unit):
             return False

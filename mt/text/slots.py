@@ -21,6 +21,9 @@ MOST_SLOTS = 64
 OF_NUMBERS = MOST_SLOTS
 """The number of the first slot that stands for plain numbers alone."""
 SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + 2 * MOST_SLOTS - 1)}]")
+TAG = chr(FIRST_SLOT + 2 * MOST_SLOTS)
+"""Stands in front of each source of a tagged corpus, behind which comes a blank. It is the code point behind the last
+slot. A tokenizer that is trained on tagged text makes a piece of it; others spell it in four bytes."""
 WITH_BLANK = regex.compile(rf"\ ?({SLOT.pattern})")
 TOUCHED = regex.compile(rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$")
 """The end of a text that a slot may touch: white space, an opening bracket or quote, a hyphen and the like, or a letter

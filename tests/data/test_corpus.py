@@ -21,6 +21,7 @@ from mt.config import DataConfig
 from mt.config.data import FILE_FORMATS
 from mt.data.corpus import Corpus, SplitReport, load_corpus
 from mt.errors import InputError
+from mt.text.slots import TAG
 
 PAIRS = [(f"Satz Nummer {number}.", f'Sentence "number" {number}, here.') for number in range(40)]
 
@@ -500,6 +501,26 @@ def test_a_mixture_never_trains_on_what_it_holds_out(tmp_path: Path) -> None:
     train = [report for report in corpus.report if report.split == "train"]
     assert [report.dropped.get("shared with valid or test") for report in train] == [None, len(held_out), len(held_out)]
     assert all(report.read == report.kept + sum(report.dropped.values()) for report in train)
+
+
+def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_path: Path) -> None:
+    pairs = [(f"source {number}", f"target {number}") for number in range(100)]
+    more = [(f"more {number}" if number else "source 5", f"target {number + 50}") for number in range(100)]
+    first, second = (
+        {"kind": "files", "train": write_files(tmp_path / name, lines)} for name, lines in (("a", pairs), ("b", more))
+    )
+    plain, tagged = (
+        load(kind="mixture", corpora=[first, second | {"tagged": value}], valid_pairs=10, test_pairs=10)
+        for value in (False, True)
+    )
+    assert tagged.report == plain.report and "shared with valid or test" in tagged.report[1].dropped
+    own = tagged.report[0].kept
+    assert texts(tagged.train)[:own] == texts(plain.train)[:own]
+    assert texts(tagged.train)[own:] == [(f"{TAG} {source}", target) for source, target in texts(plain.train)[own:]]
+    for name in ("id", "weight"):
+        assert tagged.train[name][:] == plain.train[name][:]
+    assert texts(tagged.valid) == texts(plain.valid) and texts(tagged.test) == texts(plain.test)
+    assert tagged.train._fingerprint != plain.train._fingerprint
 
 
 def test_a_test_set_inside_the_training_data_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,7 +28,7 @@ from mt.text.augmentation import (
     without_final_punctuation,
 )
 from mt.text.lexicon import Lexicon
-from mt.text.slots import OF_NUMBERS, SLOT, all_slots, slot
+from mt.text.slots import OF_NUMBERS, SLOT, TAG, all_slots, slot
 from tests import languages
 
 A, B = slot(0), slot(1)
@@ -268,6 +268,16 @@ def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -
         "你好。世界。看！",
     )
     assert changing.pair(0, 0, ["Ba de."], ["你好。"]) == ("Ba de.", "你好。")
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), st.integers(0, 2), st.integers(0, 50))
+def test_a_tag_stays_in_front_whatever_is_changed(target: str, sources: list[str], tagged: int, row: int) -> None:
+    shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
+    targets = [target] * len(sources)
+    expected = augmentation(pairs=51, **shares).pair(0, row, sources, targets)
+    with_tag = [f"{TAG} {text}" if number == tagged % len(sources) else text for number, text in enumerate(sources)]
+    changed = augmentation(pairs=51, **shares).pair(0, row, with_tag, targets)
+    assert changed == (f"{TAG} {expected[0]}", expected[1])
 
 
 def test_small_letters_are_those_of_the_language() -> None:
