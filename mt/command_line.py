@@ -18,7 +18,15 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.completion_plugin import CompletionPlugin
 from omegaconf import OmegaConf
 
-from mt.config import CompareConfig, ExportConfig, RobustnessConfig, Section, TrainConfig, TranslateConfig
+from mt.config import (
+    CompareConfig,
+    ExportConfig,
+    RobustnessConfig,
+    Section,
+    SynthesisConfig,
+    TrainConfig,
+    TranslateConfig,
+)
 from mt.config.composition import Job, compose_jobs
 from mt.config.reference import completions, help_text
 from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
@@ -177,6 +185,8 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 place, key, hint = os.path.abspath(output), "output", "'output=beam${decoding.beam_size}.txt'"
             case ExportConfig(output=output):
                 place, key, hint = os.path.abspath(output), "output", "'output=demo-${quantization}'"
+            case SynthesisConfig(output=output):
+                place, key, hint = os.path.abspath(output), "output", "'output=${method}.jsonl'"
             case CompareConfig(output=None):
                 raise InputError("several comparisons need an output each: output=…")
             case CompareConfig(output=str(output)):

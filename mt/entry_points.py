@@ -9,7 +9,14 @@ from mt.start import end_at_once, ending_at_once
 end_at_once()  # before anything that takes long to import
 
 from mt.command_line import main  # noqa: E402
-from mt.config import CompareConfig, ExportConfig, RobustnessConfig, TrainConfig, TranslateConfig  # noqa: E402
+from mt.config import (  # noqa: E402
+    CompareConfig,
+    ExportConfig,
+    RobustnessConfig,
+    SynthesisConfig,
+    TrainConfig,
+    TranslateConfig,
+)
 
 
 def train() -> None:
@@ -58,6 +65,18 @@ def measure_robustness() -> None:
         measure_robustness(config)
 
     main("robustness", RobustnessConfig, run)
+
+
+def synthesise() -> None:
+    """Makes training pairs from existing runs."""
+
+    def run(config: SynthesisConfig) -> None:
+        with ending_at_once():
+            from mt.synthesis.command import synthesise
+
+        synthesise(config)
+
+    main("synthesis", SynthesisConfig, run)
 
 
 def export_for_ctranslate2() -> None:

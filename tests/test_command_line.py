@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from mt.command_line import main
-from mt.config import ExportConfig, RobustnessConfig, TrainConfig, TranslateConfig
+from mt.config import ExportConfig, RobustnessConfig, SynthesisConfig, TrainConfig, TranslateConfig
 from mt.config.composition import Files
 from mt.config.keys import schema_keys
 from mt.config.reference import help_text
@@ -57,6 +57,7 @@ def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedPr
         ("train", TrainConfig),
         ("translate", TranslateConfig),
         ("robustness", RobustnessConfig),
+        ("synthesis", SynthesisConfig),
         ("export", ExportConfig),
     ],
 )

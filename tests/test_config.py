@@ -69,6 +69,7 @@ def test_there_are_no_stray_config_files() -> None:
         "translate.yaml",
         "compare.yaml",
         "robustness.yaml",
+        "synthesis.yaml",
         "export.yaml",
     }
 

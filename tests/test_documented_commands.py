@@ -1,6 +1,7 @@
 """What README.md and docs/ tell to type, and what the Makefile types, is understood; and their links lead somewhere."""
 
 import gzip
+import json
 import re
 import shlex
 import shutil
@@ -13,13 +14,22 @@ import pytest
 
 from mt.command_line import _exit_status, _run
 from mt.comparison.command import compare
-from mt.config import CompareConfig, ExportConfig, RobustnessConfig, Section, TrainConfig, TranslateConfig
+from mt.config import (
+    CompareConfig,
+    ExportConfig,
+    RobustnessConfig,
+    Section,
+    SynthesisConfig,
+    TrainConfig,
+    TranslateConfig,
+)
 from mt.config.composition import compose_jobs, example
 from mt.errors import InputError
 from mt.exchange.ctranslate2 import export
 from mt.installation import CONF
 from mt.robustness.command import measure_robustness
-from mt.run_folder import read_config, write_config
+from mt.run_folder import read_config, read_description, write_config, write_description
+from mt.synthesis.command import synthesise
 from mt.training.command import train
 from mt.translation.command import translate
 from tests import toy
@@ -30,6 +40,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "translate.py": ("translate", TranslateConfig),
     "-m mt.comparison": ("compare", CompareConfig),
     "-m mt.robustness": ("robustness", RobustnessConfig),
+    "-m mt.synthesis": ("synthesis", SynthesisConfig),
     "-m mt.exchange.ctranslate2": ("export", ExportConfig),
 }
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -72,6 +83,7 @@ SMALL = {
     ],
     "compare": ["studied_sentences=0", "timed_sentences=0", "bootstrap_samples=100", "randomization_trials=100"],
     "robustness": ["sentences=10"],
+    "synthesis": [],
     "translate": [],
     "export": [],
 }  # fmt: skip
@@ -92,12 +104,17 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything that the documented commands name: texts, tables, a translation memory, runs."""
     folder = tmp_path_factory.mktemp("documented")
     toy.write_corpus(folder, "reverse", train=300)
-    config = toy.config(folder, "demo", decoding={"beam_size": 5})
+    training = {"max_updates": 100, "validate_every": 100}  # enough for some translations that are no loops
+    config = toy.config(folder, "demo", decoding={"beam_size": 5}, training=training)
     train(config)
     seeds = {"A": 1, "B": 1, "C": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}
     for name, seed in seeds.items():
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+    for name in ("en-es", "en-es-1", "en-es-2", "es-en", "es-en-1", "es-en-2", "zh-en", "large"):
+        copy = toy.copy_to_change(config.folder, folder / "runs" / name)
+        languages = dict(zip(("source_language", "target_language"), f"{name}-en".split("-"), strict=False))
+        write_description(copy, read_description(copy).model_copy(update=languages))
     sides = {side: (folder / f"train.{side}").read_text().splitlines() for side in ("xx", "yy")}
     for name in ("my", "other"):
         (folder / f"{name}.en").write_text("".join(f"{line}\n" for line in sides["xx"]))
@@ -122,6 +139,11 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("corpora/news", "corpora/talks", "a", "b"):
         for code in ("en", "es"):
             shutil.copy(folder / f"my.{code}", folder / f"{name}.{code}")
+    for code in ("es", "zh"):
+        shutil.copy(folder / "test.xx", folder / f"mono.{code}")
+    for name in ("back", "distilled"):
+        rows = (json.dumps({"en": one, "es": other}) for one, other in pairs)
+        (folder / f"{name}.jsonl").write_text("".join(f"{row}\n" for row in rows))
     for name, split in (("in.txt", "test.xx"), ("source.txt", "test.xx"), ("reference.txt", "test.yy")):
         shutil.copy(folder / split, folder / name)
     for name in ("theirs.txt", "ours.txt"):
@@ -145,12 +167,15 @@ def test_it_runs(
     own_place = {"train": [f"runs={tempfile.mkdtemp(dir=working_folder)}"], "compare": []}.get(name, [])
     if name == "compare" and "output=" not in words:
         own_place = [f"output={tempfile.mkdtemp(dir=working_folder)}"]
+    if name == "synthesis":
+        own_place = [f"output={tempfile.mkdtemp(dir=working_folder)}/pairs.jsonl"]
     monkeypatch.chdir(working_folder)
     work: dict[str, Callable] = {
         "train": train,
         "translate": translate,
         "compare": compare,
         "robustness": measure_robustness,
+        "synthesis": synthesise,
         "export": export,
     }
     with Path("in.txt").open() as lines:
@@ -188,6 +213,7 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("compare", CompareConfig, ["first=runs/A", "second=runs/B"]),
         ("compare", CompareConfig, []),
         ("robustness", RobustnessConfig, ["run=runs/A"]),
+        ("synthesis", SynthesisConfig, ["method=back_translation", "run=a", "input=b", "output=c.jsonl"]),
     ]
     reasons = []
     for name, schema, others in around:

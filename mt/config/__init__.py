@@ -8,8 +8,10 @@ from mt.config.commands import (
     Folders,
     ModelDescription,
     RobustnessConfig,
+    SynthesisConfig,
     TrainConfig,
     TranslateConfig,
+    as_folders,
 )
 from mt.config.data import (
     NEWEST_SPLIT,
@@ -23,6 +25,7 @@ from mt.config.data import (
     TableConfig,
     UnsplitConfig,
     as_pairs,
+    language_suffix,
 )
 from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import DEVICE, Section
@@ -62,6 +65,7 @@ __all__ = [
     "Section",
     "SingleCorpusConfig",
     "StorageType",
+    "SynthesisConfig",
     "TableConfig",
     "TokenizerConfig",
     "TrainConfig",
@@ -69,6 +73,8 @@ __all__ = [
     "TransformerConfig",
     "TranslateConfig",
     "UnsplitConfig",
+    "as_folders",
     "as_pairs",
+    "language_suffix",
     "scheduled_checkpoints",
 ]

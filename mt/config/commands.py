@@ -27,6 +27,7 @@ from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
 Folders = Text | Annotated[tuple[Text, ...], Field(min_length=1)]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 class TrainConfig(Section):
@@ -159,7 +160,7 @@ class TranslateConfig(Section):
     """A file of translations to score instead of searching for one, line by line."""
     device: Device = "auto"
     """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
+    precision: Precision = "fp32"
     """The number format of matrix products. auto: bf16 where the processor has instructions for it, fp16 on older GPUs,
     otherwise fp32."""
     threads: Threads = 0
@@ -174,10 +175,8 @@ class TranslateConfig(Section):
             yield "reference has one translation a line to score: leave decoding.n_best=1"
         if self.reference is not None and self.decoding.method == "sample":
             yield "reference is scored, not searched for: leave decoding.method=beam"
-        elif self.decoding.method == "sample" and self.decoding.is_given("beam_size"):
-            yield f"decoding.beam_size={self.decoding.beam_size} is for decoding.method=beam: sampling has no beam"
-        elif self.decoding.method != "sample" and self.decoding.is_given("seed"):
-            yield f"decoding.seed={self.decoding.seed} is for sampling: it needs decoding.method=sample"
+        else:
+            yield from _contradictions_of_sampling(self.decoding)
         for key in ("beam_size", "max_length_ratio", "max_length_extra", "split_sentences"):
             if self.reference is not None and self.decoding.is_given(key):
                 given = f"decoding.{key}={getattr(self.decoding, key)}"
@@ -192,12 +191,79 @@ class TranslateConfig(Section):
             yield "reference is scored as plain text: leave decoding.markup out"
         if self.reference is not None and self.decoding.engine == "ctranslate2":
             yield "reference is scored by the model itself: leave decoding.engine=torch"
-        if not isinstance(self.run, str) and len(self.run) > 1 and self.decoding.engine == "ctranslate2":
-            yield f"run names {len(self.run)} models, which CTranslate2 does not combine: leave decoding.engine=torch"
-        if self.precision != "fp32" and self.decoding.engine == "ctranslate2":
-            yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
-        if self.device == "cpu" and self.precision == "fp16":
-            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
+        yield from _contradictions_of_engines(self, len(as_folders(self.run)))
+
+
+def _contradictions_of_sampling(decoding: DecodingChoice) -> Iterator[str]:
+    if decoding.method == "sample" and decoding.is_given("beam_size"):
+        yield f"decoding.beam_size={decoding.beam_size} is for decoding.method=beam: sampling has no beam"
+    elif decoding.method != "sample" and decoding.is_given("seed"):
+        yield f"decoding.seed={decoding.seed} is for sampling: it needs decoding.method=sample"
+
+
+def _contradictions_of_engines(config: "TranslateConfig | SynthesisConfig", together: int) -> Iterator[str]:
+    """``together`` is how many models translate together."""
+    with_ctranslate2 = config.decoding.engine == "ctranslate2"
+    if together > 1 and with_ctranslate2:
+        yield f"run names {together} models, which CTranslate2 does not combine: leave decoding.engine=torch"
+    if config.precision != "fp32" and with_ctranslate2:
+        yield f"precision={config.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
+    if config.device == "cpu" and config.precision == "fp16":
+        yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
+
+
+def as_folders(named: Folders) -> tuple[str, ...]:
+    """Returns what a setting names, one folder or several, as a list."""
+    return (named,) if isinstance(named, str) else named
+
+
+class SynthesisConfig(Section):
+    """``python -m mt.synthesis``"""
+
+    method: Literal["back_translation", "distillation", "diversification"]
+    """back_translation: a text in the target language gets sources by a run of the other direction. distillation: the
+    training sources of a run get targets by the run itself, for a smaller model to learn from. diversification: so,
+    and the training targets get sources, too."""
+    run: Folders
+    """The run that translates. A list: the runs translate together; with diversification, each by itself. Distillation
+    and diversification translate the corpus of the first."""
+    reverse: Folders | None = None
+    """With diversification: the run or runs of the other direction."""
+    input: Text | None = None
+    """With back_translation: a text file in the language that the run translates from, a sentence on each line: plain,
+    .gz, .xz or .zst."""
+    output: Text
+    """The table to write, a file NAME.jsonl. NAME.provenance.json, beside it, says how it was made."""
+    device: Device = "auto"
+    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
+    precision: Precision = "fp32"
+    """The number format of matrix products, as for translate.py."""
+    threads: Threads = 0
+    """CPU threads. 0: PyTorch chooses."""
+    decoding: DecodingChoice = DecodingChoice()
+
+    def contradictions(self) -> Iterator[str]:
+        if (self.method == "back_translation") != (self.input is not None):
+            if self.input is None:
+                yield "method=back_translation needs the text to translate: input=FILE"
+            else:
+                yield f"input={self.input} is for method=back_translation: {self.method} translates the run's corpus"
+        if (self.method == "diversification") != (self.reverse is not None):
+            if self.reverse is None:
+                yield "method=diversification needs a run of the other direction, too: reverse=RUN"
+            else:
+                yield f"reverse is for method=diversification, not for {self.method}: leave it out"
+        if not self.output.endswith(".jsonl") or Path(self.output).name == ".jsonl":
+            yield f"output={self.output} is a table of JSON lines: let its name end in .jsonl"
+        if self.decoding.n_best > 1:
+            yield f"decoding.n_best={self.decoding.n_best}: each line gives one pair"
+        if self.decoding.markup is not None:
+            yield "pairs to learn from are plain text: leave decoding.markup out"
+        if self.decoding.alignments is not None:
+            yield "decoding.alignments is for translate.py: leave it out"
+        yield from _contradictions_of_sampling(self.decoding)
+        together = 1 if self.method == "diversification" else len(as_folders(self.run))
+        yield from _contradictions_of_engines(self, together)
 
 
 class ExportConfig(Section):
@@ -254,7 +320,7 @@ class CompareConfig(Section):
     def systems(self) -> tuple[tuple[str, ...], ...]:
         """The folders of each system. The first is the baseline."""
         given = (self.first, self.second) if self.runs is None else self.runs
-        return tuple((one,) if isinstance(one, str) else one for one in given if one is not None)
+        return tuple(as_folders(one) for one in given if one is not None)
 
     def contradictions(self) -> Iterator[str]:
         if self.runs is not None and (self.first is not None or self.second is not None):

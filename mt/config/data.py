@@ -53,8 +53,8 @@ class UnsplitConfig(CorpusConfig):
     """How many pairs are held out of the training data where there is no test data (at most a tenth)."""
 
 
-def _language_suffix(file: str) -> str:
-    """``en`` of ``train.en`` or ``train.en.gz``."""
+def language_suffix(file: str) -> str:
+    """Returns ``en`` of ``train.en`` or ``train.en.gz``."""
     path = Path(file)
     return (Path(path.stem) if path.suffix in (".gz", ".xz", ".zst") else path).suffix.removeprefix(".")
 
@@ -104,7 +104,7 @@ class FilesConfig(PileConfig):
             for files in as_pairs(named) if named else ():
                 if files[0] == files[1]:
                     yield f"{split} has the same file on both sides: {files[0]}"
-                if [_language_suffix(file) for file in files] == [self.target_language, self.source_language]:
+                if [language_suffix(file) for file in files] == [self.target_language, self.source_language]:
                     yield (
                         f"{split}=[{','.join(files)}] has the {self.target_language} file first: the source comes first"
                     )

@@ -9,7 +9,14 @@ from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from mt.config.commands import CompareConfig, ExportConfig, RobustnessConfig, TrainConfig, TranslateConfig
+from mt.config.commands import (
+    CompareConfig,
+    ExportConfig,
+    RobustnessConfig,
+    SynthesisConfig,
+    TrainConfig,
+    TranslateConfig,
+)
 from mt.config.composition import Files
 from mt.config.decoding import DecodingChoice
 from mt.config.fields import Section
@@ -22,6 +29,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "translate": ("python translate.py", TranslateConfig),
     "compare": ("python -m mt.comparison", CompareConfig),
     "robustness": ("python -m mt.robustness", RobustnessConfig),
+    "synthesis": ("python -m mt.synthesis", SynthesisConfig),
     "export": ("python -m mt.exchange.ctranslate2", ExportConfig),
 }
 """The config file of each command in ``conf/``, what one types, and its settings."""

@@ -167,7 +167,7 @@ def _read_files(source: Path, target: Path) -> datasets.Dataset:
 
 
 def _line_pairs(source: Path, target: Path) -> Pairs:
-    pairs = zip_longest(_text_lines(source), _text_lines(target))
+    pairs = zip_longest(text_lines(source), text_lines(target))
     for number, (source_line, target_line) in enumerate(pairs):
         if source_line is None or target_line is None:
             longer = number + 1 + sum(1 for _ in pairs)
@@ -205,13 +205,13 @@ def _read_table(path: Path, source: str | int, target: str | int) -> datasets.Da
 
 
 def _tsv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
-    rows = ((number, line.split("\t")) for number, line in enumerate(_text_lines(path), 1))
+    rows = ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1))
     return _cell_pairs(path, rows, source, target)
 
 
 def _csv_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader((line.replace("\r", " ") + "\n" for line in _text_lines(path)), strict=True)
+    reader = csv.reader((line.replace("\r", " ") + "\n" for line in text_lines(path)), strict=True)
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         width = None
@@ -254,7 +254,7 @@ def _cell_pairs(path: Path, rows: Iterator[tuple[int, list[str]]], source: str |
 
 
 def _jsonl_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
-    for number, line in enumerate(_text_lines(path), 1):
+    for number, line in enumerate(text_lines(path), 1):
         where = f"{path}: line {number}"
         if not line:
             yield "", ""
@@ -381,7 +381,7 @@ def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str | i
         raise InputError(f"{origin}: there is not one pair in it")
 
 
-def _text_lines(path: Path) -> Iterator[str]:
+def text_lines(path: Path) -> Iterator[str]:
     """Yields the lines without BOM and CR. Bytes that are not UTF-8 become surrogates, which UNDECODABLE finds.
 
     Raises:

@@ -95,7 +95,7 @@ def begin_provenance(
         "numpy",
     )
     return {
-        "code_revision": _code_revision(),
+        "code_revision": code_revision(),
         "libraries": {package: version(package) for package in packages},
         "python": platform.python_version(),
         "machine": {
@@ -300,7 +300,7 @@ def _changes(before: dict, now: dict) -> dict:
     return found
 
 
-def _code_revision() -> str | None:
+def code_revision() -> str | None:
     """Returns the commit of the code, or None if git cannot tell. If the code has been changed since, a checksum of the
     changed code follows. For an installed wheel, returns its version: the repository around it, if there is one, is
     another project's."""

@@ -44,7 +44,14 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         found[f"lines-{architecture}"] = 520, translate(architecture)
     if disk.can_be_filled():
         found["disk"] = 12, on_training(disk.fill, "transformer")
-    for command, times in (("train", 2800), ("translate", 900), ("compare", 600), ("robustness", 600), ("export", 200)):
+    for command, times in (
+        ("train", 2800),
+        ("translate", 900),
+        ("compare", 600),
+        ("robustness", 600),
+        ("export", 200),
+        ("synthesis", 600),
+    ):
         found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))
     return found | {
         "workers": (10, on_training(interruption.kill_workers, "transformer", workers=2)),

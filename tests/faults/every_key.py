@@ -31,6 +31,7 @@ from mt.config import (
     ExportConfig,
     RobustnessConfig,
     Section,
+    SynthesisConfig,
     TrainConfig,
     TranslateConfig,
 )
@@ -40,6 +41,7 @@ from mt.exchange.ctranslate2 import export
 from mt.reporting.systems import open_systems
 from mt.robustness.command import open_runs
 from mt.run_folder import read_config, write_config
+from mt.synthesis.command import synthesise
 from mt.training.command import train
 from mt.training.local_workers import number_of_workers
 from mt.translation.command import translate
@@ -223,12 +225,27 @@ class Export(Command):
             export(config)
 
 
+class Synthesis(Command):
+    schema = SynthesisConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        run, lines = self.place.runs[0], self.place.data / "input.txt"
+        return {"": ["method=back_translation", f"run={run}", f"input={lines}", "output=pairs.jsonl"]}
+
+    def work(self, config: Section) -> None:
+        assert isinstance(config, SynthesisConfig)
+        if self.place.holds(config.output):
+            short = {"decoding": _short(config.decoding), "threads": min(2, config.threads)}
+            synthesise(config.model_copy(update=short))
+
+
 COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "translate": Translate,
     "compare": Compare,
     "robustness": Robustness,
     "export": Export,
+    "synthesis": Synthesis,
 }
 
 

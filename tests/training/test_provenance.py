@@ -270,9 +270,9 @@ def test_changed_code_is_another_revision(tmp_path, monkeypatch):
     git("add", ".")
     git("commit", "--quiet", "--message=x")
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
-    found = [provenance._code_revision()]
+    found = [provenance.code_revision()]
     assert len(found[0]) == 40
     for text in ("x = 2", "x = 3"):
         (tmp_path / "a.py").write_text(text)
-        found.append(provenance._code_revision())
+        found.append(provenance.code_revision())
     assert len(set(found)) == 3 and all(revision.startswith(f"{found[0]}-dirty-") for revision in found[1:])

@@ -1,0 +1,92 @@
+"""What is translated: the lines of a file, or one side of the training pairs of a run."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import datasets
+
+from mt.data.corpus import Corpus, load_corpus
+from mt.data.formats import fingerprint, text_lines
+from mt.data.split import sentence_key
+from mt.errors import InputError
+from mt.run_folder import read_config
+from mt.text.slots import TAG
+from mt.training.provenance import read_provenance
+
+Side = Literal["source", "target"]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines that can be read again from any of them on."""
+
+    count: int
+    sha256: str
+    since: Callable[[int], Iterator[str]]
+    """Returns all lines but the first N."""
+
+
+def lines_of_file(path: Path) -> Lines:
+    """Raises InputError if the file is missing, damaged, empty or not in UTF-8. Bytes that are not UTF-8, within a file
+    that is, become surrogates."""
+    lines = _lines(lambda first: islice(text_lines(path), first, None))
+    if not lines.count:
+        raise InputError(f"input={path}: the file is empty")
+    return lines
+
+
+def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
+    """Returns one side of the training pairs, without tags."""
+
+    def since(first: int) -> Iterator[str]:
+        for line in _texts(corpus.train.select(range(first, len(corpus.train))), side):
+            yield line.removeprefix(f"{TAG} ")
+
+    return _lines(since)
+
+
+def corpus_of(run: Path) -> Corpus:
+    """Reads the corpus that a run was trained on.
+
+    Raises:
+        InputError: The folder does not say what it was, it is no longer there, or it is split in another way than when
+            the run was trained.
+    """
+    try:
+        corpus = load_corpus(read_config(run).data)
+        recorded = read_provenance(run)["data"]
+    except InputError as error:
+        raise InputError(
+            f"run={run}: the corpus that it was trained on is needed again, in the same place: {error}"
+        ) from None
+    for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
+        if recorded.get(split) != {"pairs": len(pairs), "sha256": fingerprint(pairs)}:
+            raise InputError(
+                f"run={run}: its corpus has changed since it was trained: the {split} pairs are others. What the run "
+                "held out could be among the lines to translate"
+            )
+    return corpus
+
+
+def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
+    """Returns the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
+    sides: tuple[Side, Side] = ("source", "target")
+    splits = corpus.valid, corpus.test
+    return {side: frozenset(sentence_key(text) for pairs in splits for text in _texts(pairs, side)) for side in sides}
+
+
+def _lines(since: Callable[[int], Iterator[str]]) -> Lines:
+    count, found = 0, hashlib.sha256()
+    for line in since(0):
+        count += 1
+        found.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return Lines(count, found.hexdigest(), since)
+
+
+def _texts(pairs: datasets.Dataset, side: Side) -> Iterable[str]:
+    for batch in pairs.select_columns([side]).iter(batch_size=10_000):
+        yield from batch[side]

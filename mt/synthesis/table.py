@@ -1,0 +1,189 @@
+"""The table that is written, and what has become of every line so far, so that a stopped command can go on.
+
+Pairs are written to ``NAME.jsonl.partial``, a window of lines at a time. Then ``NAME.provenance.json`` records how many
+lines are done and how many bytes they have given. Whatever a killed process has written behind these bytes is cut off,
+so the finished table is the same as if nothing had happened.
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pydantic import TypeAdapter, ValidationError
+
+from mt.errors import InputError, RunError
+from mt.files import replace_durably, try_lock
+from mt.json_file import read_json, write_json
+from mt.training.provenance import code_revision
+from mt.wording import format_value
+
+logger = logging.getLogger(__name__)
+
+EXAMPLES = 10
+"""The most examples that are recorded of each reason to leave a pair out."""
+
+
+@dataclass
+class Done:
+    """What has become of the lines of one pass."""
+
+    lines: int = 0
+    pairs: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many lines gave no pair, for each reason."""
+    examples: dict[str, list[dict[str, str | int]]] = field(default_factory=dict)
+    """The first of them."""
+
+    def leave_out(self, reason: str, number: int, line: str, translation: str) -> None:
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+        shown = self.examples.setdefault(reason, [])
+        if len(shown) < EXAMPLES:
+            readable = (text.encode("utf-8", "replace").decode() for text in (line, translation))
+            shown.append({"line": number, **dict(zip(("text", "translation"), readable, strict=True))})
+
+
+@dataclass
+class _Record:
+    """The content of NAME.provenance.json."""
+
+    made_with: dict[str, str | int | float | bool | None]
+    """All that decides what is in the table."""
+    code_revision: str | None
+    passes: list[Done]
+    took_effect: list[dict[str, Any]] = field(default_factory=list)
+    """What the settings of each pass have come to."""
+    size: int = 0
+    """The bytes of the table that are done."""
+    finished: bool = False
+
+
+class Table:
+    """A table that is being written."""
+
+    def __init__(self, output: Path, record: _Record, stream: BinaryIO) -> None:
+        self._output = output
+        self._record = record
+        self._stream = stream
+        self.passes = record.passes
+        """What is done of each pass. Who changes it calls ``write`` then."""
+        self.took_effect = record.took_effect
+
+    def write(self, rows: Sequence[bytes]) -> None:
+        """Writes rows, and then that they and ``passes`` are done."""
+        content = b"".join(rows)
+        self._stream.write(content)
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._record.size += len(content)
+        self._record.took_effect = self.took_effect
+        write_json(record_of(self._output), asdict(self._record))
+
+    def finish(self) -> None:
+        """Gives the table its name. Raises InputError, and leaves nothing, if there is not one pair in it."""
+        if not self._record.size:
+            for path in (_partial(self._output), record_of(self._output)):
+                path.unlink()
+            lines = sum(done.lines for done in self.passes)
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out(self.passes).items())
+            raise InputError(f"of {lines:,} lines none gave a pair that can be used: {reasons}")
+        self._record.finished = True
+        self.write([])
+        replace_durably(_partial(self._output), self._output)
+
+
+def left_out(passes: Sequence[Done]) -> dict[str, int]:
+    """Returns how many lines of all passes gave no pair, for each reason."""
+    reasons = dict.fromkeys(reason for done in passes for reason in done.left_out)
+    return {reason: sum(done.left_out.get(reason, 0) for done in passes) for reason in reasons}
+
+
+def record_of(output: Path) -> Path:
+    return output.with_suffix(".provenance.json")
+
+
+def _partial(output: Path) -> Path:
+    return Path(f"{output}.partial")
+
+
+def finished_passes(output: Path, made_with: dict) -> list[Done] | None:
+    """Returns what became of the lines of a table that is finished; None if it is not.
+
+    Raises:
+        InputError: There is a table of this name that was made in another way, or begun so, or nothing says how.
+    """
+    partial, record = _partial(output), record_of(output)
+    for path in (output, partial, record):
+        if path.is_dir():
+            raise InputError(f"{path} is a folder")
+    if not output.parent.is_dir():
+        raise InputError(f"output={output}: the folder does not exist")
+    if not record.exists():
+        if output.exists():
+            raise InputError(f"output={output} exists already: give output another name")
+        return None
+    found = _read(record)
+    if not output.exists() and not partial.exists():
+        return None
+    _refuse_other_settings(output, found.made_with, made_with)
+    if found.finished and not output.exists() and partial.stat().st_size == found.size:
+        replace_durably(partial, output)  # the process was killed just before it
+    if not output.exists():
+        return None
+    if not found.finished or output.stat().st_size != found.size:
+        raise InputError(f"output={output} is not the table that {record} tells of: give output another name")
+    return found.passes
+
+
+@contextmanager
+def open_table(output: Path, made_with: dict, passes: int) -> Iterator[Table]:
+    """Begins a table that is not finished, or goes on with it.
+
+    Args:
+        output: The name that it gets in the end.
+        made_with: All that decides what is in it.
+        passes: How many times lines are translated.
+
+    Raises:
+        RunError: Another process is writing it.
+    """
+    partial, record = _partial(output), record_of(output)
+    with partial.open("ab") as stream:
+        if not try_lock(stream, partial):
+            raise RunError(f"output={output}: another process is writing {partial}")
+        begun = _read(record) if record.exists() and os.path.getsize(partial) else None
+        if begun is None:
+            record.unlink(missing_ok=True)  # that of a table which somebody has removed
+        found = begun or _Record(made_with, code_revision(), [Done() for _ in range(passes)])
+        if os.path.getsize(partial) < found.size:
+            raise InputError(f"{partial}: damaged: it is shorter than {record} says. Remove both to begin anew")
+        stream.truncate(found.size)
+        try:
+            yield Table(output, found, stream)
+        except BaseException:
+            if found.passes[0].lines and partial.exists():
+                logger.warning("not finished: the same command goes on with %s", partial)
+            elif partial.exists():
+                partial.unlink()
+            raise
+
+
+def _read(record: Path) -> _Record:
+    try:
+        return TypeAdapter(_Record).validate_python(read_json(record))
+    except ValidationError:
+        raise InputError(f"{record}: damaged or of another version: remove it to begin anew") from None
+
+
+def _refuse_other_settings(output: Path, before: dict, now: dict) -> None:
+    if differing := [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]:
+        lines = "\n".join(
+            f"  {key}: {format_value(before.get(key))} then, now {format_value(now.get(key))}" for key in differing
+        )
+        raise InputError(
+            f"output={output} was made, or begun, in another way:\n{lines}\ngive output another name, or remove it and "
+            f"{record_of(output)}"
+        )

@@ -1,0 +1,351 @@
+"""Tables of pairs that runs have made: which pairs, in which order, whatever comes between."""
+
+import json
+import shutil
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from mt.command_line import _exit_status
+from mt.config import SynthesisConfig, TrainConfig
+from mt.data.corpus import load_corpus
+from mt.data.formats import fingerprint
+from mt.data.split import sentence_key
+from mt.files import try_lock
+from mt.json_file import read_json, write_json
+from mt.run_folder import read_config, write_config
+from mt.synthesis import table
+from mt.synthesis.command import synthesise
+from mt.synthesis.lines import corpus_of, held_out
+from mt.text.slots import TAG
+from mt.training.command import train
+from mt.translation.translator import Translator
+from tests import toy
+
+PAIRS = 400
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A corpus, a run of each direction, and a text in the target language. A sentence of the training data also stands
+    in the test data, as may be where files name these."""
+    folder = tmp_path_factory.mktemp("synthesis")
+    toy.write_corpus(folder, "reverse", train=PAIRS)
+    for side in ("xx", "yy"):
+        lines = (folder / f"train.{side}").read_text().splitlines()
+        with (folder / f"test.{side}").open("a") as test:
+            test.write(f"{lines[7]}\n")
+    sides = {"source_language": "yy", "target_language": "xx"} | {
+        split: (str(folder / f"{split}.yy"), str(folder / f"{split}.xx")) for split in ("train", "valid", "test")
+    }
+    training = {"max_updates": 200, "validate_every": 200}
+    train(toy.config(folder, "forward", training=training))
+    train(toy.config(folder, "backward", training=training, data=sides))
+    text = [" ".join(reversed(line.split())) for line in toy.sentences(60, seed=5)]
+    (folder / "mono.yy").write_bytes("\n".join([*text, "", "  ", "x\u2028y ba"]).encode() + b"\nb\xffa de\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    monkeypatch.setattr("mt.translation.translator.WINDOW_LINES", 32)
+
+
+def config(folder: Path, output: Path, method: str = "back_translation", **changes: object) -> SynthesisConfig:
+    settings: dict[str, object] = {"method": method, "output": str(output), "threads": 1}
+    settings |= {
+        "back_translation": {"run": str(folder / "runs/backward"), "input": str(folder / "mono.yy")},
+        "distillation": {"run": str(folder / "runs/forward")},
+        "diversification": {"run": str(folder / "runs/forward"), "reverse": str(folder / "runs/backward")},
+    }[method]
+    return SynthesisConfig.model_validate(settings | changes)
+
+
+def made(config: SynthesisConfig) -> tuple[list[dict], dict]:
+    """Runs the command; returns the rows of the table and its provenance."""
+    synthesise(config)
+    output = Path(config.output)
+    record = json.loads(output.with_suffix(".provenance.json").read_text())
+    assert {path.name for path in output.parent.iterdir()} >= {output.name}
+    assert not Path(f"{output}.partial").exists()
+    return [json.loads(line) for line in output.read_bytes().split(b"\n")[:-1]], record
+
+
+def test_back_translation_pairs_each_line_with_its_translation(folder, tmp_path):
+    rows, record = made(config(folder, tmp_path / "back.jsonl"))
+    lines = (folder / "mono.yy").read_bytes().decode("utf-8", "surrogateescape").split("\n")[:-1]
+    translated = Translator.load(folder / "runs/backward").hypotheses(lines)
+    (done,) = record["passes"]
+    assert done["lines"] == len(lines) == 64
+    assert done["pairs"] == len(rows) == len(lines) - sum(done["left_out"].values())
+    assert done["left_out"]["blank line"] == 2 and done["left_out"]["not UTF-8"] == 1
+    assert len(rows) > 30
+    numbers = [row["line"] for row in rows]
+    assert numbers == sorted(set(numbers))
+    for row in rows:
+        best = translated[row["line"] - 1][0]
+        assert (row["yy"], row["xx"]) == (lines[row["line"] - 1], best.text)
+        assert row["score"] == pytest.approx(best.score, abs=2e-4)
+    assert record["finished"] and record["size"] == (tmp_path / "back.jsonl").stat().st_size
+    assert record["took_effect"][0]["beam_size"] == 2 and record["took_effect"][0]["engine"] == "torch"
+
+
+KILLS = {
+    "before a window is translated": (Translator, "hypotheses", [2]),
+    "before it is known that a window is written": (table, "write_json", [1, 3]),
+    "before the table gets its name": (table, "replace_durably", [1]),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "decoding"),
+    [("back_translation", {}), ("back_translation", {"method": "sample"}), ("diversification", {"beam_size": 1})],
+    ids=str,
+)
+def test_what_is_killed_goes_on_to_the_same_bytes(folder, method, decoding, tmp_path):
+    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    synthesise(config(folder, whole, method, decoding=decoding))
+    expected = _written(whole)
+    for place, (holder, function, calls) in KILLS.items():
+        for call in calls:
+            _kill(config(folder, killed, method, decoding=decoding), holder, function, call)
+            assert not killed.exists(), place
+            partial = Path(f"{killed}.partial")
+            if "name" not in place:
+                with partial.open("ab") as stream:
+                    stream.write(b'{"xx": "half a li')  # what a process was just writing
+            synthesise(config(folder, killed, method, decoding=decoding))
+            assert _written(killed) == expected, place
+            assert not partial.exists()
+            killed.unlink()
+
+
+def _written(output: Path) -> tuple[bytes, dict]:
+    record = read_json(output.with_suffix(".provenance.json"))
+    del record["code_revision"]  # a developer may change the code meanwhile
+    return output.read_bytes(), record
+
+
+def _kill(config: SynthesisConfig, holder: object, function: str, call: int) -> None:
+    """Runs the command up to the n-th call of a function."""
+    calls = count(1)
+    original = getattr(holder, function)
+
+    def dying(*arguments, **named):
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return original(*arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holder, function, dying)
+        with pytest.raises(KeyboardInterrupt):
+            synthesise(config)
+
+
+def test_a_finished_table_stays_as_it_is(folder, tmp_path, caplog):
+    first = config(folder, tmp_path / "back.jsonl")
+    made(first)
+    before = (tmp_path / "back.jsonl").stat().st_mtime_ns
+    synthesise(first.model_copy(update={"threads": 2}))
+    assert "is finished" in caplog.text and (tmp_path / "back.jsonl").stat().st_mtime_ns == before
+
+
+def test_both_engines_make_the_same_pairs(folder, tmp_path):
+    pytest.importorskip("ctranslate2")
+    shutil.copytree(folder / "runs/backward", tmp_path / "backward")
+    tables = []
+    for engine in ("torch", "ctranslate2"):
+        output, run = tmp_path / f"{engine}.jsonl", str(tmp_path / "backward")
+        rows, record = made(config(folder, output, run=run, decoding={"engine": engine}))
+        assert record["took_effect"][0]["engine"] == engine
+        tables.append([{**row, "score": pytest.approx(row["score"], abs=1e-3)} for row in rows])
+    assert len(tables[0]) > 30 and tables[0] == tables[1]
+
+
+def test_distillation_translates_the_training_sources_alone(folder, tmp_path):
+    rows, record = made(config(folder, tmp_path / "distilled.jsonl", "distillation"))
+    sources = (folder / "train.xx").read_text().splitlines()
+    (done,) = record["passes"]
+    assert done["lines"] == len(sources) == PAIRS
+    assert all(row["xx"] == sources[row["line"] - 1] for row in rows)
+    assert 8 not in [row["line"] for row in rows]
+    assert 8 in [one["line"] for one in done["examples"]["shared with valid or test"]]
+
+
+def test_copies_of_a_run_distil_as_it_does(folder, tmp_path):
+    rows, _ = made(config(folder, tmp_path / "one.jsonl", "distillation"))
+    runs = (str(folder / "runs/forward"),) * 2
+    assert made(config(folder, tmp_path / "two.jsonl", "distillation", run=runs))[0] == rows
+
+
+def test_diversification_translates_both_sides(folder, tmp_path):
+    rows, record = made(
+        config(folder, tmp_path / "diverse.jsonl", "diversification", run=(str(folder / "runs/forward"),) * 2)
+    )
+    distilled, _ = made(config(folder, tmp_path / "distilled.jsonl", "distillation"))
+    counts = [done["pairs"] for done in record["passes"]]
+    assert len(counts) == 3
+    assert rows[: counts[0]] == distilled and rows[counts[0] : 2 * counts[0]] == distilled
+    targets = (folder / "train.yy").read_text().splitlines()
+    backward = rows[2 * counts[0] :]
+    assert len(backward) == counts[2] > PAIRS / 2 and all(row["yy"] == targets[row["line"] - 1] for row in backward)
+
+
+def test_a_run_that_has_learnt_what_is_held_out_is_told(folder, tmp_path, caplog):
+    described = read_config(folder / "runs/backward")
+    test, train = described.data.test, described.data.train
+    data = described.data.model_copy(update={"train": test, "test": train})
+    shutil.copytree(folder / "runs/backward", tmp_path / "leaky")
+    write_config(tmp_path / "leaky", described.model_copy(update={"data": data}))
+    _as_if_trained(tmp_path / "leaky")
+    made(config(folder, tmp_path / "diverse.jsonl", "diversification", reverse=str(tmp_path / "leaky")))
+    assert "leaky has learnt from 41 pairs with sentences that are held out here" in caplog.text
+
+
+def _as_if_trained(run):
+    """Records the corpus of a run's config as the one that it was trained on."""
+    corpus = load_corpus(read_config(run).data)
+    provenance = read_json(run / "provenance.json")
+    for split in ("valid", "test"):
+        pairs = getattr(corpus, split)
+        provenance["data"][split] = {"pairs": len(pairs), "sha256": fingerprint(pairs)}
+    write_json(run / "provenance.json", provenance)
+
+
+def test_nothing_held_out_is_in_what_a_corpus_gives(folder, tmp_path):
+    """Neither side of a made pair is a held-out sentence, though the model writes one."""
+    keys = held_out(corpus_of(folder / "runs/forward"))
+    rows, _ = made(config(folder, tmp_path / "all.jsonl", "distillation"))
+    assert not any(
+        sentence_key(row["xx"]) in keys["source"] or sentence_key(row["yy"]) in keys["target"] for row in rows
+    )
+    written = rows[0]["yy"]
+    for side in ("xx", "yy"):
+        shutil.copy(folder / f"test.{side}", tmp_path / f"test.{side}")
+    with (tmp_path / "test.yy").open("a") as more:
+        more.write(f"{written.upper()}!\n")
+    with (tmp_path / "test.xx").open("a") as more:
+        more.write("quite another sentence\n")
+    shutil.copytree(folder / "runs/forward", tmp_path / "forward")
+    described = read_config(folder / "runs/forward")
+    data = described.data.model_copy(update={"test": (str(tmp_path / "test.xx"), str(tmp_path / "test.yy"))})
+    write_config(tmp_path / "forward", described.model_copy(update={"data": data}))
+    _as_if_trained(tmp_path / "forward")
+    fewer, _ = made(config(folder, tmp_path / "fewer.jsonl", "distillation", run=str(tmp_path / "forward")))
+    assert fewer == [row for row in rows if row["yy"] != written]
+
+
+def test_a_mixture_takes_the_table_with_a_tag_and_without_what_it_holds_out(folder, tmp_path):
+    (tmp_path / "mono.yy").write_bytes((folder / "test.yy").read_bytes() + (folder / "mono.yy").read_bytes())
+    output = tmp_path / "back.jsonl"
+    rows, _ = made(config(folder, output, input=str(tmp_path / "mono.yy")))
+    keys = held_out(corpus_of(folder / "runs/forward"))
+    usable = [
+        row for row in rows if {sentence_key(row["xx"])} - keys["source"] and {sentence_key(row["yy"])} - keys["target"]
+    ]
+    assert len(rows) - len(usable) > 20 and len(usable) > 20
+    named = read_config(folder / "runs/forward").data.model_dump(include={"kind", "train", "valid", "test"})
+    more = {"kind": "table", "train": str(output), "weight": 2.0, "tagged": True}
+    values = toy.config(folder, "student", runs=str(tmp_path / "runs")).model_dump()
+    data = {"kind": "mixture", "source_language": "xx", "target_language": "yy", "corpora": [named, more]}
+    student = TrainConfig.model_validate(values | {"data": data})
+    corpus = load_corpus(student.data)
+    dropped = [report.dropped for report in corpus.report if report.split == "train"][1]
+    assert sum(dropped.values()) == len(rows) - len(usable)
+    pairs = list(zip(corpus.train["source"], corpus.train["target"], corpus.train["weight"], strict=True))
+    assert pairs[PAIRS:] == [(f"{TAG} {row['xx']}", row["yy"], 2.0) for row in usable]
+    assert not any(
+        TAG in text for text in [*corpus.train["source"][:PAIRS], *corpus.test["source"], *corpus.valid["source"]]
+    )
+    train(student)
+    translator = Translator.load(student.folder)
+    pieces = translator.tokenizers.source
+    assert len(pieces.encode([f"{TAG} ba"])[0]) - len(pieces.encode(["ba"])[0]) <= 2
+    assert translator.translate([f"ba {TAG} de"])[0].count(TAG) == 1  # comes back like any other private character
+    distilled, record = made(config(folder, tmp_path / "again.jsonl", "distillation", run=str(student.folder)))
+    assert record["passes"][0]["lines"] == len(pairs) and not any(TAG in row["xx"] for row in distilled)
+
+
+def refused(config: SynthesisConfig, caplog: pytest.LogCaptureFixture) -> str:
+    """Returns the one message of a command that is refused, and leaves nothing behind."""
+    folder = Path(config.output).parent
+    before = sorted(folder.iterdir()) if folder.exists() else []
+    caplog.clear()
+    assert _exit_status(lambda: synthesise(config)) == 2
+    assert (sorted(folder.iterdir()) if folder.exists() else []) == before
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == 1
+    return errors[0]
+
+
+def test_bad_input_is_one_message(folder, tmp_path, caplog):
+    output, runs = tmp_path / "out.jsonl", folder / "runs"
+    shutil.copy(folder / "mono.yy", tmp_path / "mono.xx")
+    (tmp_path / "empty").touch()
+    (tmp_path / "blank").write_text("\n \n")
+    (tmp_path / "taken.jsonl").write_text("mine\n")
+    (tmp_path / "folder.jsonl").mkdir()
+    for name in ("model", "moved", "changed"):
+        shutil.copytree(runs / "forward", tmp_path / name)
+    (tmp_path / "model/config.yaml").unlink()
+    gone = (tmp_path / "moved/config.yaml").read_text().replace("train.xx", "gone.xx")
+    (tmp_path / "moved/config.yaml").write_text(gone)
+    changed = (
+        (tmp_path / "changed/config.yaml").read_text().replace("test.xx", "valid.xx").replace("test.yy", "valid.yy")
+    )
+    (tmp_path / "changed/config.yaml").write_text(changed)
+    both = (str(runs / "forward"), str(runs / "backward"))
+    for settings, message in (
+        ({"input": str(tmp_path / "nowhere.yy")}, "nowhere.yy: no such file"),
+        ({"input": str(tmp_path / "empty")}, "empty: the file is empty"),
+        ({"input": str(tmp_path / "blank")}, "of 2 lines none gave a pair that can be used: 2 blank line"),
+        ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),
+        ({"run": str(tmp_path / "empty")}, "no such run or model folder"),
+        ({"run": both}, "backward translates yy→xx, and not xx→yy as the first"),
+        ({"output": str(tmp_path / "taken.jsonl")}, "taken.jsonl exists already"),
+        ({"output": str(tmp_path / "folder.jsonl")}, "folder.jsonl is a folder"),
+        ({"output": str(tmp_path / "no/out.jsonl")}, "the folder does not exist"),
+        ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
+        ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
+        ({"method": "distillation", "run": str(tmp_path / "changed")}, "its corpus has changed since it was trained"),
+        ({"method": "diversification", "reverse": both[0]}, "it must be the other way round as run"),
+    ):
+        method = settings.pop("method", "back_translation")
+        place = Path(settings.pop("output", output))
+        assert message in refused(config(folder, place, method, **settings), caplog), message
+
+
+def test_two_processes_do_not_write_one_table(folder, tmp_path, caplog):
+    partial = tmp_path / "back.jsonl.partial"
+    with partial.open("ab") as stream:
+        assert try_lock(stream, partial)
+        assert _exit_status(lambda: synthesise(config(folder, tmp_path / "back.jsonl"))) == 1
+    assert "another process is writing" in caplog.text and partial.exists()
+
+
+def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
+    made(config(folder, tmp_path / "back.jsonl"))
+    message = refused(config(folder, tmp_path / "back.jsonl", decoding={"beam_size": 1}), caplog)
+    assert "decoding.beam_size: null then, now 1" in message and "\n  run" not in message
+    (folder / "other.yy").write_text("ba de\n")
+    message = refused(config(folder, tmp_path / "back.jsonl", input=str(folder / "other.yy")), caplog)
+    assert "lines of the target side" in message
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "back_translation"}, "needs the text to translate: input=FILE"),
+        ({"method": "distillation", "input": "a"}, "input=a is for method=back_translation"),
+        ({"method": "diversification"}, "needs a run of the other direction, too: reverse=RUN"),
+        ({"method": "distillation", "reverse": "b"}, "reverse is for method=diversification, not for distillation"),
+        ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv is a table of JSON lines"),
+        ({"method": "distillation", "decoding": {"n_best": 2}}, "each line gives one pair"),
+        ({"method": "distillation", "decoding": {"seed": 2}}, "is for sampling"),
+        ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "names 2 models"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SynthesisConfig.model_validate({"run": "a", "output": "a.jsonl"} | settings)
