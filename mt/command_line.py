@@ -19,6 +19,7 @@ from hydra.plugins.completion_plugin import CompletionPlugin
 from omegaconf import OmegaConf
 
 from mt.config import (
+    CleaningConfig,
     CompareConfig,
     ExportConfig,
     RobustnessConfig,
@@ -183,6 +184,8 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 raise InputError("several jobs cannot share standard input: give input=FILE")
             case TranslateConfig(output=str(output)):
                 place, key, hint = os.path.abspath(output), "output", "'output=beam${decoding.beam_size}.txt'"
+            case CleaningConfig(output=output):
+                place, key, hint = os.path.abspath(output), "output", "'output=cleaned-${data.cleaning}'"
             case ExportConfig(output=output):
                 place, key, hint = os.path.abspath(output), "output", "'output=demo-${quantization}'"
             case SynthesisConfig(output=output):

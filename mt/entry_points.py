@@ -10,6 +10,7 @@ end_at_once()  # before anything that takes long to import
 
 from mt.command_line import main  # noqa: E402
 from mt.config import (  # noqa: E402
+    CleaningConfig,
     CompareConfig,
     ExportConfig,
     RobustnessConfig,
@@ -53,6 +54,18 @@ def compare() -> None:
         compare(config)
 
     main("compare", CompareConfig, run)
+
+
+def clean() -> None:
+    """Shows and writes what cleaning drops of a corpus, and what it keeps."""
+
+    def run(config: CleaningConfig) -> None:
+        with ending_at_once():
+            from mt.cleaning.command import clean
+
+        clean(config)
+
+    main("cleaning", CleaningConfig, run)
 
 
 def measure_robustness() -> None:

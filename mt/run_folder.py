@@ -15,7 +15,7 @@ import pydantic
 import yaml
 
 from mt.config import KeptConfig, ModelDescription, PiecesConfig, RulesConfig, Section, TrainConfig
-from mt.config.earlier import as_of_today, with_text_layer
+from mt.config.earlier import as_of_today, with_text_layer, without_cleaning
 from mt.errors import InputError
 from mt.files import read_lines, resolved, write_atomically
 from mt.json_file import CHECKSUM_KEY, read_json, sha256, write_json
@@ -345,7 +345,7 @@ def read_config(folder: Path) -> TrainConfig:
         InputError: The config is missing or wrong. The message names the file.
     """
     path = folder / CONFIG
-    values = with_text_layer(_read_mapping(path))
+    values = without_cleaning(with_text_layer(_read_mapping(path)))
     if not _tells_what_took_effect(folder):
         values = as_of_today(values)
     return _checked(path, "not a config of this version", TrainConfig, values)

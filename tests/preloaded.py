@@ -26,6 +26,7 @@ LIBRARIES = [
     "mt.training.monitor",
     "mt.translation.command",
     "mt.comparison.command",
+    "mt.cleaning.command",
     "mt.robustness.command",
     "datasets",
     "torch._dynamo",

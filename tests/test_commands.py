@@ -22,7 +22,7 @@ def _command(folder, script, *arguments, stdin=b""):
 
 def _train_arguments(*more):
     return [
-        "data=files", "data.source_language=xx", "data.target_language=yy",
+        "data=files", "data.source_language=xx", "data.target_language=yy", "data.cleaning=false",
         "data.train=[train.xx,train.yy]", "data.valid=[valid.xx,valid.yy]", "data.test=[test.xx,test.yy]",
         "model.width=32", "model.feed_forward=64", "model.heads=2", "model.encoder_layers=1", "model.decoder_layers=1",
         "tokenizer.vocabulary_size=320", "training.max_updates=20", "training.validate_every=10",

@@ -68,6 +68,7 @@ def test_there_are_no_stray_config_files() -> None:
         "train.yaml",
         "translate.yaml",
         "compare.yaml",
+        "cleaning.yaml",
         "robustness.yaml",
         "synthesis.yaml",
         "export.yaml",

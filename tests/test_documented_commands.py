@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from mt.cleaning.command import clean
 from mt.command_line import _exit_status, _run
 from mt.comparison.command import compare
 from mt.config import (
+    CleaningConfig,
     CompareConfig,
     ExportConfig,
     RobustnessConfig,
@@ -39,6 +41,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "train.py": ("train", TrainConfig),
     "translate.py": ("translate", TranslateConfig),
     "-m mt.comparison": ("compare", CompareConfig),
+    "-m mt.cleaning": ("cleaning", CleaningConfig),
     "-m mt.robustness": ("robustness", RobustnessConfig),
     "-m mt.synthesis": ("synthesis", SynthesisConfig),
     "-m mt.exchange.ctranslate2": ("export", ExportConfig),
@@ -84,6 +87,7 @@ SMALL = {
     "compare": ["studied_sentences=0", "timed_sentences=0", "bootstrap_samples=100", "randomization_trials=100"],
     "robustness": ["sentences=10"],
     "synthesis": [],
+    "cleaning": [],
     "translate": [],
     "export": [],
 }  # fmt: skip
@@ -176,6 +180,7 @@ def test_it_runs(
         "compare": compare,
         "robustness": measure_robustness,
         "synthesis": synthesise,
+        "cleaning": clean,
         "export": export,
     }
     with Path("in.txt").open() as lines:
@@ -214,6 +219,7 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("compare", CompareConfig, []),
         ("robustness", RobustnessConfig, ["run=runs/A"]),
         ("synthesis", SynthesisConfig, ["method=back_translation", "run=a", "input=b", "output=c.jsonl"]),
+        ("cleaning", CleaningConfig, [*shlex.split(example(CONF / "cleaning.yaml") or "")]),
     ]
     reasons = []
     for name, schema, others in around:

@@ -59,6 +59,7 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
         "runs": str(folder / "runs"),
         "data": {
             "kind": "files",
+            "cleaning": False,  # the toy language's translations are copies, or in no known language
             "source_language": "xx",
             "target_language": "yy",
             **{

@@ -3,6 +3,7 @@ nowhere else; ``--help`` and ``docs/settings.md`` are made from it, and the file
 change."""
 
 from mt.config.commands import (
+    CleaningConfig,
     CompareConfig,
     ExportConfig,
     Folders,
@@ -14,6 +15,7 @@ from mt.config.commands import (
     as_folders,
 )
 from mt.config.data import (
+    CLEANING_RULES,
     NEWEST_SPLIT,
     CorpusConfig,
     DataConfig,
@@ -42,6 +44,8 @@ __all__ = [
     "TextConfig",
     "TextDescription",
     "NEWEST_SPLIT",
+    "CLEANING_RULES",
+    "CleaningConfig",
     "CompareConfig",
     "ComputeType",
     "CorpusConfig",

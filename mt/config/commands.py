@@ -343,6 +343,18 @@ class CompareConfig(Section):
             )
 
 
+class CleaningConfig(Section):
+    """``python -m mt.cleaning``"""
+
+    data: DataConfig
+    output: Text
+    """A folder to write into. It must not exist yet, or be empty."""
+
+    def contradictions(self) -> Iterator[str]:
+        if not self.data.cleaning_rules:
+            yield "data.cleaning=false leaves nothing to do: take default, strict or a list of rules"
+
+
 class RobustnessConfig(Section):
     """``python -m mt.robustness``"""
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PositiveInt, Section, Text, Weight
+from mt.wording import nearest
 
 NEWEST_SPLIT: Final = 2
 # fmt: off
@@ -19,6 +20,44 @@ FILE_FORMATS = frozenset((
 """The modules of ``datasets`` that ``load_dataset`` takes by name, instead of a data set."""
 
 
+CLEANING_RULES: Final = (
+    "long", "encoding", "letters", "copy", "script", "language", "items", "numbers", "length", "translation",
+    "boilerplate", "duplicate",
+)  # fmt: skip
+"""The rules of cleaning, in the order in which they are applied. A pair counts for the first one that finds it."""
+SCORED_RULES: Final = ("translation",)
+"""Those that data.cleaning=strict adds, because they need a model of the corpus."""
+
+
+def _is_cleaning(words: tuple[str, ...]) -> tuple[str, ...]:
+    choices = ("default", "strict", *CLEANING_RULES)
+    for word in words:
+        if word.removeprefix("-") not in choices or word in ("-default", "-strict"):
+            near = nearest(word.removeprefix("-"), choices)
+            hint = f"; did you mean {near}?" if near else ""
+            raise ValueError(f"a list of rules, in which {word} is none of {', '.join(CLEANING_RULES)}{hint}")
+    if all(word.startswith("-") for word in words):
+        raise ValueError(f"a list of rules, such as [default,{','.join(words)}]")
+    return words
+
+
+Cleaning = Literal["default", "strict", False] | Annotated[tuple[Text, ...], AfterValidator(_is_cleaning)]
+
+
+def _words(cleaning: Cleaning) -> tuple[str, ...]:
+    return (cleaning,) if isinstance(cleaning, str) else cleaning or ()
+
+
+def _rules(cleaning: Cleaning) -> tuple[str, ...]:
+    words = _words(cleaning)
+    of_word = {
+        "strict": CLEANING_RULES,
+        "default": tuple(rule for rule in CLEANING_RULES if rule not in SCORED_RULES),
+    }
+    taken = {rule for word in words for rule in of_word.get(word, (word,))}
+    return tuple(rule for rule in CLEANING_RULES if rule in taken and f"-{rule}" not in words)
+
+
 class CorpusConfig(Section):
     """The settings of every kind of corpus."""
 
@@ -28,6 +67,12 @@ class CorpusConfig(Section):
     """The language to translate into. It decides how translations are scored."""
     max_length: PositiveInt = 128
     """Training pairs with more pieces than this on either side are dropped, and counted."""
+    cleaning: Cleaning = "default"
+    """Which training pairs are dropped as faulty: default (cheap rules), strict (also pairs that are no translations of
+    each other), false (none), or a list of rules and of rules to leave out.
+
+    [default,-numbers] is the default without a rule, [copy,length] are these two alone. docs/cleaning.md has the
+    rules."""
     weight: Weight = 1.0
     """How often each training pair is seen in an epoch: 2 is twice, 0.5 is every second epoch on average."""
     split_version: Annotated[Literal[1, 2], NotABool] = NEWEST_SPLIT
@@ -38,6 +83,21 @@ class CorpusConfig(Section):
 
     def with_split(self, version: Literal[1, 2]) -> Self:
         return self.model_copy(update={"split_version": version})
+
+    def without_cleaning(self) -> Self:
+        return self.model_copy(update={"cleaning": False})
+
+    @property
+    def cleaning_rules(self) -> tuple[str, ...]:
+        """The rules that drop pairs, in the order in which they are applied."""
+        return _rules(self.cleaning)
+
+    def without_rule(self, rule: str) -> str:
+        """Returns the setting by which a rule of cleaning is left out, as typed."""
+        words = [word for word in _words(self.cleaning) if word != rule]
+        if rule in _rules(tuple(words)):
+            words.append(f"-{rule}")
+        return f"data.cleaning=[{','.join(words)}]" if words else "data.cleaning=false"
 
     def contradictions(self) -> Iterator[str]:
         if self.source_language == self.target_language:
@@ -187,6 +247,8 @@ class RecipeConfig(CorpusConfig):
     """A corpus that a recipe in the folder data/ fetches, verifies and splits."""
 
     kind: Literal["recipe"]
+    cleaning: Cleaning = False
+    """As for other corpora. The pairs of a recipe are clean, so that none are dropped unless you ask for it."""
     recipe: Literal["tatoeba_en_fr"]
     """Which one."""
 
@@ -208,7 +270,7 @@ class MixtureConfig(UnsplitConfig):
             return values
         inherited = {
             name: values[name]
-            for name in ("source_language", "target_language", "max_length", "split_version")
+            for name in ("source_language", "target_language", "max_length", "split_version", "cleaning")
             if name in values
         }
         held_out = {name: values[name] for name in ("valid_pairs", "test_pairs") if name in values}
@@ -228,7 +290,7 @@ class MixtureConfig(UnsplitConfig):
                     f"the corpora of a mixture have its own source_language and target_language, not "
                     f"{entry.source_language} and {entry.target_language}"
                 )
-            for name in ("max_length", "split_version", "valid_pairs", "test_pairs"):
+            for name in ("max_length", "split_version", "cleaning", "valid_pairs", "test_pairs"):
                 own, theirs = getattr(self, name, None), getattr(entry, name, None)
                 if None not in (own, theirs) and own != theirs:
                     yield f"the corpora of a mixture have its own {name}, {own}, not {theirs}"
@@ -241,6 +303,10 @@ class MixtureConfig(UnsplitConfig):
     def with_split(self, version: Literal[1, 2]) -> Self:
         corpora = tuple(entry.with_split(version) for entry in self.corpora)
         return self.model_copy(update={"split_version": version, "corpora": corpora})
+
+    def without_cleaning(self) -> Self:
+        corpora = tuple(entry.without_cleaning() for entry in self.corpora)
+        return self.model_copy(update={"cleaning": False, "corpora": corpora})
 
 
 DataConfig = Annotated[

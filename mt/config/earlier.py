@@ -31,6 +31,14 @@ def with_text_layer(values: dict) -> dict:
     return {"text": {"rules": 0, "augmentation": dict.fromkeys(AugmentationConfig.model_fields, 0.0)}} | values
 
 
+def without_cleaning(values: dict) -> dict:
+    """Completes the values of a config.yaml that was written before there was cleaning: those runs dropped nothing."""
+    data = values.get("data")
+    if not isinstance(data, dict) or "cleaning" in data:
+        return values
+    return values | {"data": {"cleaning": False} | data}
+
+
 def _without(section: dict, *names: str) -> dict:
     return {name: value for name, value in section.items() if name not in names}
 

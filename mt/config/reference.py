@@ -10,6 +10,7 @@ from typing import Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from mt.config.commands import (
+    CleaningConfig,
     CompareConfig,
     ExportConfig,
     RobustnessConfig,
@@ -27,6 +28,7 @@ from mt.wording import format_value
 COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "train": ("python train.py", TrainConfig),
     "translate": ("python translate.py", TranslateConfig),
+    "cleaning": ("python -m mt.cleaning", CleaningConfig),
     "compare": ("python -m mt.comparison", CompareConfig),
     "robustness": ("python -m mt.robustness", RobustnessConfig),
     "synthesis": ("python -m mt.synthesis", SynthesisConfig),
@@ -193,7 +195,7 @@ def _choices(annotation: object) -> list[str]:
     if annotation is bool:
         return ["true", "false"]
     if get_origin(annotation) is Literal:
-        return [str(value) for value in get_args(annotation)]
+        return [format_value(value) for value in get_args(annotation)]
     return [value for argument in get_args(annotation) for value in _choices(argument)]
 
 

@@ -85,13 +85,18 @@ class Corpus:
     """The training, validation and test pairs of a run.
 
     The columns are ``id`` int64 (the pair's number in its split; in a mixture, the numbers continue from corpus to
-    corpus), ``source`` and ``target`` string; in ``train`` also ``weight`` float32.
+    corpus), ``source`` and ``target`` string, KEYS int64; in ``train`` also ``weight`` float32.
     """
 
     train: datasets.Dataset
     valid: datasets.Dataset
     test: datasets.Dataset
     report: list[SplitReport]
+
+    def without_keys(self) -> "Corpus":
+        """Returns the corpus without the columns KEYS."""
+        train, valid, test = (pairs.remove_columns(list(KEYS)) for pairs in (self.train, self.valid, self.test))
+        return replace(self, train=train, valid=valid, test=test)
 
 
 def load_corpus(config: DataConfig) -> Corpus:
@@ -141,10 +146,7 @@ def load_corpus(config: DataConfig) -> Corpus:
         first_id += report[number].read
     _tell_peculiarities(concatenated(training), evaluation)
     train = concatenated([_with_tags(*each) for each in zip(training, corpora, strict=True)])
-    train, valid, test = (
-        pairs.remove_columns(list(KEYS)) for pairs in (train, evaluation["valid"], evaluation["test"])
-    )
-    return Corpus(train, valid, test, report)
+    return Corpus(train, evaluation["valid"], evaluation["test"], report)
 
 
 def _identities(config: DataConfig) -> tuple[str, str]:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import datasets
 
+from mt.cleaning.findings import tell
+from mt.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
+from mt.cleaning.stage import find_faulty
 from mt.config import RulesConfig, TextDescription, TrainConfig
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
@@ -39,6 +42,8 @@ class PreparedData:
     valid: datasets.Dataset
     """Like ``train``, encoded and without the pairs that have more than data.max_length pieces. Validation translates
     those all the same, but computes no loss on them."""
+    dropped: Dropped
+    """The training pairs that cleaning drops."""
 
     @property
     def tokenizers(self) -> TokenizerPair:
@@ -46,7 +51,7 @@ class PreparedData:
 
 
 def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> PreparedData:
-    """Reads the corpus and cuts it into pieces.
+    """Reads the corpus, leaves out what cleaning drops, and cuts the rest into pieces.
 
     Args:
         config: What to read, and how to cut it.
@@ -58,6 +63,8 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     """
     with workers.leader_first():
         corpus = load_corpus(config.data)
+    dropped = workers.from_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
+    corpus = without_dropped(corpus, dropped, config.data).without_keys()
     for report in corpus.report:
         for line in (report, *report.lines_of_files()):
             logger.info("%s", line)
@@ -71,7 +78,18 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     spelling = Spelling(counts, languages[0], rules.fewest_times) if counts and rules.fewest_times else None
     layer = TextLayer(rules, tokenizers, *languages, spelling)
     with workers.leader_first():
-        return _encode(config, corpus, layer)
+        return _encode(config, corpus, layer, dropped)
+
+
+def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
+    """Returns the training pairs that cleaning drops. A run that goes on keeps to what it has recorded."""
+    if not config.data.cleaning_rules:
+        return {}
+    if resumes:
+        return read_dropped(config.folder)
+    findings = find_faulty(corpus, config.data)
+    tell(findings, corpus, config.data)
+    return dropped_pairs(findings, corpus)
 
 
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
@@ -124,7 +142,7 @@ def _sources(pairs: datasets.Dataset) -> Iterator[str]:
         yield from batch["source"]
 
 
-def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer) -> PreparedData:
+def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer, dropped: Dropped) -> PreparedData:
     train, too_long = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
     valid, too_long_to_validate = drop_long(encode_pairs(corpus.valid, layer), config.data.max_length)
     if too_long:
@@ -139,4 +157,4 @@ def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer) -> PreparedDa
         raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
     if len(valid) == 0:
         raise InputError(f"no validation pair has at most data.max_length={config.data.max_length} pieces")
-    return PreparedData(corpus, layer, train, valid)
+    return PreparedData(corpus, layer, train, valid, dropped)

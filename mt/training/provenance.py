@@ -200,6 +200,7 @@ def took_effect(
             **{f"{side} character coverage": tokenizer.character_coverage for side, tokenizer in sides.items()},
             **{f"{side} vocabulary": tokenizer.vocabulary_size for side, tokenizer in sides.items()},
         },
+        "cleaning": {rule: len(ids) for rule, ids in data.dropped.items()},
         "pairs": {
             **{f"held out for {split}": dropped.get(f"held out for {split}", 0) for split in ("valid", "test")},
             "translated at each validation": len(evenly_spaced(data.corpus.valid, settings.valid_bleu_pairs)),

@@ -136,14 +136,17 @@ def _with_rules_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextC
 
 
 def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
-    """Returns the config with the versions of the split and of the text layer that the run was begun with, and with the
-    default length of that time. Without this, the command that began a run before there were newer ones would no longer
-    go on with it, or would train a finished run for longer."""
+    """Returns the config with the versions of the split and of the text layer that the run was begun with, without
+    cleaning if it had none, and with the default length of that time. Without this, the command that began a run before
+    there were newer ones would no longer go on with it, or would train a finished run for longer."""
     begun = read_config(run)
     version = begun.data.split_version
     if version < config.data.split_version:
         logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
         config = config.model_copy(update={"data": config.data.with_split(version)})
+    if not begun.data.cleaning and config.data.cleaning and not config.data.is_given("cleaning"):
+        logger.info("%s was begun without cleaning and goes on without: data.cleaning=false", run)
+        config = config.model_copy(update={"data": config.data.without_cleaning()})
     rules, is_asked_for = begun.text.rules, "rules" in config.text.model_fields_set
     if rules < config.text.rules and not is_asked_for and (rules or config.text == TextConfig()):
         logger.info("%s was begun with older rules for its text and keeps them: text.rules=%d", run, rules)

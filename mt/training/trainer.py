@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from mt.cleaning.record import write_dropped
 from mt.config import AlignmentConfig, ModelDescription, TrainConfig
 from mt.data.batching import Batch, TrainingBatches
 from mt.data.corpus import evenly_spaced
@@ -140,6 +141,8 @@ class Trainer:
             write_config(self.run, config)
             write_description(self.run, ModelDescription.of(config, self.data.layer.rules, AlignmentConfig()))
             write_spelling(self.run, self.data.layer.spelling)
+            if self.data.dropped:
+                write_dropped(self.run, self.data.dropped)
             write_json(self.run / PROVENANCE, self.provenance)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate

@@ -1,21 +1,17 @@
 """The report in a real headless Chromium."""
 
 import re
-import shutil
 
 import pytest
 
 from mt.comparison.command import compare
 from mt.config import CompareConfig
-
-webdriver = pytest.importorskip("selenium.webdriver")
+from tests.browser import PHONE, opened, skip_without_browser, what_overflows
 
 
 @pytest.fixture(scope="module")
 def browser(runs, tmp_path_factory):
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("needs Debian's packages chromium and chromium-driver")
+    skip_without_browser()
     output = tmp_path_factory.mktemp("page") / "out"
     compare(
         CompareConfig(
@@ -25,15 +21,8 @@ def browser(runs, tmp_path_factory):
             timed_sentences=0,
         )
     )
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
-    browser.get((output / "report.html").as_uri())
-    yield browser
-    browser.quit()
+    with opened(output / "report.html") as browser:
+        yield browser
 
 
 def test_it_loads_without_a_word_on_the_console(browser):
@@ -86,20 +75,14 @@ def test_tables_sort_both_ways(browser, column):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_overflows_on_a_phone(browser, scheme):
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     try:
         browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert browser.execute_script("return window.innerWidth") == 390
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-        outside = browser.execute_script(
-            "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll')"
-            " && e.getBoundingClientRect().right > 391).map(e => e.outerHTML.slice(0, 100))"
-        )
-        assert outside == []
+        assert what_overflows(browser) == []
         ink, paper = browser.execute_script(
             "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
         )

@@ -51,6 +51,7 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         ("robustness", 600),
         ("export", 200),
         ("synthesis", 600),
+        ("cleaning", 600),
     ):
         found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))
     return found | {

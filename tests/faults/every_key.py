@@ -23,8 +23,10 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 from pydantic.fields import FieldInfo
 
+from mt.cleaning.command import clean
 from mt.command_line import _exit_status, _run, stderr_handler
 from mt.config import (
+    CleaningConfig,
     CompareConfig,
     DecodingChoice,
     DecodingConfig,
@@ -213,6 +215,20 @@ class Robustness(Command):
         open_runs(config)
 
 
+class Clean(Command):
+    schema = CleaningConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        words = ["data.source_language=xx", "data.target_language=yy", "data.valid_pairs=10", "data.test_pairs=10"]
+        columns = ["data.source_column=0", "data.target_column=1", "data.cleaning=[duplicate,length]"]
+        return {"": ["data=table", f"data.train={self.place.data}/pairs.tsv", *words, *columns, "output=report"]}
+
+    def work(self, config: Section) -> None:
+        assert isinstance(config, CleaningConfig)
+        if config.data.kind == "table" and self.place.holds(config.output):
+            clean(config)
+
+
 class Export(Command):
     schema = ExportConfig
 
@@ -244,6 +260,7 @@ COMMANDS: dict[str, type[Command]] = {
     "translate": Translate,
     "compare": Compare,
     "robustness": Robustness,
+    "cleaning": Clean,
     "export": Export,
     "synthesis": Synthesis,
 }

@@ -15,6 +15,7 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
+from mt.cleaning.record import DROPPED
 from mt.command_line import _trouble_outside
 from mt.comparison.command import compare
 from mt.config import CompareConfig, TrainConfig
@@ -64,7 +65,7 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
                 content[place:place] = chance.randbytes(chance.randrange(1, 9))
         (copy / name).write_bytes(content)
         named = name.name if name in sealed else None
-        troubles = _open_everything(copy, train_on=number % 10 == 0, named=named)
+        troubles = _open_everything(copy, train_on=number % 10 == 0 or name.name == DROPPED, named=named)
         if not troubles and name.name == "model.safetensors":
             # What could be opened nevertheless must be the weights.
             troubles = [] if _opened_as(copy, whole) else ["other weights were opened"]
@@ -76,7 +77,7 @@ def _sealed_files(run: Path) -> set[Path]:
     """What a resume, a translation or a comparison depends on and has a checksum: any damage must be told by name."""
     newest = _checkpoint_file(run, "progress.json").parent.relative_to(run)
     checkpoint = {newest / name for name in ("progress.json", "model.safetensors", "optimizer.safetensors")}
-    model = {Path("tokenizer.model"), Path("model.safetensors"), Path(SOURCE_WORDS)}
+    model = {Path("tokenizer.model"), Path("model.safetensors"), Path(SOURCE_WORDS), Path(DROPPED)}
     return checkpoint | model | {Path(TARGET_WORDS), Path(RESULTS), *map(Path, COMPARED)}
 
 
@@ -99,7 +100,7 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
     outside = folder / "outside"
     outside.mkdir(exist_ok=True)
     for name in ("config.yaml", "model.yaml", "tokenizer.model", "model.safetensors", "results.json", "provenance.json",
-                 "metrics.jsonl", SOURCE_WORDS):  # fmt: skip
+                 "metrics.jsonl", SOURCE_WORDS, DROPPED):  # fmt: skip
         (outside / name).write_text(SECRET)
         yield f"a pickle named {name}", lambda run, name=name: (run / name).write_bytes(payload)
         yield f"{name} links out", lambda run, name=name: _link(run / name, outside / name)

@@ -41,6 +41,9 @@ class Subject:
     def __init__(self, folder: Path, architecture: str, workers: int = 1) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         toy.write_corpus(folder, "reverse", train=600)
+        for side in ("xx", "yy"):
+            path = folder / f"train.{side}"
+            path.write_text(path.read_text() + "".join(path.read_text().splitlines(keepends=True)[:40]))
         self.folder = folder
         self.architecture = architecture
         self.workers = workers
@@ -48,6 +51,7 @@ class Subject:
             folder,
             "whole",
             architecture,
+            data={"cleaning": ["copy", "duplicate"]},
             text={"augmentation": toy.CHANGED},
             tokenizer={"sampling": 0.2},
             training={"max_updates": 40, "validate_every": 8, "save_every": 2, "log_every": 1, "keep_last": 2,
