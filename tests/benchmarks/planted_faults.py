@@ -1,0 +1,175 @@
+"""How many of the faults that are planted in a clean corpus cleaning finds: ``python -m tests.benchmarks.planted_faults
+corpus=eng-deu.tsv foreign=en-fr.tsv [share=0.05] [cleaning=strict] [languages=en-de]``.
+
+``corpus`` has a source and a target on each line, ``foreign`` a source and its translation into another language than
+that of the targets. Either may be compressed.
+
+What the faults cost, and what cleaning wins back: with ``output=FOLDER``, valid.jsonl, test.jsonl, clean.jsonl and
+dirty.jsonl are written there instead. Then train on ``clean``, on ``dirty``, and on ``dirty`` with cleaning:
+``python train.py name=cleaned data=table data.source_language=en data.target_language=de data.train=FOLDER/dirty.jsonl
+data.valid=FOLDER/valid.jsonl data.test=FOLDER/test.jsonl data.cleaning=strict``, and ``false`` for the others.
+"""
+
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from mt.cleaning.stage import find_faulty
+from mt.config import DataConfig
+from mt.data.column import column
+from mt.data.corpus import load_corpus
+from mt.files import read_lines
+
+Pair = tuple[str, str]
+HTML = (
+    '<div class="text">%s</div>', "<p>%s</p><br/>", "&nbsp;&nbsp;%s", '<a href="/index.php?id=12">%s</a>',
+    '<span style="color:red">%s</span> &raquo;', "%s <br /><br />",
+)  # fmt: skip
+BLOCK = 20
+"""So many lines one after the other are shifted together."""
+
+
+def plant(pairs: list[Pair], foreign: list[Pair], share: float, seed: int = 1) -> tuple[list[Pair], list[str], dict]:
+    """Returns the pairs in another order with a share of each fault, the fault of each ("" for none), and for each pair
+    that repeats another the place of that one."""
+    rng = random.Random(seed)
+    pairs = rng.sample(pairs, len(pairs))
+    faulty, kind = list(pairs), [""] * len(pairs)
+    wanted = round(share * len(pairs))
+
+    def spread(fault: str, change: Callable[[int], Pair | None], count: int = wanted) -> None:
+        for place in rng.sample(range(len(pairs)), len(pairs)):
+            if count and not kind[place] and (changed := change(place)):
+                faulty[place], kind[place], count = changed, fault, count - 1
+
+    def number(place: int) -> Pair | None:
+        source, target = pairs[place]
+        numbers = set(re.findall(r"\d+", source))
+        places = [i for m in re.finditer(r"\d+", target) if m[0] in numbers for i in range(*m.span())]
+        if not places:
+            return None
+        at = rng.choice(places)
+        other = rng.choice([digit for digit in "123456789" if digit != target[at]])
+        return source, target[:at] + other + target[at + 1 :]
+
+    with_number = sum(number(place) is not None for place in range(len(pairs)))
+    spread("number", number, max(1, round(share * with_number)))
+    while kind.count("shifted") < wanted:
+        start = rng.randrange(len(pairs) - BLOCK - 1)
+        if not any(kind[start : start + BLOCK + 1]):
+            for place in range(start, start + BLOCK):
+                faulty[place], kind[place] = (pairs[place][0], pairs[place + 1][1]), "shifted"
+    others = iter(rng.sample(foreign, len(foreign)))
+    repeats: dict[int, int] = {}
+
+    def repeat(place: int) -> Pair | None:
+        before = rng.randrange(place + 1)
+        if before == place or kind[before]:
+            return None
+        repeats[place] = before
+        return pairs[before]
+
+    def half(place: int) -> Pair | None:
+        words = pairs[place][1].split()
+        return (pairs[place][0], " ".join(words[: (len(words) + 1) // 2])) if len(words) > 1 else None
+
+    def marked_up(place: int) -> Pair:
+        source, target = pairs[place]
+        junk = rng.choice(HTML)
+        return rng.choice([(source, junk % target), (junk % source, target)])
+
+    spread("copied", lambda place: (pairs[place][0], pairs[place][0]))
+    spread("random", lambda place: (pairs[place][0], rng.choice(pairs)[1]))
+    spread("language", lambda place: next(others, None))
+    spread("truncated", half)
+    spread("html", marked_up)
+    spread("repeated", repeat)
+    return faulty, kind, repeats
+
+
+def main(
+    corpus: str,
+    foreign: str,
+    share: str = "0.05",
+    cleaning: str = "strict",
+    languages: str = "en-de",
+    output: str | None = None,
+    seed: str = "1",
+) -> None:
+    if output:
+        write_dirty(Path(output), corpus, _pairs(foreign), float(share), languages, int(seed))
+    else:
+        measure(_pairs(corpus), _pairs(foreign), float(share), cleaning, languages, int(seed))
+
+
+def write_dirty(
+    folder: Path, corpus: str, foreign: list[Pair], share: float, languages: str, seed: int, held_out: int = 2000
+) -> None:
+    """Writes valid, test, clean (the training pairs) and dirty (the same with faults), as ``NAME.jsonl``."""
+    config = _config(corpus, languages, (0, 1), valid_pairs=held_out, test_pairs=held_out)
+    loaded = load_corpus(config)
+    folder.mkdir(parents=True)
+    clean, valid, test = (
+        list(zip(pairs["source"][:], pairs["target"][:], strict=True))
+        for pairs in (loaded.train, loaded.valid, loaded.test)
+    )
+    dirty, _, _ = plant(clean, foreign, share, seed)
+    for name, pairs in (("valid", valid), ("test", test), ("clean", clean), ("dirty", dirty)):
+        _write(folder / f"{name}.jsonl", pairs, languages)
+        print(f"{folder / name}.jsonl: {len(pairs):,} pairs")
+
+
+def measure(pairs: list[Pair], foreign: list[Pair], share: float, cleaning: str, languages: str, seed: int) -> None:
+    """Prints which share of the faults is found by which rule, and which share of what a rule finds is faulty."""
+    faulty, kind, _ = plant(pairs, foreign, share, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "faulty.jsonl")
+        _write(path, faulty, languages)
+        config = _config(
+            str(path), languages, tuple(languages.split("-")), valid_pairs=20, test_pairs=20, cleaning=cleaning
+        )
+        loaded = load_corpus(config)
+        start = time.perf_counter()
+        found = find_faulty(loaded, config)
+        seconds = time.perf_counter() - start
+    kinds = np.array(kind)[column(loaded.train, "id").to_numpy()]
+    rules = np.array(["kept", *found.rules])[found.found["train"]]
+    print(f"{len(kinds):,} pairs in {seconds:.0f} s")
+    print(f"{'fault':10}{'pairs':>8}{'recall':>8}  by rule")
+    for each in sorted(set(kind), key=lambda name: (name == "", name)):
+        names_of, times = np.unique(rules[kinds == each], return_counts=True)
+        by_rule = ", ".join(f"{rule} {count:,}" for rule, count in zip(names_of, times, strict=True) if rule != "kept")
+        recall = np.mean(rules[kinds == each] != "kept")
+        print(f"{each or 'none':10}{np.sum(kinds == each):8,}{recall:8.3f}  {by_rule}")
+    print("precision, counting every planted fault that a rule finds as right:")
+    for rule in found.rules:
+        if (of_rule := rules == rule).any():
+            print(f"  {rule:12}{np.mean(kinds[of_rule] != ''):.3f} of {of_rule.sum():,}")
+
+
+def _config(path: str, languages: str, columns: tuple[str | int, ...], **settings: object) -> DataConfig:
+    names = dict(zip(("source_language", "target_language"), languages.split("-"), strict=True))
+    of_columns = dict(zip(("source_column", "target_column"), columns, strict=True))
+    return TypeAdapter(DataConfig).validate_python({"kind": "table", "train": path, **names, **of_columns, **settings})
+
+
+def _write(path: Path, pairs: list[Pair], languages: str) -> None:
+    rows = (json.dumps(dict(zip(languages.split("-"), pair, strict=True)), ensure_ascii=False) for pair in pairs)
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+
+def _pairs(path: str) -> list[Pair]:
+    lines = (line.decode().split("\t") for line in read_lines(Path(path)))
+    return [(cells[0], cells[1]) for cells in lines]
+
+
+if __name__ == "__main__":
+    main(**dict(word.split("=", 1) for word in sys.argv[1:]))  # type: ignore[arg-type]
