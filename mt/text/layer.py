@@ -94,6 +94,9 @@ class TextLayer:
         self._source_characters = FamiliarCharacters(tokenizers.source, source_language)
         self._target_characters = FamiliarCharacters(tokenizers.target, target_language)
 
+    def __reduce__(self) -> tuple:
+        return TextLayer, (self.rules, self.tokenizers, self.source_language, self.target_language, self.spelling)
+
     def mark(self, line: str, split: bool = True, correct: bool = True) -> list[Part]:
         """Returns the parts of a line. If each part's own text is restored as if it were the translation, they make up
         the line again.
@@ -248,6 +251,8 @@ class TextLayer:
                 if start >= end:  # one of ``more`` may lie inside an item, also at its beginning
                     found[key].append((start, after))
                     end = after
+            if not found:
+                return []
             sides.append(found)
         both = [
             (place, other, more[int(key)].is_number if key.startswith("\n") else self._is_number(source[slice(*place)]))

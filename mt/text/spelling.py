@@ -67,6 +67,9 @@ class Spelling:
         self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MOST_LETTERS]
         self._likeliest = lru_cache(maxsize=65536)(self._look_up)
 
+    def __reduce__(self) -> tuple:
+        return Spelling, (self.counts, self._language, self.fewest)
+
     def corrected(self, text: str) -> tuple[str, tuple[Correction, ...]]:
         """Returns a sentence without the typing errors that are found, and what was corrected.
 

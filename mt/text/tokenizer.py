@@ -86,6 +86,9 @@ class Tokenizer:
             # Only unigram models can rank the ways to cut a text.
             self._unigram = False
 
+    def __reduce__(self) -> tuple:
+        return Tokenizer, (self.model,)
+
     @classmethod
     def train(
         cls,

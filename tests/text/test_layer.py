@@ -1,5 +1,6 @@
 """Whatever a line holds, a model that copies gives it back; both sides of a pair have the same slots."""
 
+import pickle
 from collections import Counter
 from collections.abc import Sequence
 
@@ -372,3 +373,14 @@ def test_a_pair_and_a_line_are_marked_alike(line: str, words: tuple[str, str]) -
     parts = layer.mark(line, split=False)
     if len(parts) == 1 and not SLOT.search(line):
         assert layer.mark_pair(line, line)[0] == parts[0].text
+
+
+def test_another_process_has_the_same_text_layer() -> None:
+    """It gets it as a pickle."""
+    layer = languages.layer("en", "de")
+    copy = pickle.loads(pickle.dumps(layer))
+    pair = "Ring 030 1234 at 7 😀: https://x.example/a", "Ring 030 1234 um 7 😀: https://x.example/a"
+    assert copy.mark_pair(*pair) == layer.mark_pair(*pair) != pair
+    assert copy.mark("Teh dgo doog went.") == layer.mark("Teh dgo doog went.")
+    assert copy.tokenizers.joint == layer.tokenizers.joint
+    assert copy.tokenizers.target.model == layer.tokenizers.target.model

@@ -1,0 +1,132 @@
+"""Several processes give the results of one, in its order, and none of them outlives its work."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from mt.data.parallel import in_order
+from mt.errors import InputError, RunError
+
+
+def doubled(number: int) -> tuple[int, int]:
+    print("what a library prints is no result")
+    return os.getpid(), 2 * number
+
+
+def killed(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def failing(number: int) -> int:
+    return 1 // (number - 7)
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("mt.data.parallel._cores", lambda: 2)
+    monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 3)
+    before = set(psutil.Process().children())
+    yield
+    assert set(psutil.Process().children()) <= before
+
+
+def test_the_order_is_that_of_the_items() -> None:
+    found = list(in_order(doubled, iter(range(60))))
+    assert [result for _, result in found] == [2 * number for number in range(60)]
+    processes = {process for process, _ in found[3:]}
+    assert len(processes) == 2
+    assert {process for process, _ in found[:3]} == {os.getpid()}
+    assert os.getpid() not in processes
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_few_items_start_no_process(count: int) -> None:
+    assert [process for process, _ in in_order(doubled, range(count))] == [os.getpid()] * count
+
+
+def test_few_items_are_held_at_a_time() -> None:
+    taken = []
+
+    def items() -> Iterator[int]:
+        for number in range(50):
+            taken.append(number)
+            yield number
+
+    for done, _ in enumerate(in_order(doubled, items())):
+        assert len(taken) <= done + 7
+
+
+def test_a_mistake_in_the_items_comes_through() -> None:
+    def items() -> Iterator[int]:
+        yield from range(20)
+        raise InputError("line 21 is broken")
+
+    with pytest.raises(InputError, match="line 21"):
+        list(in_order(doubled, items()))
+
+
+def test_whoever_stops_early_leaves_no_process() -> None:
+    results = in_order(doubled, range(1000))
+    assert [next(results)[1] for _ in range(10)] == list(range(0, 20, 2))
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_a_process_that_dies_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RunError, match=r"a process that prepared the data has ended \(exit code -9\); has the machine"):
+        list(in_order(killed_later, range(20)))
+    with pytest.raises(RunError, match=r"exit code 1"):
+        list(in_order(failing, range(20)))
+    assert "ZeroDivisionError" in capfd.readouterr().err  # a bug of ours shows its traceback
+
+
+ENDLESS = """
+import signal
+from itertools import count
+from mt.data import parallel
+from tests.data.test_parallel import slow
+parallel._cores = lambda: 2
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit an ignored one
+for process in parallel.in_order(slow, count()):
+    print(process, flush=True)
+"""
+
+
+def slow(number: int) -> int:
+    time.sleep(0.02)
+    return os.getpid()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_no_process_outlives_the_one_that_is_ended(sent: signal.Signals) -> None:
+    """As Ctrl-C does, the signal goes to the whole process group."""
+    whole = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert whole.stdout
+    try:
+        found = {whole.pid}
+        while len(found) < 3:
+            found.add(int(whole.stdout.readline()))
+        others = [psutil.Process(process) for process in found if process != whole.pid]
+        os.killpg(whole.pid, sent)
+        _, said = whole.communicate(timeout=60)
+    finally:
+        whole.kill()
+    assert not psutil.wait_procs(others, timeout=30)[1]
+    assert said.count("Traceback") == (sent == signal.SIGINT)  # that of the KeyboardInterrupt, which the program tells
+
+
+def killed_later(number: int) -> int:
+    return number if number < 3 else killed(number)
