@@ -16,10 +16,9 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import pyarrow
 
 from mt.config import NEWEST_SPLIT
-from mt.data.split import hold_out, identities, recipe_folder
+from mt.data.split import hold_out, identities, pair_hash, recipe_folder
 from mt.errors import InputError
 from mt.files import new_folder
 from mt.installation import as_typed_here, corpora
@@ -86,9 +85,9 @@ def verify(content: bytes, sha256: str, name: str) -> None:
 def write_splits(content: bytes, folder: Path, split_version: int) -> None:
     """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.split``)."""
     pairs = [line.split("\t") for line in content.decode().removesuffix("\n").split("\n")]
-    english, french = (pyarrow.array(side) for side in zip(*pairs, strict=True))
-    same = identities(english.to_pylist(), split_version), identities(french.to_pylist(), split_version)
-    part = hold_out(english, french, (TEST_PAIRS, VALID_PAIRS), same)
+    hashes = np.array([pair_hash(*pair) for pair in pairs])
+    same = tuple(identities(side, split_version) for side in zip(*pairs, strict=True))
+    part = hold_out(hashes, same, (TEST_PAIRS, VALID_PAIRS))
     with new_folder(folder) as partial:
         for number, split in enumerate(("train", "test", "valid")):
             for side, language in enumerate(LANGUAGES):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mt.columns import numbers
 from mt.config import DataConfig
-from mt.data.column import column
 from mt.data.corpus import Corpus
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def tell(findings: Findings, corpus: Corpus, config: DataConfig) -> None:
 
 def _exchanged_files(exchanged: np.ndarray, corpus: Corpus) -> Iterator[str]:
     """Yields the name of each file most of whose pairs have their sides exchanged."""
-    ids = column(corpus.train, "id").to_numpy()
+    ids = numbers(corpus.train, "id")
     first_id = 0
     for report in corpus.report:
         if report.split == "train":

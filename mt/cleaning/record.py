@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import StrictInt, TypeAdapter
 
 from mt.cleaning.findings import Findings
+from mt.columns import numbers
 from mt.config import DataConfig
-from mt.data.column import column
 from mt.data.corpus import Corpus
 from mt.errors import InputError
 from mt.json_file import read_json, write_json
@@ -25,7 +25,7 @@ Dropped = Mapping[str, np.ndarray]
 
 def dropped_pairs(findings: Findings, corpus: Corpus) -> Dropped:
     """Returns which training pairs the rules find."""
-    ids, found = column(corpus.train, "id").to_numpy(), findings.found["train"]
+    ids, found = numbers(corpus.train, "id"), findings.found["train"]
     return {rule: ids[found == number] for number, rule in enumerate(findings.rules, 1)}
 
 
@@ -35,7 +35,7 @@ def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Cor
     Raises:
         InputError: None is left.
     """
-    ids = column(corpus.train, "id").to_numpy()
+    ids = numbers(corpus.train, "id")
     is_kept = ~np.isin(ids, _all_ids(dropped))
     if not is_kept.any():
         counts = {rule: len(of_rule) for rule, of_rule in dropped.items() if len(of_rule)}

@@ -10,7 +10,7 @@ Therefore the pairs of up to WINDOW planned batches are drawn together and then 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow
@@ -18,8 +18,8 @@ import torch
 from pyarrow.compute import list_value_length, match_substring_regex
 from torch import Tensor
 
+from mt.columns import numbers, tables
 from mt.config import AugmentationConfig
-from mt.data.column import column
 from mt.randomness import generator, key
 from mt.text import number_words
 from mt.text.augmentation import Augmentation
@@ -34,7 +34,12 @@ SIDES = ("source", "target")
 ENCODED = ("source_ids", "target_ids")
 WINDOW = 64
 """Largest number of planned batches whose pairs are divided into batches again after they were changed or sampled."""
+DRAWN_AT_ONCE = 1_000_000
+"""Number of random numbers that are held at a time while an epoch is planned."""
 SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, pyarrow.list_(pyarrow.int32())) for name in ENCODED)])
+OfTexts: TypeAlias = tuple[Lexicon, np.ndarray]
+"""What has to be known of all training texts: words that translate each other, and (N,) bool, which sources have a
+number word."""
 
 
 @dataclass(frozen=True)
@@ -168,9 +173,9 @@ def plan_epoch(
         joined: The share of the rows that are joined with one or two others.
     """
     random = generator(seed, "epoch", epoch)
-    times = np.floor(weights).astype(np.int64)
-    times += random.random(len(times)) < weights - times
-    rows = random.permutation(np.repeat(np.arange(len(times)), times))
+    times = _times(weights, random)
+    rows = np.repeat(np.arange(len(times), dtype=np.int32), times)
+    random.shuffle(rows)
 
     followers: dict[int, tuple[int, ...]] = {}
     if joined:
@@ -178,8 +183,21 @@ def plan_epoch(
         source_lengths, target_lengths = (
             _lengths_of_joined(lengths, followers) for lengths in (source_lengths, target_lengths)
         )
-    batches = _cut(rows, source_lengths[rows], target_lengths[rows], batch_tokens)
+    longest, place = _places(source_lengths[rows], target_lengths[rows])
+    del source_lengths, target_lengths, weights, times
+    batches = _cut(*_by_length(rows, longest, place), batch_tokens)
     return Plan([batches[number] for number in random.permutation(len(batches))], followers)
+
+
+def _times(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Returns how often each row occurs, (N,) int32. A part of the rows at a time, because what is drawn takes more
+    memory than the result."""
+    times = np.empty(len(weights), dtype=np.int32)
+    for start in range(0, len(weights), DRAWN_AT_ONCE):
+        some = weights[start : start + DRAWN_AT_ONCE]
+        whole = np.floor(some).astype(np.int64)
+        times[start : start + len(some)] = whole + (random.random(len(some)) < some - whole)
+    return times
 
 
 def _join(
@@ -213,8 +231,9 @@ def _join(
             followers[first] = tuple(others)
         if start >= len(candidates):
             break
-    taken = np.array([row for group in followers.values() for row in group], dtype=np.int64)
-    return rows[~np.isin(rows, taken)], followers
+    left = np.ones(len(times), dtype=bool)
+    left[[row for group in followers.values() for row in group]] = False
+    return rows[left[rows]], followers
 
 
 def _lengths_of_joined(lengths: np.ndarray, joined: dict[int, tuple[int, ...]]) -> np.ndarray:
@@ -239,6 +258,7 @@ class TrainingBatches:
         rank: int = 0,
         workers: int = 1,
         gather: Callable[[pyarrow.Table], list[pyarrow.Table]] = lambda own: [own],
+        once: Callable[[Callable[[], OfTexts]], OfTexts] = lambda make: make(),
     ) -> None:
         """
         Args:
@@ -252,17 +272,21 @@ class TrainingBatches:
             rank, workers: Every batch is divided into ``workers`` shares; this worker gets number ``rank``.
             gather: Takes a table of this worker and returns those of all workers, in the order of their ranks. All
                 workers call it equally often.
+            once: Calls the given function on one worker, and returns its result on all of them.
         """
-        self._lengths = {side: column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES}
-        self._longest = {side: int(lengths.max()) for side, lengths in self._lengths.items()}
-        self._weights = column(pairs, "weight").to_numpy()
+        self._encoded = pairs
+        self._longest = {side: int(self._lengths(side).max()) for side in SIDES}
         self._pairs = pairs.with_format("arrow").select_columns(["id", *ENCODED])
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
         self._layer = layer
         self._augmentation = None
         if not augmentation.is_off:
-            lexicon = Lexicon(self._all_texts() if augmentation.slots else ())
-            with_numbers = _with_numbers(column(pairs, "source"), layer.source_language)
+            lexicon, with_numbers = once(
+                lambda: (
+                    Lexicon(self._all_texts() if augmentation.slots else ()),
+                    _with_numbers(pairs, layer.source_language),
+                )
+            )
             self._augmentation = Augmentation(augmentation, layer, seed, lexicon, with_numbers)
         self._joined = augmentation.joined
         self._sampling = sampling
@@ -331,13 +355,26 @@ class TrainingBatches:
     @property
     def longer_than_a_batch(self) -> int:
         """Number of pairs that alone exceed the budget of a batch on either side. Each is a batch by itself."""
-        longest = np.maximum(self._lengths["source"], self._lengths["target"])
+        longest = np.maximum(self._lengths("source"), self._lengths("target"))
         return int((longest > self._batch_tokens).sum())
+
+    def _lengths(self, side: str) -> np.ndarray:
+        """Returns the lengths (N,) of the sources or targets, EOS included. They are read anew each time, so that they
+        take no memory during an epoch."""
+        return numbers(self._encoded, f"{side}_length") + 1
 
     def _plan(self, number: int) -> Plan:
         if self._planned[0] != number:
-            lengths = self._lengths["source"], self._lengths["target"]
-            plan = plan_epoch(*lengths, self._weights, self._seed, number, self._batch_tokens, self._joined)
+            # These columns are not kept in variables, so that ``plan_epoch`` can free them when it has read them.
+            plan = plan_epoch(
+                self._lengths("source"),
+                self._lengths("target"),
+                numbers(self._encoded, "weight"),
+                self._seed,
+                number,
+                self._batch_tokens,
+                self._joined,
+            )
             self._planned = number, plan
         return self._planned[1]
 
@@ -416,27 +453,45 @@ def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator
 
     The longest pairs come first, so that a batch too large for the memory fails at once and not after all the others.
     """
-    source, target = (column(pairs, f"{side}_length").to_numpy() + 1 for side in SIDES)
+    source, target = (numbers(pairs, f"{side}_length") + 1 for side in SIDES)
     encoded = pairs.with_format("arrow").select_columns(["id", *ENCODED])
-    for rows in reversed(_cut(np.arange(len(pairs)), source, target, batch_tokens)):
+    for rows in reversed(_cut(*_by_length(np.arange(len(pairs)), *_places(source, target)), batch_tokens)):
         yield _collate_table(encoded[rows])
 
 
-def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Divides rows into batches of similar lengths, the shortest first, each as large as the budget allows.
+def _places(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the longer length of each row (N,), and where it has to stand among the others (N,), so that neighbours
+    have similar lengths. Both are arrays of small numbers.
 
-    Rows of equal lengths keep their order. ``source`` and ``target`` (N,) are the lengths of the rows.
+    The longer side decides how many rows fit into a batch, so the rows are sorted by its length. Those of one such
+    length run from a longer source to a longer target, those of the next the other way round, so that the shorter sides
+    of neighbours agree, too.
+
+    Args:
+        source, target: The lengths (N,) of the rows.
     """
-    # The longer side decides how many rows fit, so the rows are sorted by its length. Those of one such length run from
-    # a longer source to a longer target, those of the next the other way round, so that the shorter sides of neighbours
-    # agree, too.
     longest = np.maximum(source, target)
-    order = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
-    rows, longest = rows[order], longest[order].astype(np.int64)
+    most = int(longest.max(initial=0))
+    longest = longest.astype(np.min_scalar_type(most))
+    place = (target - source).astype(np.min_scalar_type(-2 * (most + 1) ** 2))
+    np.negative(place, out=place, where=longest % 2 == 0)
+    place += longest.astype(place.dtype) * (2 * most + 1)
+    return longest, place
+
+
+def _by_length(rows: np.ndarray, longest: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorts the numbers (N,) of rows and their longer lengths by what ``_places`` returned. Rows of equal lengths keep
+    their order."""
+    order = np.argsort(place, kind="stable")  # in linear time for small numbers
+    return rows[order], longest[order]
+
+
+def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Divides rows, as ``_by_length`` returns them, into batches that are as large as the budget allows."""
     batches = []
     start = 0
     while start < len(rows):
-        window = longest[start : start + max(1, batch_tokens // longest[start])]
+        window = longest[start : start + max(1, batch_tokens // int(longest[start]))]
         cost = window * np.arange(1, len(window) + 1)
         end = start + max(1, int(np.searchsorted(cost, batch_tokens, side="right")))
         batches.append(rows[start:end])
@@ -444,11 +499,13 @@ def _cut(rows: np.ndarray, source: np.ndarray, target: np.ndarray, batch_tokens:
     return batches
 
 
-def _with_numbers(sources: pyarrow.ChunkedArray, language: str) -> np.ndarray:
+def _with_numbers(pairs: "datasets.Dataset", language: str) -> np.ndarray:
     """Returns (N,) bool: which sources have a number word."""
     if (pattern := number_words.pattern(language)) is None:
-        return np.zeros(len(sources), dtype=bool)
-    return match_substring_regex(sources, pattern).to_numpy()
+        return np.zeros(len(pairs), dtype=bool)
+    return np.concatenate(
+        [match_substring_regex(table["source"], pattern).to_numpy() for table in tables(pairs, ["source"])]
+    )
 
 
 def _windows(plan: list[np.ndarray]) -> list[list[np.ndarray]]:
@@ -466,9 +523,10 @@ def _cut_anew(samples: pyarrow.Table, count: int, random: np.random.Generator) -
     rows = random.permutation(len(samples))
     source, target = (list_value_length(samples[name]).to_numpy()[rows] + 1 for name in ENCODED)
     longest = np.maximum(source, target)
+    by_length = _by_length(np.arange(len(rows)), *_places(source, target))
 
     def cut(budget: int) -> list[np.ndarray]:
-        return _cut(np.arange(len(rows)), source, target, budget)
+        return _cut(*by_length, budget)
 
     # A larger budget never makes more batches, so bisection finds the smallest one that makes at most ``count``.
     budgets = range(int(longest.max()) * len(rows))

@@ -5,26 +5,32 @@ The two sides of a pair are never separated: a pair that cannot be used is dropp
 """
 
 import logging
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import datasets
 import huggingface_hub
 import numpy as np
 import pyarrow
+from datasets.table import concat_tables
 from pyarrow import compute
 
+from mt.columns import ROWS_AT_ONCE, numbers, tables
 from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
-from mt.data.column import column
-from mt.data.formats import FileRead, concatenated, digest, read_split, refuse_missing_files
-from mt.data.split import hold_out
+from mt.data.cache import cached_table, chosen, digest
+from mt.data.formats import FileRead, concatenated, read_split, refuse_missing_files
+from mt.data.pairs import FAULT, KEYS, PAIR_HASH
+from mt.data.split import hold_out, identities
 from mt.errors import InputError
 from mt.text.slots import TAG
 
 logger = logging.getLogger(__name__)
 
-KEYS = ("source_key", "target_key")
+SIDES = ("source", "target")
+MIXING = 0x9E3779B97F4A7C15 - 2**64
+"""An odd number by which one hash is multiplied before another is added, so that the sum is a hash of both."""
+NUMBERED = pyarrow.schema([("id", pyarrow.int64()), ("weight", pyarrow.float32())])
 LINES_OF_FILES = 20
 """The most files of a pile that the report has a line each for."""
 OTHER_FORM = "with other case, punctuation or white space"
@@ -85,7 +91,7 @@ class Corpus:
     """The training, validation and test pairs of a run.
 
     The columns are ``id`` int64 (the pair's number in its split; in a mixture, the numbers continue from corpus to
-    corpus), ``source`` and ``target`` string, KEYS int64; in ``train`` also ``weight`` float32.
+    corpus), ``source`` and ``target`` string, KEYS and PAIR_HASH int64; in ``train`` also ``weight`` float32.
     """
 
     train: datasets.Dataset
@@ -94,18 +100,25 @@ class Corpus:
     report: list[SplitReport]
 
     def without_keys(self) -> "Corpus":
-        """Returns the corpus without the columns KEYS."""
-        train, valid, test = (pairs.remove_columns(list(KEYS)) for pairs in (self.train, self.valid, self.test))
+        """Returns the corpus without the hashes of its sentences and pairs, which training does not need."""
+        train, valid, test = (pairs.remove_columns([*KEYS, PAIR_HASH]) for pairs in (self.train, self.valid, self.test))
         return replace(self, train=train, valid=valid, test=test)
 
 
-def load_corpus(config: DataConfig) -> Corpus:
+def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     """Reads all data that ``config`` names, or finds them in the cache of ``datasets``.
 
     Only training pairs are dropped, validation and test data stay whole. A training pair is dropped if a side is empty
     or not UTF-8, or if it is in the second or a later corpus of a mixture and shares a sentence with validation or
     test. A missing validation or test split is held out of the training pairs. Validation and test data of a mixture
     come from its first corpus. ``config.split_version`` says when two sentences are the same.
+
+    Text is never held in memory. Of the 64-bit hashes by which equal sentences are found, some 70 bytes a pair are, and
+    only as long as the cache does not have the result.
+
+    Args:
+        config: What to read.
+        tell: Whether to log what is often a mistake in the data, such as repeated pairs.
 
     Raises:
         InputError: Something is missing, damaged, empty or of another form than ``config`` says.
@@ -118,7 +131,7 @@ def load_corpus(config: DataConfig) -> Corpus:
     for split in ("valid", "test"):
         if found := read_split(corpora[0], split):
             pairs, count = found.pairs, len(found.pairs)
-            evaluation[split] = pairs.remove_columns("fault").add_column("id", np.arange(count))
+            evaluation[split] = pairs.remove_columns(FAULT).add_column("id", np.arange(count))
             report.append(
                 SplitReport(split, found.origin, count, count, {}, found.files).with_files_kept(np.arange(count))
             )
@@ -131,10 +144,10 @@ def load_corpus(config: DataConfig) -> Corpus:
         report[0] = report[0].after_dropping(counts)
     # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
-        equal = _shares_a_sentence(training[number], evaluation.values(), ("source", "target"))
-        shared = equal | _shares_a_sentence(training[number], evaluation.values(), _identities(config))
+        equal, shared = _share_a_sentence(training[number], list(evaluation.values()), config.split_version)
         if shared.any():
-            training[number] = training[number].select(np.flatnonzero(~shared))
+            key = ("shared", config.split_version, [pairs._fingerprint for pairs in evaluation.values()])
+            training[number] = chosen(training[number], key, partial(np.flatnonzero, ~shared))
             counts = {
                 "shared with valid or test": int(equal.sum()),
                 f"shared with valid or test {OTHER_FORM}": int((shared & ~equal).sum()),
@@ -142,17 +155,12 @@ def load_corpus(config: DataConfig) -> Corpus:
             report[number] = report[number].after_dropping({reason: n for reason, n in counts.items() if n})
     first_id = 0
     for number, pairs in enumerate(training):
-        report[number] = report[number].with_files_kept(column(pairs, "id").to_numpy() - first_id)
+        report[number] = report[number].with_files_kept(numbers(pairs, "id") - first_id)
         first_id += report[number].read
-    _tell_peculiarities(concatenated(training), evaluation)
+    if tell:
+        _tell_peculiarities(concatenated(training), evaluation)
     train = concatenated([_with_tags(*each) for each in zip(training, corpora, strict=True)])
     return Corpus(train, evaluation["valid"], evaluation["test"], report)
-
-
-def _identities(config: DataConfig) -> tuple[str, str]:
-    """Returns the two columns, for source and target, whose values are equal where two sentences are the same in this
-    version of the split."""
-    return ("source", "target") if config.split_version == 1 else KEYS
 
 
 def _silence_libraries() -> None:
@@ -175,9 +183,7 @@ def _read_training(
     for corpus in corpora:
         found = read_split(corpus, "train")
         assert found, "only validation and test can be missing"
-        pairs, origin = found.pairs, found.origin
-        pairs = pairs.add_column("id", np.arange(first_id, first_id + len(pairs)))
-        pairs = pairs.add_column("weight", np.full(len(pairs), weight * corpus.weight, dtype=np.float32))
+        pairs, origin = _numbered(found.pairs, first_id, weight * corpus.weight), found.origin
         usable, dropped = _usable(pairs)
         if not len(usable):
             reasons = ", ".join(f"{count:,} {fault}" for fault, count in dropped.items())
@@ -199,12 +205,32 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
     )
 
 
+def _numbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
+    """Returns the pairs with two more columns: their ids, which ascend from ``first_id``, and their weight."""
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        for start in range(0, len(pairs), ROWS_AT_ONCE):
+            ids = np.arange(start, min(start + ROWS_AT_ONCE, len(pairs))) + first_id
+            yield pyarrow.record_batch([ids, np.full(len(ids), weight, dtype=np.float32)], schema=NUMBERED)
+
+    numbered = cached_table(digest(("numbered", len(pairs), first_id, weight)), NUMBERED, batches)
+    place = digest((pairs._fingerprint, numbered._fingerprint))
+    return datasets.Dataset(concat_tables([pairs.data, numbered.data], axis=1), fingerprint=place)
+
+
 def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.Dataset]) -> None:
-    """Logs what is often a mistake in the data, but often not. Nothing is changed."""
-    sides = pyarrow.table({side: column(train, side) for side in ("source", "target")})
-    distinct = sides.group_by(["source", "target"]).aggregate([]).num_rows
-    forms = pyarrow.table({key: column(train, key) for key in KEYS}).group_by(list(KEYS)).aggregate([]).num_rows
-    equal = compute.sum(compute.equal(sides["source"], sides["target"])).as_py()
+    """Logs what is often a mistake in the data, but often not. Nothing is changed.
+
+    Pairs are counted by their hashes, so that by chance a count may be off by one: see ``sentence_key``.
+    """
+    keys = [numbers(train, key) for key in KEYS]
+    distinct = _number_of_different(numbers(train, PAIR_HASH))
+    forms = _number_of_different(keys[0] * MIXING + keys[1])
+    alike = np.flatnonzero(keys[0] == keys[1])
+    equal = sum(
+        compute.sum(compute.equal(table["source"], table["target"])).as_py()
+        for table in tables(train, ("source", "target"), alike)
+    )
     for count, what in (
         (len(train) - distinct, "repeat an earlier one"),
         (distinct - forms, f"repeat an earlier one {OTHER_FORM}"),
@@ -213,8 +239,11 @@ def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.
         if count:
             logger.info("train: %s of %s pairs %s", f"{count:,}", f"{len(train):,}", what)
     for split, pairs in evaluation.items():
-        known, nearly = (int(_is_in(column(pairs, key), [column(train, key)]).sum()) for key in ("source", KEYS[0]))
-        if nearly:
+        own = numbers(pairs, KEYS[0])
+        rows = np.flatnonzero(_is_in(keys[0], own))
+        if nearly := int(_is_in(own, keys[0][rows]).sum()):
+            there = _different_texts(train, "source", rows)
+            known = sum(text in there for text in pairs["source"])
             more = f", {nearly - known:,} more {OTHER_FORM}" if nearly > known else ""
             logger.warning(
                 "%s: %s of its %s sources also stand in the training data%s",
@@ -225,31 +254,49 @@ def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.
             )
 
 
-def _shares_a_sentence(
-    pairs: datasets.Dataset, others: Iterable[datasets.Dataset], sides: tuple[str, str]
-) -> np.ndarray:
-    """Returns (N,) bool: whether a pair's source or target also occurs on the same side of one of the others.
+def _share_a_sentence(
+    pairs: datasets.Dataset, others: Sequence[datasets.Dataset], split_version: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns which pairs have a source or target that also occurs on the same side of one of the others.
 
-    ``sides`` are the columns to compare: one for the sources, one for the targets.
+    Returns:
+        (N,) bool, whether the texts are equal; and (N,) bool, whether they are the same in this version of the split.
     """
-    others = list(others)
-    sources, targets = (_is_in(column(pairs, side), [column(other, side) for other in others]) for side in sides)
-    return sources | targets
+    near = np.zeros(len(pairs), dtype=bool)
+    for key in KEYS:
+        near |= _is_in(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))
+    known = {side: set().union(*(_different_texts(other, side) for other in others)) for side in SIDES}
+    rows = np.flatnonzero(near)
+    equal = np.zeros(len(pairs), dtype=bool)
+    equal[rows] = [
+        source in known["source"] or target in known["target"]
+        for table in tables(pairs, SIDES, rows)
+        for source, target in zip(*(table[side].to_pylist() for side in SIDES), strict=True)
+    ]
+    return equal, equal if split_version == 1 else near
 
 
-def _is_in(values: pyarrow.ChunkedArray, others: Sequence[pyarrow.ChunkedArray]) -> np.ndarray:
-    """Returns (N,) bool: whether a value also occurs in one of the others."""
-    # An array of type string holds at most 2 GiB.
-    kind = pyarrow.large_string() if pyarrow.types.is_string(values.type) else values.type
-    known = pyarrow.chunked_array([chunk.cast(kind) for other in others for chunk in other.chunks], type=kind)
-    return compute.is_in(values.cast(kind), value_set=known.combine_chunks()).to_numpy()
+def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Returns (N,) bool: whether a value also occurs among the others, which should be few."""
+    return compute.is_in(pyarrow.array(values), value_set=pyarrow.array(others)).to_numpy(zero_copy_only=False)
+
+
+def _different_texts(pairs: datasets.Dataset, side: str, rows: np.ndarray | None = None) -> set[str]:
+    return {text for table in tables(pairs, (side,), rows) for text in table[side].to_pylist()}
+
+
+def _number_of_different(values: np.ndarray) -> int:
+    values = np.sort(values)
+    return min(1, len(values)) + int(np.count_nonzero(values[1:] != values[:-1]))
 
 
 def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:
     """Returns the pairs without a fault, and how often each fault occurs."""
-    faults = column(pairs, "fault").to_numpy()
-    counts = Counter(fault for fault in faults if fault)
-    return pairs.select(np.flatnonzero(faults == "")).remove_columns("fault"), dict(counts)
+    faults = pairs.data.column(FAULT)
+    counts = {entry["values"]: entry["counts"] for entry in compute.value_counts(faults).to_pylist() if entry["values"]}
+    if counts:
+        pairs = chosen(pairs, "usable", lambda: np.flatnonzero(compute.equal(faults, "").to_numpy()))
+    return pairs.remove_columns(FAULT), counts
 
 
 def _hold_out(
@@ -270,14 +317,26 @@ def _hold_out(
     sizes = [min(wanted[split], most) for split in splits]
     if sum(sizes) >= len(train):
         raise InputError(f"{len(train)} training pairs are too few to hold {' and '.join(splits)} pairs out of")
-    source, target = _identities(corpus)
-    same = column(train, source), column(train, target)
-    part = hold_out(column(train, "source"), column(train, "target"), sizes, same)
-    held_out = {
-        split: train.select(np.flatnonzero(part == number)).remove_columns("weight")
-        for number, split in enumerate(splits, 1)
-    }
-    return train.select(np.flatnonzero(part == 0)), held_out
+    version = corpus.split_version
+
+    @cache
+    def part() -> np.ndarray:
+        return hold_out(numbers(train, PAIR_HASH), _identities(train, version), sizes)
+
+    def pairs_of(number: int) -> datasets.Dataset:
+        return chosen(train, ("held out", version, sizes, number), lambda: np.flatnonzero(part() == number))
+
+    return pairs_of(0), {split: pairs_of(number).remove_columns("weight") for number, split in enumerate(splits, 1)}
+
+
+def _identities(pairs: datasets.Dataset, split_version: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns numbers for the sources and for the targets, (N,) int64 each, that are equal where two sentences are the
+    same in this version of the split."""
+    if split_version > 1:
+        return numbers(pairs, KEYS[0]), numbers(pairs, KEYS[1])
+    found = [[identities(table[side].to_pylist(), 1) for side in SIDES] for table in tables(pairs, SIDES)]
+    sources, targets = (np.concatenate(side) for side in zip(*found, strict=True))
+    return sources, targets
 
 
 def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:

@@ -1,16 +1,22 @@
 """Encodes sentence pairs as piece numbers, once for a corpus and a tokenizer; from then on they are read from disk."""
 
 import hashlib
+from collections.abc import Iterable
+from functools import partial
 
 import datasets
 import numpy as np
 import pyarrow
 
+from mt.columns import numbers, tables
 from mt.config import RulesConfig
-from mt.data.column import column
+from mt.data.cache import cached_table, chosen, digest
+from mt.data.parallel import in_order
+from mt.data.pieces import PIECES, with_pieces
 from mt.text.layer import TextLayer
+from mt.text.tokenizer import Tokenizer
 
-VERSION = 6
+VERSION = 7
 """Part of the cache's key. Raise it when the same text is to give other pieces than before."""
 
 
@@ -24,41 +30,30 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     tokenizers = layer.tokenizers
     languages = f"{layer.source_language} {layer.target_language}"
     rules = layer.rules.model_dump_json(include=set(RulesConfig.model_fields))
-    text = (
-        f"{pairs._fingerprint} {_digest(tokenizers.source.model)} {_digest(tokenizers.target.model)} {VERSION} "
-        f"{languages} {rules}"
-    )
-    encoded = pairs.with_format("arrow").map(
-        _encode,
-        batched=True,
-        batch_size=2000,
-        fn_kwargs={"layer": layer},
-        new_fingerprint=_digest(text.encode()),
-    )
-    return encoded.with_format(None)
+    models = _checksum(tokenizers.source), _checksum(tokenizers.target)
+    place = digest((VERSION, pairs._fingerprint, models, languages, rules))
+    schema = pyarrow.schema([*pairs.data.schema, *PIECES])
+
+    def batches() -> Iterable[pyarrow.RecordBatch]:
+        tables_of_pairs = tables(pairs, pairs.data.column_names)
+        return in_order(partial(with_pieces, layer=layer), map(_as_batch, tables_of_pairs))
+
+    return cached_table(place, schema, batches, "cutting sentences into pieces", len(pairs))
 
 
 def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Dataset, int]:
     """Returns the encoded pairs with at most ``max_length`` pieces on either side, and how many others were dropped."""
-    longest = np.maximum(column(pairs, "source_length"), column(pairs, "target_length"))
-    kept = np.flatnonzero(longest <= max_length)
-    if len(kept) == len(pairs):
+    longest = np.maximum(numbers(pairs, "source_length"), numbers(pairs, "target_length"))
+    kept = longest <= max_length
+    if kept.all():
         return pairs, 0
-    return pairs.select(kept), len(pairs) - len(kept)
+    short = chosen(pairs, ("drop_long", max_length), lambda: np.flatnonzero(kept))
+    return short, len(pairs) - len(short)
 
 
-def _encode(pairs: pyarrow.Table, layer: TextLayer) -> pyarrow.Table:
-    # The rows of a selection arrive in chunks of one row each, and would be written like that.
-    pairs = pairs.combine_chunks()
-    texts = map(layer.mark_pair, pairs["source"].to_pylist(), pairs["target"].to_pylist())
-    sources, targets = zip(*texts, strict=True)
-    tokenizers = layer.tokenizers
-    for side, tokenizer, marked in (("source", tokenizers.source, sources), ("target", tokenizers.target, targets)):
-        pieces = pyarrow.array(tokenizer.encode(marked), pyarrow.list_(pyarrow.int32()))
-        pairs = pairs.append_column(f"{side}_ids", pieces)
-        pairs = pairs.append_column(f"{side}_length", pieces.value_lengths())
-    return pairs
+def _as_batch(table: pyarrow.Table) -> pyarrow.RecordBatch:
+    return table.combine_chunks().to_batches()[0]
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+def _checksum(tokenizer: Tokenizer) -> str:
+    return hashlib.blake2b(tokenizer.model, digest_size=16).hexdigest()

@@ -12,12 +12,10 @@ import hashlib
 import importlib.util
 import json
 import logging
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import datasets
@@ -25,27 +23,24 @@ import pyarrow
 from datasets.exceptions import DatasetGenerationError
 from pyarrow import parquet
 
+from mt.columns import ROWS_AT_ONCE, tables
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.data.cache import cached_table, digest
 from mt.data.foreign_text import encoding_of_bom, other_encoding
+from mt.data.pairs import PAIRS, columns_of
+from mt.data.parallel import in_order
 from mt.data.piles import Unit, is_pile, name_of, named_files, table_format
-from mt.data.split import recipe_folder, sentence_key
+from mt.data.split import recipe_folder
 from mt.data.tmx import tmx_pairs
 from mt.errors import InputError
-from mt.files import UNDECODABLE, read_lines, read_start, read_wide_lines
+from mt.files import read_lines, read_start, read_wide_lines
 from mt.installation import RECIPES, corpora
 from mt.wording import nearest
 
 logger = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 """Part of every cache key. Raise it when the same input is to give other pairs or other columns than before."""
-
-TEXT = datasets.Value("string")
-KEY = datasets.Value("int64")
-FEATURES = datasets.Features({"source": TEXT, "target": TEXT, "source_key": KEY, "target_key": KEY, "fault": TEXT})
-"""The columns of a split. The keys are hashes that are equal for sentences that differ only in case, punctuation and
-white space (see ``mt.data.split``). They are cached, too, because computing them takes longer than reading the cache.
-``fault`` is empty, or says why a pair cannot be used for training."""
 
 READERS = ("arrow", "cache", "csv", "json", "parquet", "text")
 """The modules of ``datasets`` that may read a data set: those for tables of text, and the one for data that these have
@@ -53,8 +48,6 @@ left in the cache. Others read images or audio, or formats in which a file can n
 ADVICE = "data=files and data=table read files of your own"
 
 COLUMN_KEYS = "data.source_column, data.target_column"
-
-LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -80,7 +73,7 @@ class Split:
     """One split of a corpus."""
 
     pairs: datasets.Dataset
-    """With FEATURES as its columns."""
+    """With PAIRS as its columns."""
     origin: str
     """What it is called in messages."""
     files: tuple[FileRead, ...] = ()
@@ -355,30 +348,22 @@ def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -
 
 def _cached(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
     """Returns the pairs as a data set, from the cache if it has pairs for this ``key``."""
-    rows = partial(_rows, origin, pairs)
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        some = None
+        for some in in_order(columns_of, _lists(pairs())):
+            yield some
+        if some is None:
+            raise InputError(f"{origin}: there is not one pair in it")
+
     place = digest((VERSION, unicodedata.unidata_version, key))
-    try:
-        return datasets.Dataset.from_generator(rows, features=FEATURES, fingerprint=place)
-    except DatasetGenerationError as error:
-        # This error wraps whatever stopped the generator: a mistake in a file, a full disk, an interruption.
-        raise error.__cause__ or error from None
+    return cached_table(place, PAIRS, batches, f"reading {origin}")
 
 
-def _rows(origin: str, pairs: Callable[[], Pairs]) -> Iterator[dict[str, str | int]]:
-    found = False
-    for source, target in pairs():
-        found = True
-        fault = ""
-        if UNDECODABLE.search(source) or UNDECODABLE.search(target):
-            source, target = (UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", text) for text in (source, target))
-            fault = "not UTF-8"
-        elif not source.strip() or not target.strip():
-            fault = "empty"
-        source, target = LINE_BREAK.sub(" ", source), LINE_BREAK.sub(" ", target)
-        keys = {"source_key": sentence_key(source), "target_key": sentence_key(target)}
-        yield {"source": source, "target": target, "fault": fault} | keys
-    if not found:
-        raise InputError(f"{origin}: there is not one pair in it")
+def _lists(pairs: Pairs) -> Iterator[list[tuple[str, str]]]:
+    following = iter(pairs)
+    while some := list(islice(following, ROWS_AT_ONCE)):
+        yield some
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -415,14 +400,10 @@ def _texts(column: pyarrow.Array | pyarrow.ChunkedArray, where: str) -> list[str
 def fingerprint(pairs: datasets.Dataset) -> str:
     """Returns the SHA-256 of the sentences of all pairs, in their order."""
     found = hashlib.sha256()
-    for batch in pairs.select_columns(["source", "target"]).iter(batch_size=10_000):
-        found.update("\n".join(batch["source"] + batch["target"]).encode())
+    for table in tables(pairs, ("source", "target"), rows_at_once=10_000):
+        both = pyarrow.chunked_array([*table["source"].chunks, *table["target"].chunks], pyarrow.string())
+        found.update("\n".join(both.to_pylist()).encode())
     return found.hexdigest()
-
-
-def digest(content: object) -> str:
-    """Returns a hash of the content, to be used as a key for the cache."""
-    return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
 def _state(path: Path) -> tuple[str, int, int, int, int]:

@@ -11,23 +11,18 @@ remains for runs that were begun with it.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 from unicodedata import category, normalize
 
 import numpy as np
-import pyarrow
 
 from mt.errors import InputError
-
-Texts: TypeAlias = pyarrow.Array | pyarrow.ChunkedArray
 
 SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
 """Matches the space and the combining accent that NFKC makes of an accent that stands alone, as in l´eau."""
 PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
 """Matches punctuation between two digits, after ``_Letters`` has replaced it by NUL."""
-ROWS_AT_ONCE = 10_000
 
 
 class _Letters(dict[int, int | str | None]):
@@ -96,15 +91,25 @@ def sentence_key(text: str) -> int:
     In one of 370,000 corpora of ten million sentences, two different sentences have the same hash by chance. They then
     count as the same and are held out together.
     """
-    digest = hashlib.blake2b(normal_form(text).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    return text_hash(normal_form(text))
 
 
-def identities(texts: Iterable[str], version: int) -> pyarrow.Array:
-    """Returns values (N,) that are equal where two sentences are the same in this version of the split."""
-    if version == 1:
-        return pyarrow.array(texts, pyarrow.large_string())
-    return pyarrow.array(map(sentence_key, texts), pyarrow.int64())
+def pair_hash(source: str, target: str) -> int:
+    """Returns a 64-bit hash of the text of a pair. What is held out depends on it."""
+    return text_hash(f"{source}\n{target}")
+
+
+def text_hash(text: str) -> int:
+    """Returns a 64-bit hash of a text, as a signed number."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def identities(texts: Iterable[str], version: int) -> np.ndarray:
+    """Returns numbers (N,) int64 that are equal where two sentences are the same in this version of the split.
+
+    They are hashes, also in version 1: what is said of chance at ``sentence_key`` holds for both versions.
+    """
+    return np.fromiter(map(text_hash if version == 1 else sentence_key, texts), np.int64)
 
 
 def recipe_folder(recipe: Path, version: int) -> Path:
@@ -112,20 +117,23 @@ def recipe_folder(recipe: Path, version: int) -> Path:
     return recipe.with_suffix("") if version == 1 else recipe.with_name(f"{recipe.stem}-split{version}")
 
 
-def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int], same: tuple[Texts, Texts]) -> np.ndarray:
+def hold_out(hashes: np.ndarray, same: tuple[np.ndarray, np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     """Assigns every pair to the rest or to one of the held-out parts.
 
     Pairs that share a sentence, directly or through other pairs, form a group, and a group is never divided. Which
     groups are held out depends on hashes of their text alone. A group that has more than 4 pairs and more than a
     twentieth of the smallest part stays in the rest: a few such groups could make up most of that part.
 
+    It takes some 60 bytes of memory a pair.
+
     Args:
-        sources, targets: (N,) strings.
+        hashes: (N,) int64, the ``pair_hash`` of each pair.
+        same: (N,) int64 for the sources and (N,) for the targets, equal where two sentences are the same
+            (``identities``).
         sizes: The number of pairs that each part has at least.
-        same: (N,) for the sources and (N,) for the targets, equal where two sentences are the same (``identities``).
 
     Returns:
-        (N,) int64: 0 for the rest, 1 for the first part, 2 for the second, …
+        (N,) int8: 0 for the rest, 1 for the first part, 2 for the second, …
 
     Raises:
         InputError: There are too few small groups, or nothing is left for the rest.
@@ -135,12 +143,12 @@ def hold_out(sources: Texts, targets: Texts, sizes: Sequence[int], same: tuple[T
     # Groups are ranked by the sum of their pairs' hashes. Unlike the minimum, it gives large and small groups the same
     # chance to be held out, so that the lengths of the sentences stay representative.
     rank = np.zeros(len(members), dtype=np.uint64)
-    np.add.at(rank, groups, _hashes(sources, targets))
+    np.add.at(rank, groups, hashes.view(np.uint64))
 
     order = np.argsort(rank, kind="stable")
     order = order[members[order] <= max(4, min(sizes) // 20)]
     filled = np.concatenate([[0], np.cumsum(members[order])])
-    part = np.zeros(len(members), dtype=np.int64)
+    part = np.zeros(len(members), dtype=np.int8)
     start = 0
     for number, size in enumerate(sizes, 1):
         end = int(np.searchsorted(filled, filled[start] + size))
@@ -160,25 +168,28 @@ def _too_few(sizes: Sequence[int], pairs: int) -> InputError:
     )
 
 
-def _numbered(values: Texts) -> np.ndarray:
-    """Returns a number for each value, (N,) int64 from 0, the same for equal values."""
-    if pyarrow.types.is_string(values.type):
-        # An array of type string holds at most 2 GiB.
-        values = values.cast(pyarrow.large_string())
-    encoded = pyarrow.chunked_array(values).dictionary_encode()
-    return np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int64)
+def _numbered(values: np.ndarray) -> np.ndarray:
+    """Returns a number for each value, (N,) int32 from 0, the same for equal values."""
+    order = np.argsort(values)
+    values = values[order]
+    is_new = np.empty(len(values), dtype=bool)
+    is_new[:1] = False
+    np.not_equal(values[1:], values[:-1], out=is_new[1:])
+    found = np.empty(len(values), dtype=np.int32)
+    found[order] = np.cumsum(is_new, dtype=np.int32)
+    return found
 
 
 def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns the number of each pair's connected component, (N,) int64 from 0, where a pair connects its source to its
+    """Returns the number of each pair's connected component, (N,) int32 from 0, where a pair connects its source to its
     target.
 
     Every sentence points to a sentence of its component with the same or a lower number. Let the two sides of a pair
     point to p and q: each round makes p and q point to the lower of the two, then halves every path (pointer jumping).
     When nothing changes any more, all sentences of a component point to the same one.
     """
-    targets = targets + sources.max() + 1
-    lowest = np.arange(targets.max() + 1)
+    targets = targets + (sources.max() + 1)
+    lowest = np.arange(targets.max() + 1, dtype=np.int32)
     while True:
         lower = np.minimum(lowest[sources], lowest[targets])
         nearer = lowest.copy()
@@ -186,20 +197,5 @@ def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         np.minimum.at(nearer, lowest[targets], lower)
         nearer = nearer[nearer]
         if (nearer == lowest).all():
-            return np.unique(lowest[sources], return_inverse=True)[1]
+            return _numbered(lowest[sources])
         lowest = nearer
-
-
-def _hashes(sources: Texts, targets: Texts) -> np.ndarray:
-    """Returns a hash of the text of each pair, (N,) uint64."""
-    digests = (
-        hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
-        for source, target in zip(_strings(sources), _strings(targets), strict=True)
-    )
-    return np.frombuffer(b"".join(digests), dtype="<u8")
-
-
-def _strings(texts: Texts) -> Iterator[str]:
-    """Yields the texts, of which only a few at a time become Python strings: these need several times the memory."""
-    for start in range(0, len(texts), ROWS_AT_ONCE):
-        yield from texts.slice(start, ROWS_AT_ONCE).to_pylist()

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow
 import torch
-from pyarrow import compute
 from tqdm import tqdm
 
+from mt.columns import tables
 from mt.config import ModelDescription, SynthesisConfig, as_folders, language_suffix
-from mt.data.column import column
 from mt.data.corpus import Corpus
 from mt.data.split import sentence_key
 from mt.device import limit_kernel_caches, name_of
@@ -131,10 +129,9 @@ def _warn_of_learnt_sentences(run: Path, corpus: Corpus) -> None:
         return
     learnt = 0
     for side in OTHER:
-        ours = pyarrow.chunked_array(
-            [chunk for pairs in (corpus.valid, corpus.test) for chunk in column(pairs, OTHER[side]).chunks]
-        )
-        learnt = max(learnt, compute.sum(compute.is_in(column(theirs, side), value_set=ours.combine_chunks())).as_py())
+        ours = {text for pairs in (corpus.valid, corpus.test) for text in pairs[OTHER[side]]}
+        texts = (text for table in tables(theirs, [side]) for text in table[side].to_pylist())
+        learnt = max(learnt, sum(text in ours for text in texts))
     if learnt:
         logger.warning(
             "%s has learnt from %s pairs with sentences that are held out here, so scores on these may be too high: "

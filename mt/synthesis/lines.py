@@ -9,6 +9,7 @@ from typing import Literal
 
 import datasets
 
+from mt.cleaning.record import read_dropped, without_dropped
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.formats import fingerprint, text_lines
 from mt.data.split import sentence_key
@@ -50,14 +51,17 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
 
 
 def corpus_of(run: Path) -> Corpus:
-    """Reads the corpus that a run was trained on.
+    """Reads the corpus that a run was trained on, without what cleaning dropped of it.
 
     Raises:
         InputError: The folder does not say what it was, it is no longer there, or it is split in another way than when
             the run was trained.
     """
     try:
-        corpus = load_corpus(read_config(run).data)
+        data = read_config(run).data
+        corpus = load_corpus(data, tell=False)
+        dropped = read_dropped(run) if data.cleaning_rules else {}
+        corpus = without_dropped(corpus, dropped, data).without_keys()
         recorded = read_provenance(run)["data"]
     except InputError as error:
         raise InputError(

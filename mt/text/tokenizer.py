@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sentencepiece
+from pyarrow import compute
 
+from mt.columns import tables
 from mt.config import TokenizerConfig
 from mt.errors import InputError
 from mt.files import UNDECODABLE, write_atomically
-from mt.language import has_many_characters
+from mt.language import has_many_characters, writes_spaces
 from mt.randomness import generator
 from mt.text.sentencepiece_file import character_coverage, normalization
 from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
@@ -34,6 +36,11 @@ TOKENIZER_FILES = {"tokenizer.model", "source.model", "target.model"}
 MOST_SENTENCES = 1_000_000
 """The most sentences that a tokenizer is trained on. From a larger corpus, that many are drawn: more hardly change a
 vocabulary."""
+MOST_CHARACTERS = 100_000_000
+"""The most characters of these sentences, both sides together."""
+MOST_CHARACTERS_WITHOUT_SPACES = 10_000_000
+"""The same if one of the languages has no spaces between words. To SentencePiece a sentence is one word then, and it
+takes up to 100 bytes of memory for each character."""
 
 FEWEST_FOR_THREADS = 500
 """The fewest texts that are encoded by several threads."""
@@ -305,23 +312,22 @@ class TokenizerPair:
     ) -> "TokenizerPair":
         """Trains one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says.
 
-        ``seed`` determines which pairs are taken if there are more than MOST_SENTENCES sentences. For ``slots`` and
-        ``single_digits`` see ``Tokenizer.train``.
+        ``seed`` determines which pairs are taken if there are more than MOST_SENTENCES sentences or MOST_CHARACTERS
+        characters. For ``slots`` and ``single_digits`` see ``Tokenizer.train``.
 
         Raises:
             InputError: See ``Tokenizer.train``.
         """
-        most = MOST_SENTENCES // 2 if config.joint else MOST_SENTENCES
-        if len(pairs) > most:
-            rows = generator(seed, "tokenizer").choice(len(pairs), most, replace=False)
-            pairs = pairs.select(np.sort(rows))
+        with_spaces = writes_spaces(source_language) and writes_spaces(target_language)
+        characters = MOST_CHARACTERS if with_spaces else MOST_CHARACTERS_WITHOUT_SPACES
+        rows = _sample(pairs, MOST_SENTENCES // 2 if config.joint else MOST_SENTENCES, characters, seed)
         if config.joint:
-            both = chain(_texts(pairs, "source"), _texts(pairs, "target"))
+            both = chain(_texts(pairs, "source", rows), _texts(pairs, "target", rows))
             tokenizer = Tokenizer.train(both, (source_language, target_language), config, slots, single_digits)
             return cls(tokenizer, tokenizer)
         return cls(
-            source=Tokenizer.train(_texts(pairs, "source"), (source_language,), config, slots, single_digits),
-            target=Tokenizer.train(_texts(pairs, "target"), (target_language,), config, slots, single_digits),
+            source=Tokenizer.train(_texts(pairs, "source", rows), (source_language,), config, slots, single_digits),
+            target=Tokenizer.train(_texts(pairs, "target", rows), (target_language,), config, slots, single_digits),
         )
 
     @classmethod
@@ -352,9 +358,27 @@ class TokenizerPair:
         return {"source.model": self.source, "target.model": self.target}
 
 
-def _texts(pairs: "datasets.Dataset", column: str) -> Iterator[str]:
-    for batch in pairs.select_columns([column]).iter(batch_size=10_000):
-        yield from batch[column]
+def _sample(pairs: "datasets.Dataset", most: int, most_characters: int, seed: int) -> np.ndarray | None:
+    """Returns the rows of at most ``most`` pairs with at most ``most_characters``, ascending; None for all rows."""
+    rows = None
+    if len(pairs) > most:
+        rows = np.sort(generator(seed, "tokenizer").choice(len(pairs), most, replace=False))
+    lengths = [
+        compute.add(*(compute.utf8_length(table[side]) for side in ("source", "target"))).to_numpy()
+        for table in tables(pairs, ["source", "target"], rows)
+    ]
+    characters = np.concatenate(lengths).astype(np.int64)
+    if characters.sum() <= most_characters:
+        return rows
+    order = generator(seed, "characters of the tokenizer").permutation(len(characters))
+    count = max(1, int(np.searchsorted(np.cumsum(characters[order]), most_characters, side="right")))
+    kept = np.sort(order[:count])
+    return kept if rows is None else rows[kept]
+
+
+def _texts(pairs: "datasets.Dataset", side: str, rows: np.ndarray | None) -> Iterator[str]:
+    for table in tables(pairs, [side], rows):
+        yield from table[side].to_pylist()
 
 
 def _keeping_failures(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[str]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import datasets
 
+from mt.columns import numbers
 from mt.config import CorpusConfig, ModelConfig
 from mt.config.composition import model_presets
-from mt.data.column import column
 from mt.data.corpus import evenly_spaced
 from mt.language import language_of_country, script_in, script_of
 from mt.model.build import build_shapes
@@ -31,7 +31,7 @@ LEAST_CHRF = 25.0
 def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datasets.Dataset) -> str | None:
     """Returns the advice to take a smaller preset if the model is far too large for its encoded training pairs; None if
     it is not, or if no preset is smaller."""
-    pieces = int(column(train, "target_length").to_numpy().sum()) + len(train)
+    pieces = int(numbers(train, "target_length").sum()) + len(train)
     parameters = _parameters(config, tokenizers)
     if parameters <= MOST_PARAMETERS * pieces:
         return None

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from mt.columns import release_memory
 from mt.config import TrainConfig
 from mt.device import (
     check_compiler,
@@ -21,6 +22,7 @@ from mt.device import (
     doubt_about,
     keep_freed_memory,
     limit_kernel_caches,
+    return_freed_memory,
 )
 from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
@@ -73,7 +75,6 @@ def train(config: TrainConfig) -> None:
 
 
 def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
-    keep_freed_memory()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
     with working_together(choose_device(config.training.device), seat) as workers:
@@ -124,6 +125,10 @@ def _train(config: TrainConfig, workers: Workers) -> None:
         logger.warning("%s", advice)
     trainer = Trainer(config, data, workers, state.checkpoint)
     trainer.begin()
+    # What preparing the data took is given back. From now on, each step asks for the same memory again.
+    return_freed_memory()
+    release_memory()
+    keep_freed_memory()
     trainer.fit()
     trainer.deliver()
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mt.columns import tables
 from mt.config import TrainConfig, TrainingConfig
 from mt.device import peak_memory_bytes
 from mt.errors import InputError
@@ -138,8 +139,8 @@ def write_scores(
 
 def _targets(data: PreparedData) -> Iterator[str]:
     """Yields the targets of the training pairs, which are read from the disk in batches."""
-    for batch in data.train.select_columns(["target"]).iter(batch_size=10_000):
-        yield from batch["target"]
+    for table in tables(data.train, ["target"]):
+        yield from table["target"].to_pylist()
 
 
 def show_results(run: Path) -> None:

@@ -10,9 +10,11 @@ import datasets
 from mt.cleaning.findings import tell
 from mt.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
 from mt.cleaning.stage import find_faulty
+from mt.columns import release_memory, tables
 from mt.config import RulesConfig, TextDescription, TrainConfig
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
+from mt.device import return_freed_memory
 from mt.errors import InputError
 from mt.language import writes_spaces
 from mt.run_folder import read_description, read_spelling
@@ -62,7 +64,7 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
         InputError: The corpus cannot be used as ``config`` says.
     """
     with workers.leader_first():
-        corpus = load_corpus(config.data)
+        corpus = load_corpus(config.data, tell=workers.is_leader)
     dropped = workers.from_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
     corpus = without_dropped(corpus, dropped, config.data).without_keys()
     for report in corpus.report:
@@ -71,7 +73,9 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     # Warns before the tokenizer is trained, because that may fail for this very reason.
     for doubt in advice_on_scripts(config.data, corpus.train):
         logger.warning("%s", doubt)
+    release_memory()
     tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
+    return_freed_memory()  # training a tokenizer takes a gigabyte
     origin = tokenizer_from if tokenizer_from == config.folder or config.training.init_from else None
     rules, counts = workers.from_leader(lambda: _learnt(config, corpus, tokenizers, origin))
     languages = config.data.source_language, config.data.target_language
@@ -120,7 +124,7 @@ def _learnt(
     rules = TextDescription(**{name: getattr(config.text, name) for name in RulesConfig.model_fields})
     if not rules.rules:
         return rules, None
-    lines = evenly_spaced(corpus.train, LINES_COUNTED)["source"]
+    lines = list(_sources(evenly_spaced(corpus.train, LINES_COUNTED)))
     rules = rules.model_copy(update={"most_sentences": usual_most(lines, language)})
     if rules.rules < 2 or not writes_spaces(language):
         return rules, None
@@ -138,8 +142,8 @@ def _learnt(
 
 def _sources(pairs: datasets.Dataset) -> Iterator[str]:
     """Yields the sources of pairs, which are read from the disk in batches."""
-    for batch in pairs.select_columns(["source"]).iter(batch_size=10_000):
-        yield from batch["source"]
+    for table in tables(pairs, ["source"]):
+        yield from table["source"].to_pylist()
 
 
 def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer, dropped: Dropped) -> PreparedData:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from mt.cleaning.record import write_dropped
+from mt.columns import release_memory
 from mt.config import AlignmentConfig, ModelDescription, TrainConfig
 from mt.data.batching import Batch, TrainingBatches
 from mt.data.corpus import evenly_spaced
@@ -116,17 +117,14 @@ class Trainer:
             workers.rank,
             workers.size,
             workers.each_ahead,
+            workers.from_leader,
         )
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.told_of_memory = False
 
-        self.provenance = begin_provenance(
-            data,
-            workers,
-            took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch),
-            initial_weights,
-        )
+        reported = took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch)
+        self.provenance = workers.from_leader(lambda: begin_provenance(data, workers, reported, initial_weights))
         """The content of provenance.json."""
         if checkpoint:
             self._restore(checkpoint)
@@ -229,6 +227,7 @@ class Trainer:
                     if to_log:
                         self._log(monitor, norm, rate)
                         return_freed_memory()
+                        release_memory()
                     self._interrupt_if_asked(monitor)
                     if progress.validation_due or self._is_scheduled(progress.update):
                         # Before a validation, too: if the process is killed in it, a resumed run has these weights to

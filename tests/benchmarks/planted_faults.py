@@ -20,11 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from mt.columns import numbers
 from pydantic import TypeAdapter
 
 from mt.cleaning.stage import find_faulty
 from mt.config import DataConfig
-from mt.data.column import column
 from mt.data.corpus import load_corpus
 from mt.files import read_lines
 
@@ -140,7 +140,7 @@ def measure(pairs: list[Pair], foreign: list[Pair], share: float, cleaning: str,
         start = time.perf_counter()
         found = find_faulty(loaded, config)
         seconds = time.perf_counter() - start
-    kinds = np.array(kind)[column(loaded.train, "id").to_numpy()]
+    kinds = np.array(kind)[numbers(loaded.train, "id")]
     rules = np.array(["kept", *found.rules])[found.found["train"]]
     print(f"{len(kinds):,} pairs in {seconds:.0f} s")
     print(f"{'fault':10}{'pairs':>8}{'recall':>8}  by rule")

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -15,7 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig, TokenizerConfig
-from mt.data.batching import SAMPLES, Batch, TrainingBatches, _cut_anew, collate, evaluation_batches, plan_epoch
+from mt.data.batching import (
+    SAMPLES,
+    Batch,
+    TrainingBatches,
+    _by_length,
+    _cut_anew,
+    _places,
+    _times,
+    collate,
+    evaluation_batches,
+    plan_epoch,
+)
 from mt.data.encoding import drop_long, encode_pairs
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
@@ -380,6 +392,44 @@ def test_twice_is_the_batch_of_all_pairs_followed_by_them_again() -> None:
     for field in dataclasses.fields(Batch):
         ours, theirs = getattr(twice, field.name), getattr(expected, field.name)
         assert torch.equal(torch.as_tensor(ours), torch.as_tensor(theirs)), field.name
+
+
+@given(
+    lengths=st.sampled_from([3, 40, 200, 100_000]).flatmap(
+        lambda most: st.lists(st.tuples(st.integers(1, most), st.integers(1, most)), max_size=60)
+    ),
+    kind=st.sampled_from([np.int32, np.int64]),
+)
+def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[int, int]], kind: type) -> None:
+    source, target = np.array(lengths, dtype=kind).reshape(-1, 2).T
+    longest = np.maximum(source, target)
+    expected = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
+    rows, found = _by_length(np.arange(len(lengths), dtype=np.int32) + 5, *_places(source, target))
+    assert rows.tolist() == (expected + 5).tolist()
+    assert found.tolist() == longest[expected].tolist()
+
+
+def test_a_plan_takes_few_bytes_a_pair() -> None:
+    draw = np.random.default_rng(1)
+    count = 200_000
+    source, target = draw.integers(3, 120, (2, count), dtype=np.int32)
+    tracemalloc.start()
+    plan = plan_epoch(source, target, np.ones(count, dtype=np.float32), 1, 0, 4096)
+    now, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(map(len, plan.batches)) == count
+    assert now < 10 * count
+    assert most < 40 * count
+
+
+@given(weights=st.lists(st.floats(0, 4, width=32), min_size=1, max_size=50), at_once=st.integers(1, 60))
+def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights: list[float], at_once: int) -> None:
+    values = np.array(weights, dtype=np.float32)
+    whole = np.floor(values).astype(np.int64)
+    expected = whole + (np.random.default_rng(3).random(len(values)) < values - whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mt.data.batching.DRAWN_AT_ONCE", at_once)
+        assert _times(values, np.random.default_rng(3)).tolist() == expected.tolist()
 
 
 @given(lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=2, max_size=60))

@@ -26,9 +26,11 @@ from mt.text.slots import TAG
 PAIRS = [(f"Satz Nummer {number}.", f'Sentence "number" {number}, here.') for number in range(40)]
 
 
+LANGUAGES: dict[str, object] = {"source_language": "de", "target_language": "en"}
+
+
 def load(**settings: object) -> Corpus:
-    languages = {"source_language": "de", "target_language": "en"}
-    return load_corpus(TypeAdapter(DataConfig).validate_python(languages | settings))
+    return load_corpus(TypeAdapter(DataConfig).validate_python(LANGUAGES | settings))
 
 
 def write(path: Path, lines: list[str] | list[bytes]) -> str:
@@ -227,6 +229,35 @@ def test_repeated_pairs_and_identical_sides_are_counted(tmp_path: Path, caplog: 
     caplog.clear()
     load(kind="files", train=held_out, valid=held_out, test=held_out)
     assert not [record for record in caplog.records if "pairs repeat" in record.message or "both" in record.message]
+
+
+def test_what_is_often_a_mistake_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One of several workers tells it."""
+    caplog.set_level("INFO")
+    files = write_files(tmp_path, [(b"a", b"a")] * 9)
+    held_out = write_files(tmp_path / "v", [(b"a", b"y")])
+    config = {"kind": "files", "train": files, "valid": held_out, "test": held_out}
+    silent = load_corpus(TypeAdapter(DataConfig).validate_python(config | LANGUAGES), tell=False)
+    assert not caplog.records
+    assert silent.train._fingerprint == load(**config).train._fingerprint
+    assert len(caplog.records) == 4
+
+
+def test_several_processes_read_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [(f"Satz {number}\r oder \u00e9".encode(), b"\xff" if number % 50 == 7 else b"x") for number in range(300)]
+    rows = 7
+    for module in ("formats", "corpus", "cache"):
+        monkeypatch.setattr(f"mt.data.{module}.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
+    found = []
+    for cores in (1, 2):
+        monkeypatch.setattr("mt.data.parallel._cores", lambda cores=cores: cores)
+        files = write_files(tmp_path / str(cores), pairs)
+        corpus = load(kind="files", train=files, **held_out(tmp_path))
+        found.append((corpus.train.to_list(), corpus.report[0].dropped))
+    assert found[0] == found[1]
+    assert found[0][1] == {"not UTF-8": 6}
+    assert [row["id"] for row in found[0][0]] == [number for number in range(300) if number % 50 != 7]
 
 
 def test_json_nested_too_deeply(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Encoded pairs hold what the tokenizers say, and are computed once for each corpus and tokenizer."""
 
+from functools import partial
 from pathlib import Path
 
 import datasets
 import pytest
 
+from mt.columns import tables
 from mt.config import TokenizerConfig
 from mt.data.encoding import encode_pairs
 from mt.text.tokenizer import Tokenizer, TokenizerPair
@@ -54,3 +56,15 @@ def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs: datasets.Dataset) -
     assert state(encode_pairs(pairs, toy.layer(swapped, rules=0))) != once
     assert state(encode_pairs(pairs.select(range(50, 60)), toy.layer(both, rules=0))) != once
     assert encode_pairs(pairs, toy.layer(both, rules=0))["source_ids"][0] == both.source.encode(["number 0 in here"])[0]
+
+
+def test_several_processes_encode_as_one_does(pairs: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mt.data.encoding.tables", partial(tables, rows_at_once=7))
+    monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
+    both = tokenizers(pairs, 300)
+    found = []
+    for cores in (1, 2):
+        monkeypatch.setattr("mt.data.parallel._cores", lambda cores=cores: cores)
+        monkeypatch.setattr("mt.data.encoding.VERSION", -cores)  # so that the second is not found in the cache
+        found.append(encode_pairs(pairs.select(range(99, -1, -1)), toy.layer(both)).to_list())
+    assert found[0] == found[1]

@@ -2,11 +2,11 @@
 
 import hashlib
 import random
+import tracemalloc
 import unicodedata
 from collections.abc import Callable
 
 import numpy as np
-import pyarrow
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -18,6 +18,7 @@ from mt.data.split import (
     hold_out,
     identities,
     normal_form,
+    pair_hash,
     sentence_key,
 )
 from mt.errors import InputError
@@ -50,9 +51,8 @@ def spelt(text: str, spellings: list[Callable[[str], str]]) -> str:
 
 
 def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...], version: int = 2) -> np.ndarray:
-    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    same = identities(sources, version), identities(targets, version)
-    return hold_out(pyarrow.array(sources), pyarrow.array(targets), sizes, same)
+    sources, targets = (identities(side, version) for side in zip(*pairs, strict=True))
+    return hold_out(np.array([pair_hash(*pair) for pair in pairs]), (sources, targets), sizes)
 
 
 @given(
@@ -123,15 +123,31 @@ def test_too_few_groups_are_refused() -> None:
         parts([("the same", f"andere {number}") for number in range(100)], (10, 10))
 
 
-def test_version_1_never_changes() -> None:
-    """The numbers are those of the code from before there were versions."""
+def test_holding_out_takes_few_bytes_a_pair() -> None:
+    draw = np.random.default_rng(1)
+    count = 200_000
+    hashes, sources, targets = draw.integers(-(2**63), 2**63 - 1, (3, count))
+    tracemalloc.start()
+    hold_out(hashes, (sources, targets), (2000, 2000))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 70 * count
+
+
+def test_the_versions_never_change() -> None:
+    """The numbers are those of earlier code: of version 1 from before there were versions, of version 2 from when the
+    sentences themselves were compared."""
     draw = random.Random(1)
     pairs = [
         (f"Satz {draw.randrange(900)}{draw.choice('.!')}", f"Sentence {draw.randrange(900)}.") for _ in range(1000)
     ]
-    part = parts(pairs, (30, 40), version=1)
-    assert np.bincount(part).tolist() == [930, 30, 40]
-    assert hashlib.sha256(part.astype(np.int8).tobytes()).hexdigest().startswith("e284534fd9dcfab0d90d7af027f89a15")
+    for version, sizes, checksum in (
+        (1, [930, 30, 40], "e284534fd9dcfab0d90d7af027f89a15"),
+        (2, [929, 30, 41], "369b30697b67ed7cb106f8d19ba0d561"),
+    ):
+        part = parts(pairs, (30, 40), version)
+        assert np.bincount(part).tolist() == sizes
+        assert hashlib.sha256(part.astype(np.int8).tobytes()).hexdigest().startswith(checksum)
     # What is no near-copy of another pair has the same place in the order of version 2.
     alone = [(f"{source} {number}", f"{target} {number}") for number, (source, target) in enumerate(pairs)]
     assert (parts(alone, (30, 40), version=1) == parts(alone, (30, 40), version=2)).all()

@@ -19,7 +19,7 @@ from mt.errors import InputError, Interrupted
 from mt.randomness import generator
 from mt.text.slots import SLOT, all_slots, slot
 from mt.text.subword_sampling import bpe_dropout
-from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, _sample
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
 
@@ -361,3 +361,34 @@ TWO_DIGITS = Tokenizer.train(["12 12 13 ba"] * 50, ("xx",), TokenizerConfig(voca
 def test_normalised_text_has_no_marks() -> None:
     assert BPE.normalise(" ﬁne  ①\u00a0e\u0301 \ud800") == "fine1é"
     assert EXACT["bpe"].normalise("ﬁ ①") == "ﬁ①"
+
+
+def test_a_tokenizer_is_trained_on_a_bounded_sample() -> None:
+    lines = sentences(400)
+    pairs = datasets.Dataset.from_dict({"source": lines, "target": lines[::-1]})
+    characters = [len(source) + len(target) for source, target in zip(lines, lines[::-1], strict=True)]
+
+    def sampled(most: int, most_characters: int, seed: int = 1) -> list[int]:
+        rows = _sample(pairs, most, most_characters, seed)
+        return list(range(400)) if rows is None else rows.tolist()
+
+    assert sampled(400, sum(characters)) == list(range(400))
+    few = sampled(100, sum(characters))
+    assert few == sorted(set(few)) != sampled(100, sum(characters), seed=2)
+    assert len(few) == 100
+    for most in (100, 400):
+        fewer = sampled(most, 3000)
+        assert fewer == sorted(set(fewer)) == sampled(most, 3000) != sampled(most, 3000, seed=2)
+        assert 3000 - max(characters) < sum(characters[row] for row in fewer) <= 3000
+    assert set(sampled(100, 3000)) <= set(few)
+    assert len(sampled(400, 1)) == 1  # there must be something to learn from
+
+
+def test_fewer_characters_are_read_where_a_sentence_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mt.text.tokenizer.MOST_CHARACTERS_WITHOUT_SPACES", 2000)
+    lines = sentences(800)
+    pairs = datasets.Dataset.from_dict({"source": lines, "target": lines})
+    config = TokenizerConfig(vocabulary_size=400)
+    spaced, whole, part = (TokenizerPair.train(pairs, "xx", code, config, seed=1).target for code in ("yy", "ko", "zh"))
+    assert whole.vocabulary_size == part.vocabulary_size == spaced.vocabulary_size
+    assert len(part.encode([" ".join(lines)])[0]) > len(whole.encode([" ".join(lines)])[0])

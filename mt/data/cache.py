@@ -1,0 +1,86 @@
+"""Keeps tables that take long to make as Arrow files in the cache of ``datasets``. From there they are read without
+being loaded into memory, and workers on one machine share what it keeps of them.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pyarrow
+from datasets.table import MemoryMappedTable
+from filelock import FileLock
+from tqdm import tqdm
+
+from mt.columns import ROWS_AT_ONCE, mapped_table, selected_rows
+
+ROWS = pyarrow.schema([("indices", pyarrow.uint64())])
+
+
+def cached_table(
+    key: str,
+    schema: pyarrow.Schema,
+    batches: Callable[[], Iterable[pyarrow.RecordBatch]],
+    doing: str = "",
+    rows: int | None = None,
+) -> datasets.Dataset:
+    """Returns a table as a data set whose fingerprint is ``key``. If another process is making the same table, this one
+    waits for it.
+
+    Args:
+        key: The ``digest`` of all that the content depends on.
+        schema: The columns.
+        batches: Makes the content. It is called only if the cache does not have the table.
+        doing: What a progress bar in the terminal says; "" for no bar.
+        rows: The number of rows for the progress bar, if it is known.
+
+    Raises:
+        OSError: The disk is full, or the cache cannot be written. Nothing is left of the table.
+    """
+    path = Path(datasets.config.HF_DATASETS_CACHE) / "mt" / f"{key}.arrow"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The name is always the same, so that what a killed process has left is overwritten.
+        partial = path.with_suffix(".partial")
+        with FileLock(path.with_suffix(".lock")):
+            if not path.exists():
+                try:
+                    with (
+                        partial.open("wb") as file,
+                        pyarrow.ipc.new_stream(file, schema) as writer,
+                        tqdm(
+                            desc=doing, total=rows, unit=" pairs", disable=None if doing else True, leave=False, delay=5
+                        ) as bar,
+                    ):
+                        for batch in batches():
+                            writer.write_batch(batch)
+                            bar.update(len(batch))
+                    partial.replace(path)
+                finally:
+                    partial.unlink(missing_ok=True)
+    return datasets.Dataset(MemoryMappedTable(mapped_table(path), str(path)), fingerprint=key)
+
+
+def chosen(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndarray]) -> datasets.Dataset:
+    """Returns a selection of rows, whose numbers are kept in the cache, too.
+
+    Args:
+        pairs: What to choose from.
+        key: What the choice depends on, apart from ``pairs``.
+        rows: Returns the numbers of the rows. It is called only if the cache does not have them.
+    """
+
+    def batches() -> Iterable[pyarrow.RecordBatch]:
+        found = rows() if pairs._indices is None else selected_rows(pairs)[rows()]
+        for start in range(0, len(found), ROWS_AT_ONCE):
+            yield pyarrow.record_batch([found[start : start + ROWS_AT_ONCE].astype(np.uint64)], schema=ROWS)
+
+    place = digest((pairs._fingerprint, key))
+    indices = cached_table(place, ROWS, batches)
+    return datasets.Dataset(pairs.data, indices_table=indices.data, fingerprint=place)
+
+
+def digest(content: object) -> str:
+    """Returns a hash of the content, to be used as a key for the cache."""
+    return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()

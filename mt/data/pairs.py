@@ -1,0 +1,47 @@
+"""What is kept of each pair that is read: its two sentences, hashes of them, and why it cannot be used, if so.
+
+The hashes are computed once, because that takes longer than reading the cache, and because everything that looks for
+equal sentences can then do with 8 bytes of each.
+
+The processes of ``parallel.py`` import this file, and nothing that is large, such as PyTorch.
+"""
+
+import re
+from collections.abc import Sequence
+
+import pyarrow
+
+from mt.data.split import pair_hash, sentence_key
+from mt.files import UNDECODABLE
+
+KEYS = ("source_key", "target_key")
+"""Are equal for sentences that differ only in case, punctuation and white space: see ``sentence_key``."""
+PAIR_HASH = "pair_hash"
+"""Is equal for equal pairs: see ``mt.data.split.pair_hash``."""
+FAULT = "fault"
+"""Is empty, or says why a pair cannot be used for training."""
+PAIRS = pyarrow.schema(
+    [
+        *((side, pyarrow.string()) for side in ("source", "target")),
+        *((name, pyarrow.int64()) for name in (*KEYS, PAIR_HASH)),
+        (FAULT, pyarrow.string()),
+    ]
+)
+LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
+    """Returns pairs with the columns of PAIRS. Line breaks become spaces, and bytes that are not UTF-8, which come as
+    surrogates, become U+FFFD."""
+    rows = []
+    for source, target in pairs:
+        fault = ""
+        if UNDECODABLE.search(source) or UNDECODABLE.search(target):
+            source, target = (UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", text) for text in (source, target))
+            fault = "not UTF-8"
+        elif not source.strip() or not target.strip():
+            fault = "empty"
+        source, target = LINE_BREAK.sub(" ", source), LINE_BREAK.sub(" ", target)
+        keys = sentence_key(source), sentence_key(target)
+        rows.append((source, target, *keys, pair_hash(source, target), fault))
+    return pyarrow.record_batch([list(values) for values in zip(*rows, strict=True)], schema=PAIRS)
