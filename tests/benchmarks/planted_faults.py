@@ -20,10 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from mt.columns import numbers
 from pydantic import TypeAdapter
 
 from mt.cleaning.stage import find_faulty
+from mt.columns import numbers
 from mt.config import DataConfig
 from mt.data.corpus import load_corpus
 from mt.files import read_lines
