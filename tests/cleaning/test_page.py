@@ -24,7 +24,7 @@ def browser(table: Callable, tmp_path: Path) -> Iterator:
 def test_the_page_shows_texts_as_they_are_and_fits_a_phone(browser) -> None:
     assert browser.title == "Cleaning of 1,298 pairs" and browser.get_log("browser") == []
     cells = browser.execute_script("return [...document.querySelectorAll('.examples td')].map(e => e.textContent)")
-    assert [cells[1], cells[4]] == [source for source, _ in PAIRS] and cells[2].endswith("sehr…")
+    assert [cells[1], cells[4]] == [source for source, _ in PAIRS] and cells[2].endswith("…") and len(cells[2]) == 501
     images = browser.execute_script("return [...document.images].map(i => [i.naturalWidth, i.alt])")
     assert len(images) == 3 and all(width > 300 and "rule" in told for width, told in images)
     assert what_overflows(browser) == []

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mt.config import DataConfig
 from mt.config.data import FILE_FORMATS
-from mt.data.corpus import KEYS, Corpus, SplitReport, load_corpus
+from mt.data.corpus import KEYS, PAIR_HASH, Corpus, SplitReport, load_corpus
 from mt.errors import InputError
 from mt.text.slots import TAG
 
@@ -70,7 +70,9 @@ def test_files(tmp_path: Path) -> None:
     assert texts(corpus.test) == [("Prüfung", "test")]
     assert corpus.train["id"][:] == list(range(40))
     assert corpus.train["weight"][:] == [1.0] * 40
-    assert set(corpus.valid.column_names) == set(corpus.test.column_names) == {"id", "source", "target", *KEYS}
+    assert (
+        set(corpus.valid.column_names) == set(corpus.test.column_names) == {"id", "source", "target", *KEYS, PAIR_HASH}
+    )
     assert [(entry.split, entry.read, entry.kept, entry.dropped) for entry in corpus.report] == [
         ("train", 40, 40, {}),
         ("valid", 1, 1, {}),
@@ -601,7 +603,7 @@ def test_a_mixture_never_trains_on_near_copies_of_what_it_holds_out(tmp_path: Pa
     # Version 1 looks at the text alone.
     corpus = load(kind="mixture", corpora=[first, second], valid_pairs=10, test_pairs=10, split_version=1)
     assert corpus.report[1].dropped.keys() == {"shared with valid or test"}
-    assert {"id", "source", "target", "weight", *KEYS} == set(corpus.train.column_names)
+    assert {"id", "source", "target", "weight", *KEYS, PAIR_HASH} == set(corpus.train.column_names)
 
 
 def test_near_copies_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -248,7 +248,13 @@ def test_a_mixture_takes_the_table_with_a_tag_and_without_what_it_holds_out(fold
     named = read_config(folder / "runs/forward").data.model_dump(include={"kind", "train", "valid", "test"})
     more = {"kind": "table", "train": str(output), "weight": 2.0, "tagged": True}
     values = toy.config(folder, "student", runs=str(tmp_path / "runs")).model_dump()
-    data = {"kind": "mixture", "source_language": "xx", "target_language": "yy", "corpora": [named, more]}
+    data = {
+        "kind": "mixture",
+        "source_language": "xx",
+        "target_language": "yy",
+        "corpora": [named, more],
+        "cleaning": False,
+    }
     student = TrainConfig.model_validate(values | {"data": data})
     corpus = load_corpus(student.data)
     dropped = [report.dropped for report in corpus.report if report.split == "train"][1]
