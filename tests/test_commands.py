@@ -343,7 +343,7 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
     for what, damage, expected in _broken_folders(folder):
         run = tmp_path / what
         run.mkdir()
-        for name in ("model.yaml", "tokenizer.model", "model.safetensors"):
+        for name in ("model.yaml", "tokenizer.model", "source_words.json", "model.safetensors"):
             shutil.copy(folder / "runs/toy" / name, run / name)
         open_model(run)
         damage(run)

@@ -92,7 +92,12 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
     assert arithmetic["precision"] in ("fp32", "bf16") and arithmetic["device"] == "cpu"
     assert arithmetic["sharded"] is arithmetic["compiled"] is False
     assert arithmetic["fp32 is multiplied by"] and arithmetic["bf16 is multiplied by"]
-    assert effect["text"] == {"rules": 1, "slots": toy.SLOTS, "sentences of a line that is not cut": 1}
+    assert effect["text"] == {
+        "rules": 2,
+        "slots": toy.SLOTS,
+        "sentences of a line that is not cut": 1,
+        "fewest times that a word occurs for which an unknown one is taken": 3,
+    }
     tokenizers = trainer.data.tokenizers
     sizes = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
     assert (effect["pieces"]["source vocabulary"], effect["pieces"]["target vocabulary"]) == sizes and max(sizes) < 400

@@ -23,7 +23,7 @@ def test_a_run_keeps_the_older_rules_beside_settings_that_are_given(tmp_path: Pa
     begun = toy.config(tmp_path, text={"rules": 1, "terms": ["Acme"], "augmentation": {"typos": 0.2}})
     begun.folder.mkdir(parents=True)
     write_config(begun.folder, begun)
-    typed = TextConfig(terms=("Acme",), augmentation=AugmentationConfig(typos=0.2))
+    typed = TextConfig(terms=("Acme",), slots=toy.SLOTS, augmentation=begun.text.augmentation)
     assert _as_begun(begun.folder, begun.model_copy(update={"text": typed})).text == begun.text
     asked = begun.model_copy(update={"text": TextConfig(rules=2, terms=("Acme",))})
     assert _as_begun(begun.folder, asked) == asked

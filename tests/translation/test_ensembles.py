@@ -112,7 +112,7 @@ def test_other_languages_are_refused(runs, tmp_path):
 def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
-    known = read_spelling(other)
+    known = read_spelling(other, read_description(other))
     write_spelling(other, Spelling(known.counts | {"zebra": 1000}, "xx", known.fewest))
     assert Translator.load([runs["first"], other]).layer.spelling.counts == known.counts
     assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts
