@@ -38,15 +38,11 @@ help:
 	  || { echo "Python 3.11 or newer is needed: PYTHON=python3.12 make …" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	@echo "installing (some minutes the first time)"
-	$(INSTALL) -e '.[dev]'
-	@touch $@
-
-.venv/installed-bench: .venv/installed
 	$(INSTALL) -e '.[dev,bench]'
 	@touch $@
 
 .venv/installed-mutants: .venv/installed
-	$(INSTALL) -e '.[dev,mutants]'
+	$(INSTALL) -e '.[dev,bench,mutants]'
 	@touch $@
 
 # torch by itself and first: which of its builds fits the machine is not for the other versions to decide.
@@ -88,7 +84,7 @@ lint: .venv/installed
 board: .venv/installed
 	$(BIN)/tensorboard --logdir runs
 
-bench: .venv/installed-bench
+bench: .venv/installed
 	$(BIN)/python -m tests.benchmarks $(if $(CORPUS),corpus=$(CORPUS))
 
 clean:

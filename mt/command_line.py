@@ -19,9 +19,11 @@ from hydra.plugins.completion_plugin import CompletionPlugin
 from omegaconf import OmegaConf
 
 from mt.config import (
+    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     ExportConfig,
+    HuggingFaceExportConfig,
     RobustnessConfig,
     Section,
     SynthesisConfig,
@@ -190,6 +192,10 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 place, key, hint = os.path.abspath(output), "output", "'output=demo-${quantization}'"
             case SynthesisConfig(output=output):
                 place, key, hint = os.path.abspath(output), "output", "'output=${method}.jsonl'"
+            case HuggingFaceExportConfig(output=output):
+                place, key, hint = os.path.abspath(output), "output", "'output=demo-${license}'"
+            case ArgosExportConfig(output=output):
+                place, key, hint = os.path.abspath(output), "output", "'output=demo-${quantization}.argosmodel'"
             case CompareConfig(output=None):
                 raise InputError("several comparisons need an output each: output=…")
             case CompareConfig(output=str(output)):

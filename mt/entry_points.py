@@ -10,9 +10,11 @@ end_at_once()  # before anything that takes long to import
 
 from mt.command_line import main  # noqa: E402
 from mt.config import (  # noqa: E402
+    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     ExportConfig,
+    HuggingFaceExportConfig,
     RobustnessConfig,
     SynthesisConfig,
     TrainConfig,
@@ -102,3 +104,27 @@ def export_for_ctranslate2() -> None:
         export(config)
 
     main("export", ExportConfig, run)
+
+
+def export_for_hugging_face() -> None:
+    """Exports a model for Hugging Face's transformers."""
+
+    def run(config: HuggingFaceExportConfig) -> None:
+        with ending_at_once():
+            from mt.exchange.hugging_face import export
+
+        export(config)
+
+    main("export_hugging_face", HuggingFaceExportConfig, run)
+
+
+def export_for_argos() -> None:
+    """Exports a model as a package of Argos Translate."""
+
+    def run(config: ArgosExportConfig) -> None:
+        with ending_at_once():
+            from mt.exchange.argos import export
+
+        export(config)
+
+    main("export_argos", ArgosExportConfig, run)

@@ -139,6 +139,18 @@ def resolved(path: str | Path) -> Path:
     raise InputError(f"{path}: a symbolic link that leads in a circle")
 
 
+def refuse_taken(key: str, path: str) -> Path:
+    """Returns the absolute path of a folder to write, with all links followed.
+
+    Raises:
+        InputError: It exists and is not an empty folder. The message names the setting, ``key``.
+    """
+    place = resolved(path)
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise InputError(f"{key}={path}: exists and is not empty; take a new folder")
+    return place
+
+
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Makes a folder that appears under its name only when it is complete, in place of an older one if there is one.

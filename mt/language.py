@@ -8,7 +8,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from langcodes import LanguageTagError, standardize_tag
+from langcodes import Language, LanguageTagError, standardize_tag
 
 CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "cdo", "cjy", "cpx", "czh", "czo", "mnp"}
 JAPANESE, KOREAN, KHMER, LAO, TIBETAN = {"ja"}, {"ko"}, {"km"}, {"lo"}, {"bo", "dz"}
@@ -112,3 +112,42 @@ def between_words(code: str) -> str:
 def has_many_characters(code: str) -> bool:
     """Returns whether a script has thousands of characters, the rarest of which are better spelled in bytes."""
     return base_language(code) in CHINESE | JAPANESE | KOREAN
+
+
+# fmt: off
+ENGLISH_NAMES = {
+    "af": "Afrikaans", "am": "Amharic", "ar": "Arabic", "az": "Azerbaijani", "be": "Belarusian", "bg": "Bulgarian",
+    "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan", "cs": "Czech", "cy": "Welsh", "da": "Danish", "de": "German",
+    "el": "Greek", "en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian", "eu": "Basque",
+    "fa": "Persian", "fi": "Finnish", "fr": "French", "ga": "Irish", "gl": "Galician", "gu": "Gujarati", "ha": "Hausa",
+    "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian", "hy": "Armenian", "id": "Indonesian",
+    "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian", "kk": "Kazakh", "km": "Khmer",
+    "ko": "Korean", "ky": "Kyrgyz", "la": "Latin", "lo": "Lao", "lt": "Lithuanian", "lv": "Latvian", "mk": "Macedonian",
+    "mn": "Mongolian", "ms": "Malay", "mt": "Maltese", "my": "Burmese", "nb": "Norwegian Bokmål", "ne": "Nepali",
+    "nl": "Dutch", "nn": "Norwegian Nynorsk", "no": "Norwegian", "pb": "Portuguese (Brazil)", "pl": "Polish",
+    "ps": "Pashto", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "si": "Sinhala", "sk": "Slovak",
+    "sl": "Slovenian", "so": "Somali", "sq": "Albanian", "sr": "Serbian", "sv": "Swedish", "sw": "Swahili",
+    "ta": "Tamil", "te": "Telugu", "th": "Thai", "tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
+    "uz": "Uzbek", "vi": "Vietnamese", "xh": "Xhosa", "yo": "Yoruba", "zh": "Chinese", "zt": "Chinese (traditional)",
+    "zu": "Zulu",
+}
+# fmt: on
+"""The English names of languages by the codes of ``argos_code``. (langcodes has them in a package of 5 MB.)"""
+
+
+def argos_code(code: str) -> str:
+    """Returns the code of a language in Argos Translate: ``base_language``, but ``zt`` for Chinese in traditional
+    characters and ``pb`` for the Portuguese of Brazil."""
+    base = base_language(code)
+    try:
+        language = Language.get(code.replace("_", "-"))
+    except LanguageTagError:
+        return base
+    if base == "zh" and language.maximize().script == "Hant":
+        return "zt"
+    return "pb" if base == "pt" and language.territory == "BR" else base
+
+
+def english_name(code: str) -> str:
+    """Returns the English name of a language, or the code itself if the name is not known."""
+    return ENGLISH_NAMES.get(argos_code(code), code)

@@ -13,7 +13,15 @@ import pytest
 import yaml
 
 from mt.command_line import main
-from mt.config import ExportConfig, RobustnessConfig, SynthesisConfig, TrainConfig, TranslateConfig
+from mt.config import (
+    ArgosExportConfig,
+    ExportConfig,
+    HuggingFaceExportConfig,
+    RobustnessConfig,
+    SynthesisConfig,
+    TrainConfig,
+    TranslateConfig,
+)
 from mt.config.composition import Files
 from mt.config.keys import schema_keys
 from mt.config.reference import help_text
@@ -59,6 +67,8 @@ def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedPr
         ("robustness", RobustnessConfig),
         ("synthesis", SynthesisConfig),
         ("export", ExportConfig),
+        ("export_hugging_face", HuggingFaceExportConfig),
+        ("export_argos", ArgosExportConfig),
     ],
 )
 def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:

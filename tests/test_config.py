@@ -14,12 +14,14 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from mt.config import (
+    ArgosExportConfig,
     CompareConfig,
     DataConfig,
     DecodingChoice,
     DecodingConfig,
     ExportConfig,
     FilesConfig,
+    HuggingFaceExportConfig,
     MixtureConfig,
     OptimizerConfig,
     RNNAttentionConfig,
@@ -72,6 +74,8 @@ def test_there_are_no_stray_config_files() -> None:
         "robustness.yaml",
         "synthesis.yaml",
         "export.yaml",
+        "export_hugging_face.yaml",
+        "export_argos.yaml",
     }
 
 
@@ -365,7 +369,10 @@ def test_numbers_are_numbers(value: object) -> None:
     assert TrainingConfig.model_validate({"patience": 1e3}).patience == 1000
 
 
-@pytest.mark.parametrize("schema", [TrainConfig, TranslateConfig, CompareConfig, RobustnessConfig, ExportConfig])
+EXPORTS = [ExportConfig, HuggingFaceExportConfig, ArgosExportConfig]
+
+
+@pytest.mark.parametrize("schema", [TrainConfig, TranslateConfig, CompareConfig, RobustnessConfig, *EXPORTS])
 def test_every_number_has_a_least_and_a_largest_value(schema: type[Section]) -> None:
     for key, field in schema_keys(schema):
         for limits in _limits(field.annotation, field.metadata):

@@ -16,9 +16,11 @@ from mt.cleaning.command import clean
 from mt.command_line import _exit_status, _run
 from mt.comparison.command import compare
 from mt.config import (
+    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     ExportConfig,
+    HuggingFaceExportConfig,
     RobustnessConfig,
     Section,
     SynthesisConfig,
@@ -27,7 +29,7 @@ from mt.config import (
 )
 from mt.config.composition import compose_jobs, example
 from mt.errors import InputError
-from mt.exchange.ctranslate2 import export
+from mt.exchange import argos, ctranslate2, hugging_face
 from mt.installation import CONF
 from mt.robustness.command import measure_robustness
 from mt.run_folder import read_config, read_description, write_config, write_description
@@ -45,6 +47,8 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "-m mt.robustness": ("robustness", RobustnessConfig),
     "-m mt.synthesis": ("synthesis", SynthesisConfig),
     "-m mt.exchange.ctranslate2": ("export", ExportConfig),
+    "-m mt.exchange.hugging_face": ("export_hugging_face", HuggingFaceExportConfig),
+    "-m mt.exchange.argos": ("export_argos", ArgosExportConfig),
 }
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WRITTEN = {page: page.read_text(encoding="utf-8") for page in PAGES}
@@ -90,6 +94,8 @@ SMALL = {
     "cleaning": [],
     "translate": [],
     "export": [],
+    "export_hugging_face": [],
+    "export_argos": [],
 }  # fmt: skip
 
 
@@ -165,7 +171,7 @@ def test_it_runs(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if "ctranslate2" in command + words:
+    if "ctranslate2" in command + words or "argos" in command:
         pytest.importorskip("ctranslate2")
     name, schema = COMMANDS[command]
     own_place = {"train": [f"runs={tempfile.mkdtemp(dir=working_folder)}"], "compare": []}.get(name, [])
@@ -181,7 +187,9 @@ def test_it_runs(
         "robustness": measure_robustness,
         "synthesis": synthesise,
         "cleaning": clean,
-        "export": export,
+        "export": ctranslate2.export,
+        "export_hugging_face": hugging_face.export,
+        "export_argos": argos.export,
     }
     with Path("in.txt").open() as lines:
         monkeypatch.setattr("sys.stdin", lines)
@@ -220,6 +228,7 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("robustness", RobustnessConfig, ["run=runs/A"]),
         ("synthesis", SynthesisConfig, ["method=back_translation", "run=a", "input=b", "output=c.jsonl"]),
         ("cleaning", CleaningConfig, [*shlex.split(example(CONF / "cleaning.yaml") or "")]),
+        ("export_argos", ArgosExportConfig, ["run=runs/demo", "output=demo.argosmodel"]),
     ]
     reasons = []
     for name, schema, others in around:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from mt.language import (
     SCRIPTS,
+    argos_code,
     base_language,
+    english_name,
     has_many_characters,
     language_of_country,
     script_of,
@@ -123,6 +125,19 @@ def test_a_country_is_known_by_the_code_that_was_written() -> None:
     assert language_of_country("jp_JP") == "ja" and language_of_country("KR") == "ko"
     assert language_of_country("kau") is None  # Kanuri, whose shortest code is kr
     assert language_of_country("ko") is language_of_country("my") is None
+
+
+@pytest.mark.parametrize(
+    ("code", "theirs", "name"),
+    [
+        ("en", "en", "English"), ("deu_Latn", "de", "German"), ("pt", "pt", "Portuguese"),
+        ("pt_BR", "pb", "Portuguese (Brazil)"), ("pt-PT", "pt", "Portuguese"), ("zh", "zh", "Chinese"),
+        ("cmn_Hans", "zh", "Chinese"), ("zh_TW", "zt", "Chinese (traditional)"),
+        ("zho_Hant", "zt", "Chinese (traditional)"), ("yy", "yy", "yy"), ("br", "br", "br"), ("en-a", "en", "English"),
+    ],
+)  # fmt: skip
+def test_argos_translates_codes_and_english_names(code: str, theirs: str, name: str) -> None:
+    assert (argos_code(code), english_name(code)) == (theirs, name)
 
 
 def test_no_network_is_asked() -> None:

@@ -3,10 +3,12 @@ nowhere else; ``--help`` and ``docs/settings.md`` are made from it, and the file
 change."""
 
 from mt.config.commands import (
+    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     ExportConfig,
     Folders,
+    HuggingFaceExportConfig,
     ModelDescription,
     RobustnessConfig,
     SynthesisConfig,
@@ -39,6 +41,7 @@ from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, 
 __all__ = [
     "DEVICE",
     "AlignmentConfig",
+    "ArgosExportConfig",
     "AugmentationConfig",
     "RulesConfig",
     "TextConfig",
@@ -56,6 +59,7 @@ __all__ = [
     "FilesConfig",
     "Folders",
     "HubConfig",
+    "HuggingFaceExportConfig",
     "KeptConfig",
     "MixtureConfig",
     "ModelConfig",

@@ -12,8 +12,10 @@ from mt.config.decoding import DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import (
     Device,
     LanguageCode,
+    Licence,
     NonNegativeInt,
     NotABool,
+    PackageVersion,
     PositiveInt,
     RunName,
     Section,
@@ -266,15 +268,42 @@ class SynthesisConfig(Section):
         yield from _contradictions_of_engines(self, together)
 
 
-class ExportConfig(Section):
-    """``python -m mt.exchange.ctranslate2``"""
+class _AnyExportConfig(Section):
+    """What every export is told."""
 
     run: Text
     """A run or model folder."""
     output: Text
     """A folder to write. It must not exist yet, or be empty."""
+    license: Licence | None = None
+    """The licence of the model, by the name that model cards use for it: mit, cc-by-4.0 … It goes into README.md.
+    null: README.md says that none is given."""
+
+
+class ExportConfig(_AnyExportConfig):
+    """``python -m mt.exchange.ctranslate2``"""
+
     quantization: StorageType | None = None
     """The number format in which the weights are stored. null: fp32, as they are."""
+
+
+class HuggingFaceExportConfig(_AnyExportConfig):
+    """``python -m mt.exchange.hugging_face``"""
+
+
+class ArgosExportConfig(_AnyExportConfig):
+    """``python -m mt.exchange.argos``"""
+
+    output: Text
+    """A file to write, FILE.argosmodel. It must not exist yet."""
+    quantization: StorageType | None = None
+    """The number format in which the weights are stored. null: fp32, as they are."""
+    version: PackageVersion = "1.0"
+    """The version of the package. Argos Translate takes the higher one for the newer."""
+
+    def contradictions(self) -> Iterator[str]:
+        if not self.output.endswith(".argosmodel"):
+            yield f"output={self.output} is no name of a package: it must end in .argosmodel"
 
 
 class CompareConfig(Section):

@@ -90,6 +90,15 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) i
 LanguageCode = Annotated[
     str, AfterValidator(_matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN"))
 ]
+Licence = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")
+    ),
+]
+PackageVersion = Annotated[
+    str, AfterValidator(_matching(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}", "numbers with points between them, such as 1.0"))
+]
 RunName = Annotated[
     str,
     Field(min_length=1, max_length=200),

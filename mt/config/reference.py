@@ -10,9 +10,11 @@ from typing import Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from mt.config.commands import (
+    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     ExportConfig,
+    HuggingFaceExportConfig,
     RobustnessConfig,
     SynthesisConfig,
     TrainConfig,
@@ -33,6 +35,8 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "robustness": ("python -m mt.robustness", RobustnessConfig),
     "synthesis": ("python -m mt.synthesis", SynthesisConfig),
     "export": ("python -m mt.exchange.ctranslate2", ExportConfig),
+    "export_hugging_face": ("python -m mt.exchange.hugging_face", HuggingFaceExportConfig),
+    "export_argos": ("python -m mt.exchange.argos", ArgosExportConfig),
 }
 """The config file of each command in ``conf/``, what one types, and its settings."""
 WIDTH = 120

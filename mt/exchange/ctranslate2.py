@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from mt.config import ExportConfig, TransformerConfig
 from mt.errors import InputError
-from mt.files import new_folder, resolved
+from mt.exchange.card import model_card, warn_of_losses, write_card
+from mt.files import new_folder, refuse_taken
 from mt.model.attention import MultiHeadAttention
 from mt.model.embedding import Embedding, LearnedPositions, sinusoidal_positions
 from mt.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
@@ -30,6 +31,11 @@ EXPORT = "ctranslate2"
 """The folder, inside a run folder, that holds the export of its weights."""
 POSITIONS = 2048
 """How many sinusoidal positions the table has, that of EOS included."""
+
+USAGE = """\
+`ctranslate2.Translator(FOLDER)` loads the model. It takes and gives the pieces of the SentencePiece models that lie
+beside it: tokenizer.model, or source.model and target.model.
+"""
 
 
 def library() -> Any:
@@ -49,23 +55,24 @@ def library() -> Any:
 
 
 def export(config: ExportConfig) -> None:
-    """Writes a folder with the model and its tokenizer.
+    """Writes a folder with the model, its tokenizer and a README.md.
 
     Raises:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, or the output exists
             and is not an empty folder.
     """
     library()  # raises now, before any work, if it is missing
-    output = resolved(config.output)
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        raise InputError(f"output={config.output}: exists and is not empty; give the export a folder of its own")
-    trained = open_model(Path(config.run))
+    output = refuse_taken("output", config.output)
+    run = Path(config.run)
+    trained = open_model(run)
     if reasons := obstacles(trained):
         raise InputError(f"{config.run}: CTranslate2 cannot run this model: {'; '.join(reasons)}")
     with new_folder(output) as folder:
         write_model(trained, folder, config.quantization)
         trained.tokenizers.save(folder)
+        write_card(folder, model_card(trained, run, config.license, USAGE))
     logger.info("exported the model for CTranslate2 to %s", config.output)
+    warn_of_losses(trained, config.output)
 
 
 def positions_of(config: TransformerConfig) -> int:

@@ -26,11 +26,13 @@ from pydantic.fields import FieldInfo
 from mt.cleaning.command import clean
 from mt.command_line import _exit_status, _run, stderr_handler
 from mt.config import (
+    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     DecodingChoice,
     DecodingConfig,
     ExportConfig,
+    HuggingFaceExportConfig,
     RobustnessConfig,
     Section,
     SynthesisConfig,
@@ -39,7 +41,7 @@ from mt.config import (
 )
 from mt.config.composition import _quoted, compose_jobs
 from mt.device import choose_device
-from mt.exchange.ctranslate2 import export
+from mt.exchange import argos, ctranslate2, hugging_face
 from mt.reporting.systems import open_systems
 from mt.robustness.command import open_runs
 from mt.run_folder import read_config, write_config
@@ -238,7 +240,31 @@ class Export(Command):
     def work(self, config: Section) -> None:
         assert isinstance(config, ExportConfig)
         if self.place.holds(config.output):
-            export(config)
+            ctranslate2.export(config)
+
+
+class HuggingFaceExport(Command):
+    schema = HuggingFaceExportConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        return {"": [f"run={self.place.runs[0]}", "output=exported"]}
+
+    def work(self, config: Section) -> None:
+        assert isinstance(config, HuggingFaceExportConfig)
+        if self.place.holds(config.output):
+            hugging_face.export(config)
+
+
+class ArgosExport(Command):
+    schema = ArgosExportConfig
+
+    def bases(self) -> dict[str, list[str]]:
+        return {"": [f"run={self.place.runs[0]}", "output=exported.argosmodel"]}
+
+    def work(self, config: Section) -> None:
+        assert isinstance(config, ArgosExportConfig)
+        if self.place.holds(config.output):
+            argos.export(config)
 
 
 class Synthesis(Command):
@@ -263,6 +289,8 @@ COMMANDS: dict[str, type[Command]] = {
     "cleaning": Clean,
     "export": Export,
     "synthesis": Synthesis,
+    "export_hugging_face": HuggingFaceExport,
+    "export_argos": ArgosExport,
 }
 
 

@@ -12,22 +12,19 @@ import pytest
 import torch
 
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
-from mt.data.batching import collate
 from mt.errors import InputError
 from mt.exchange.ctranslate2 import export, export_into, obstacles
-from mt.model.build import build_model
-from mt.run_folder import config_differences, open_model, read_config, write_config, write_description
+from mt.run_folder import config_differences, open_model, read_config, write_config
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
-from mt.training.objective import Objective
 from mt.translation.translator import Translator
 from mt.weights import weights_of, write_tensors
 from tests import toy
+from tests.brief import train_briefly
 
 TIE = 1e-4
 """Of hypotheses whose scores are this near each other, either engine may find either."""
 LINES = toy.sentences(30, 4) + ["漢字 ba", "x" * 40, "", "ba " * 60]
 """Also of pieces that are single bytes, blank, and longer than goes through the model at once."""
-SIZES = {"width": 32, "feed_forward": 48, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
 
 
 @pytest.fixture(scope="module")
@@ -40,27 +37,6 @@ def tokenizers():
     return {True: TokenizerPair(one, one), False: TokenizerPair(one, other)}
 
 
-def _train(folder, tokenizers, architecture="transformer", updates=60, **model):
-    """A model folder whose weights have just learnt to write something."""
-    sizes = toy.MODELS[architecture] | (SIZES if architecture == "transformer" else {}) | model
-    config = toy.config(folder, architecture=architecture, model=sizes, tokenizer={"joint": tokenizers.joint})
-    torch.manual_seed(3)
-    built = build_model(config.model, tokenizers)
-    objective, optimizer = Objective(built, config.training), torch.optim.AdamW(built.parameters(), lr=5e-3)
-    lines = toy.sentences(updates * 24, 6)
-    for update in range(updates):
-        sources = lines[update * 24 : update * 24 + 24]
-        targets = [" ".join(reversed(line.split())) for line in sources]
-        batch = collate(range(24), tokenizers.source.encode(sources), tokenizers.target.encode(targets))
-        optimizer.zero_grad()
-        (objective(batch) / batch.target_tokens).backward()
-        optimizer.step()
-    write_description(folder, toy.description(config, tokenizers))
-    tokenizers.save(folder)
-    write_tensors(folder / "model.safetensors", weights_of(built))
-    return folder
-
-
 def _change_weights(run, change):
     trained = open_model(run)
     with torch.no_grad():
@@ -70,7 +46,7 @@ def _change_weights(run, change):
 
 @pytest.fixture(scope="module")
 def trained_once(tmp_path_factory, tokenizers):
-    return _train(tmp_path_factory.mktemp("trained"), tokenizers[True])
+    return train_briefly(tmp_path_factory.mktemp("trained"), tokenizers[True])
 
 
 @pytest.fixture
@@ -120,7 +96,7 @@ MODELS = [
 @pytest.fixture(scope="module", params=MODELS, ids=str)
 def any_run(request, tokenizers, tmp_path_factory):
     model = {key: value for key, value in request.param.items() if key != "joint"}
-    return _train(tmp_path_factory.mktemp("any"), tokenizers[request.param.get("joint", True)], **model)
+    return train_briefly(tmp_path_factory.mktemp("any"), tokenizers[request.param.get("joint", True)], **model)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +228,7 @@ def test_without_the_package_one_message_says_what_to_install(run, tmp_path, mon
 
 
 def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_path, tokenizers, caplog):
-    run = _train(tmp_path, tokenizers[True], architecture="rnn", updates=1)
+    run = train_briefly(tmp_path, tokenizers[True], architecture="rnn", updates=1)
     settings = {"beam_size": 200, "max_length_extra": 3, "max_length_ratio": 0.1}
     torch_, ctranslate2_ = _translators(run, **settings)
     (warning,) = [record.getMessage() for record in caplog.records]
@@ -346,7 +322,7 @@ def test_exports_at_once_do_not_harm_each_other(run):
 @pytest.mark.parametrize("joint", [True, False])
 def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joint):
     if not joint:
-        run = _train(tmp_path, tokenizers[False])
+        run = train_briefly(tmp_path, tokenizers[False])
     output = tmp_path / "new" / "export"
     export(ExportConfig(run=str(run), output=str(output)))
     torch_, _ = _translators(run, beam_size=3)
