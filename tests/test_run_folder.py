@@ -3,6 +3,7 @@
 import json
 import random
 
+import datasets
 import pytest
 import safetensors.torch
 import torch
@@ -82,25 +83,12 @@ def model(tmp_path_factory):
     config = toy.config(folder)
     tokenizer = TokenizerConfig(kind="bpe", vocabulary_size=300)
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
-    tokenizers = TokenizerPair.train(_Pairs(pairs), "xx", "yy", tokenizer, seed=1)
+    tokenizers = TokenizerPair.train(datasets.Dataset.from_dict(pairs), "xx", "yy", tokenizer, seed=1)
     tokenizers.save(folder)
     write_config(folder, config)
     weights = weights_of(build_model(config.model, tokenizers))
     write_tensors(folder / "model.safetensors", weights, what_belongs_to(config.model, tokenizers))
     return folder
-
-
-class _Pairs(dict):
-    """As much of a data set as tokenizers are trained on."""
-
-    def __len__(self):
-        return len(self["source"])
-
-    def select_columns(self, names):
-        return _Pairs({name: self[name] for name in names})
-
-    def iter(self, batch_size):
-        yield self
 
 
 def _copy(model, to):
@@ -182,7 +170,7 @@ def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
 def toy_tokenizers():
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
     config = TokenizerConfig(kind="bpe", vocabulary_size=300, joint=False)
-    return TokenizerPair.train(_Pairs(pairs), "xx", "yy", config, seed=1)
+    return TokenizerPair.train(datasets.Dataset.from_dict(pairs), "xx", "yy", config, seed=1)
 
 
 def test_a_changed_description_is_told_of(tmp_path, caplog):
