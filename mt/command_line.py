@@ -26,6 +26,7 @@ from mt.config import (
     HuggingFaceExportConfig,
     RobustnessConfig,
     Section,
+    ServingConfig,
     SynthesisConfig,
     TrainConfig,
     TranslateConfig,
@@ -204,6 +205,8 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 raise InputError("several jobs need an output each, such as 'output=robustness-${sentences}'")
             case RobustnessConfig(output=str(output)):
                 place, key, hint = os.path.abspath(output), "output", "'output=robustness-${sentences}'"
+            case ServingConfig():
+                raise InputError("a server does not end by itself: give one job, with run=[…] for several models")
             case config:
                 raise TypeError(f"not a config of a command: {config}")
         if place in places:

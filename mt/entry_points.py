@@ -16,6 +16,7 @@ from mt.config import (  # noqa: E402
     ExportConfig,
     HuggingFaceExportConfig,
     RobustnessConfig,
+    ServingConfig,
     SynthesisConfig,
     TrainConfig,
     TranslateConfig,
@@ -92,6 +93,18 @@ def synthesise() -> None:
         synthesise(config)
 
     main("synthesis", SynthesisConfig, run)
+
+
+def serve() -> None:
+    """Serves models to other programs and on a page."""
+
+    def run(config: ServingConfig) -> None:
+        with ending_at_once():
+            from mt.serving.command import serve
+
+        serve(config)
+
+    main("serving", ServingConfig, run)
 
 
 def export_for_ctranslate2() -> None:

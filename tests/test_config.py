@@ -73,6 +73,7 @@ def test_there_are_no_stray_config_files() -> None:
         "cleaning.yaml",
         "robustness.yaml",
         "synthesis.yaml",
+        "serving.yaml",
         "export.yaml",
         "export_hugging_face.yaml",
         "export_argos.yaml",

@@ -23,6 +23,7 @@ from mt.config import (
     HuggingFaceExportConfig,
     RobustnessConfig,
     Section,
+    ServingConfig,
     SynthesisConfig,
     TrainConfig,
     TranslateConfig,
@@ -46,6 +47,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "-m mt.cleaning": ("cleaning", CleaningConfig),
     "-m mt.robustness": ("robustness", RobustnessConfig),
     "-m mt.synthesis": ("synthesis", SynthesisConfig),
+    "-m mt.serving": ("serving", ServingConfig),
     "-m mt.exchange.ctranslate2": ("export", ExportConfig),
     "-m mt.exchange.hugging_face": ("export_hugging_face", HuggingFaceExportConfig),
     "-m mt.exchange.argos": ("export_argos", ArgosExportConfig),
@@ -104,6 +106,8 @@ def runnable() -> list[tuple[str, str]]:
     found = []
     for command, words in typed(pages):
         reads_own_files = re.search(r"data=(files|table|mixture)", words)
+        if command == "-m mt.serving":
+            continue  # it does not end
         if command != "train.py" or (reads_own_files and "init_from" not in words):
             found.append((command, words))
     return found
@@ -229,6 +233,7 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("synthesis", SynthesisConfig, ["method=back_translation", "run=a", "input=b", "output=c.jsonl"]),
         ("cleaning", CleaningConfig, [*shlex.split(example(CONF / "cleaning.yaml") or "")]),
         ("export_argos", ArgosExportConfig, ["run=runs/demo", "output=demo.argosmodel"]),
+        ("serving", ServingConfig, ["run=runs/A"]),
     ]
     reasons = []
     for name, schema, others in around:

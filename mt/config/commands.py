@@ -384,6 +384,57 @@ class CleaningConfig(Section):
             yield "data.cleaning=false leaves nothing to do: take default, strict or a list of rules"
 
 
+class ServingConfig(Section):
+    """``python -m mt.serving``"""
+
+    run: Folders
+    """A run or model folder, or a list of them."""
+    host: Text = "127.0.0.1"
+    """The address to listen at. 127.0.0.1: for this machine alone; 0.0.0.0: for every machine that can reach it."""
+    port: Annotated[int, NotABool, Field(ge=0, le=65_535)] = 5000
+    """The port to listen at. 0: one that is free."""
+    characters: PositiveInt = 5000
+    """The most characters of a text."""
+    texts: PositiveInt = 500
+    """The most texts of a request."""
+    seconds: Annotated[float, NotABool, Field(gt=0, le=86_400)] = 60
+    """The longest that a request may take. Then it is refused, and what is left of it is dropped."""
+    waiting: PositiveInt = 500
+    """The most requests that wait for each model. One that comes on top is refused at once."""
+    requests_per_minute: NonNegativeInt = 0
+    """The most texts that a client, known by its address, may have translated in a minute. 0: any number."""
+    device: Device = "auto"
+    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
+    """The number format of matrix products. auto: bf16 where the processor has instructions for it, fp16 on older GPUs,
+    otherwise fp32."""
+    threads: Threads = 0
+    """CPU threads. 0: PyTorch chooses."""
+    text: KeptConfig = KeptConfig()
+    decoding: DecodingChoice = DecodingChoice()
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return (self.run,) if isinstance(self.run, str) else self.run
+
+    def contradictions(self) -> Iterator[str]:
+        folders = [os.path.abspath(folder) for folder in self.runs]
+        for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
+            yield f"{folder} is given twice"
+        if self.decoding.alignments is not None:
+            yield "decoding.alignments is for translate.py: the page shows them"
+        if self.decoding.markup is not None:
+            yield "a request says whether its text has tags (format=html): leave decoding.markup out"
+        if self.decoding.method == "sample" or self.decoding.is_given("seed"):
+            yield "a server finds the best translations: leave decoding.method=beam and decoding.seed out"
+        if self.decoding.is_given("n_best"):
+            yield "a request says how many translations it wants (alternatives): leave decoding.n_best out"
+        if self.precision != "fp32" and self.decoding.engine == "ctranslate2":
+            yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
+        if self.device == "cpu" and self.precision == "fp16":
+            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
+
+
 class RobustnessConfig(Section):
     """``python -m mt.robustness``"""
 

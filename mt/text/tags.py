@@ -37,6 +37,8 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
 """HTML elements before and after which a word ends, even where no blank is written."""
+BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object option optgroup select")
+"""HTML elements at whose tags a sentence ends."""
 
 _NAME = {
     # In XML a few characters more than its specification names, which only matters for lines that are no XML.
@@ -103,6 +105,32 @@ def read_units(line: str, kind: Kind) -> list[Unit]:
             units.append(Unit(role if paired else "point", line[start:end], separates))
         place += 1
     return [unit for unit in units if unit.content]  # decoded text can be empty in HTML, for example &#1;
+
+
+def cut_into_blocks(page: str) -> list[str]:
+    """Cuts a piece of HTML, which may have line breaks, at the tags between which sentences stand.
+
+    Returns:
+        Pieces that make up the whole. Those at even places are to be translated, each by itself. Those at odd places
+        are not: tags such as ``<p>`` and ``<br>``, and comments and untranslated elements that have line breaks.
+    """
+    tokens = _tokens(page, "html")
+    closings = _pair(tokens)
+    pieces: list[str] = []
+    done = place = 0
+    while place < len(tokens):
+        role, name, start, end = tokens[place]
+        stands = name in BLOCKS
+        if place in closings and _is_untranslated(name, page[start:end], "html"):
+            place = closings[place]
+            role, end = "point", tokens[place].end
+        if role == "point" and not stands:
+            stands = any(character in page[start:end] for character in "\r\n")
+        if stands:
+            pieces += [page[done:start], page[start:end]]
+            done = end
+        place += 1
+    return [*pieces, page[done:]]
 
 
 def encode(text: str) -> str:

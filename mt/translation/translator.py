@@ -1,5 +1,6 @@
 """Translates lines of text: N lines, whatever they hold, give N translations in the same order."""
 
+import copy
 import logging
 import math
 import re
@@ -28,6 +29,7 @@ from mt.run_folder import open_models
 from mt.text.layer import Part, TextLayer
 from mt.text.markup import Markup, put_back, take_out
 from mt.text.placement import Link
+from mt.text.tags import Kind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.ctranslate2_engine import check_machine, open_engine
 from mt.translation.engine import Engine, TorchEngine
@@ -224,6 +226,14 @@ class Translator:
             first.description.alignment,
         )
 
+    def returning(self, n_best: int, markup: Kind | None = None) -> "Translator":
+        """Returns a translator that has the same model and engine, but returns at most ``n_best`` translations, which
+        are no more than this one returns, and takes lines with ``markup``. It counts items and corrections anew."""
+        other = copy.copy(self)
+        other.config = self.config.model_copy(update={"n_best": n_best, "markup": markup})
+        other.items, other.corrections = Items(), Corrections()
+        return other
+
     def translate(
         self,
         lines: Sequence[str],
@@ -268,7 +278,7 @@ class Translator:
         with self._evaluating():
             for batch, translations in self._each_on_a_core(search_batch, batches):
                 for place, hypotheses in zip(batch, translations, strict=True):
-                    found[place] = hypotheses
+                    found[place] = hypotheses[: self.config.n_best]
                 if after_batch:
                     after_batch()
         return self._texts(cut, found, aligned)

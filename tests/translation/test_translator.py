@@ -201,6 +201,19 @@ def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     assert joined[0].text != joined[1].text
 
 
+def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
+    translator = _translator(tokenizers, beam_size=3, n_best=3)
+    lines = toy.sentences(4, seed=5)
+    all_of_them = translator.hypotheses(lines)
+    assert translator.returning(1).hypotheses(lines) == [several[:1] for several in all_of_them]
+    tagged = [f"<b>{line}</b>" for line in lines]
+    found = translator.returning(2, "html").hypotheses(tagged)
+    assert [[one.text for one in several] for several in found] == [
+        [f"<b>{one.text}</b>" if one.text else "<b></b>" for one in several[:2]] for several in all_of_them
+    ]
+    assert translator.hypotheses(lines) == all_of_them
+
+
 def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenizers):
     """A part has a long hypothesis that is worse than a short one, but better for each piece."""
     translator = _translator(tokenizers, beam_size=3, n_best=3, length_penalty=1.0)

@@ -1,0 +1,70 @@
+"""The part of Apertium APy's API (https://wiki.apertium.org/wiki/Apertium-apy) that other programs use: OmegaT has it
+built in, and Weblate."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from langcodes import Language
+from starlette.exceptions import HTTPException
+
+from mt.config import ServingConfig
+from mt.serving.models import ServedModels
+from mt.serving.requests import Values
+
+ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
+
+
+def as_error(status: int, message: str) -> dict[str, object]:
+    return {"status": "error", "code": status, "message": HTTPStatus(status).phrase, "explanation": message}
+
+
+class Apertium:
+    """Answers the requests of Apertium APy's clients."""
+
+    def __init__(self, served: ServedModels, config: ServingConfig) -> None:
+        self._served = served
+        self._config = config
+
+    def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
+        """Returns what answers each method and path."""
+        return {("GET", "/translate"): self.translate, ("GET", "/listPairs"): self.pairs}
+
+    async def translate(self, values: Values) -> object:
+        for name in ("langpair", "q"):
+            if name not in values:
+                raise HTTPException(400, f"Missing argument {name}")
+        text = values["q"]
+        source, divider, target = values["langpair"].partition("|")
+        if not (source and divider and target) or "|" in target:
+            raise HTTPException(400, "That pair is invalid, use e.g. eng|spa")
+        model = self._served.between(self._served.code(source), self._served.code(target))
+        if model is None:
+            raise HTTPException(400, "That pair is not installed")
+        if len(text) > self._config.characters:
+            raise HTTPException(400, f"Request ({len(text)}) exceeds text limit ({self._config.characters})")
+        # Apertium takes a text for HTML unless told otherwise, but leaves characters as they are (html-noent).
+        html = values.get("format", "html") == "html" and "<" in text
+        ((translation,),) = await model.translations([text], html)
+        if html:
+            for entity, character in ENTITIES.items():
+                if entity not in text:
+                    translation = translation.replace(entity, character)
+        return _answer({"translatedText": translation})
+
+    async def pairs(self, values: Values) -> object:
+        pairs = dict.fromkeys((_with_three_letters(one.source), _with_three_letters(one.target))
+                              for one in self._served.models)  # fmt: skip
+        return _answer([{"sourceLanguage": source, "targetLanguage": target} for source, target in pairs])
+
+
+def _answer(data: object) -> dict[str, object]:
+    return {"responseData": data, "responseDetails": None, "responseStatus": 200}
+
+
+def _with_three_letters(code: str) -> str:
+    """Returns the code that Apertium uses, eng for en, or the code itself for a language that has none."""
+    try:
+        language, _, rest = code.partition("-")
+        return "_".join(filter(None, (Language.get(language).to_alpha3(), rest)))
+    except LookupError:
+        return code

@@ -1,0 +1,56 @@
+"""All that the server answers, as an ASGI application."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from mt.config import ServingConfig
+from mt.serving import apertium, libretranslate
+from mt.serving.apertium import Apertium
+from mt.serving.libretranslate import LibreTranslate
+from mt.serving.models import ServedModels
+from mt.serving.requests import Clients, Endpoint, as_json
+
+
+def application(served: ServedModels, config: ServingConfig) -> Starlette:
+    """Returns the application. When it ends, all models finish what is waiting."""
+    clients = Clients(config.requests_per_minute)
+    routes = []
+    for api, as_error in (
+        (LibreTranslate(served, config), libretranslate.as_error),
+        (Apertium(served, config), apertium.as_error),
+    ):
+        for (method, path), answer in api.routes().items():
+            endpoint = Endpoint(answer, as_error, clients, config.seconds)
+            routes.append(Route(path, endpoint.respond, methods=[method]))
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        yield
+        for model in served.models:
+            await asyncio.to_thread(model.batcher.close)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        """Answers a request for which there is no route."""
+        assert isinstance(error, HTTPException)
+        return as_json(libretranslate.as_error(error.status_code, error.detail), error.status_code, error.headers)
+
+    # As LibreTranslate does, so that pages from elsewhere and extensions of browsers can use the server.
+    anywhere = Middleware(
+        CORSMiddleware,
+        allow_origins=["*"],
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type"],
+        max_age=86_400,
+    )
+    return Starlette(
+        routes=routes, middleware=[anywhere], exception_handlers={HTTPException: refused}, lifespan=running
+    )

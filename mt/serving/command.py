@@ -1,0 +1,112 @@
+"""``python -m mt.serving``: answers other programs and a page in the browser until it is told to end."""
+
+import asyncio
+import contextlib
+import logging
+import resource
+import socket
+
+import torch
+
+from mt.config import ServingConfig
+from mt.device import choose_device, doubt_about, limit_kernel_caches
+from mt.errors import InputError
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    from mt.serving.application import application
+    from mt.serving.models import ServedModels, open_models
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "multipart", "py3langid"):
+        raise
+    raise InputError(f"the server needs {error.name}: pip install -e '.[serving]'") from error
+
+logger = logging.getLogger(__name__)
+
+GRACE = 10.0
+"""Seconds in which a client should have read an answer."""
+BACKLOG = 2048
+"""How many connections the system holds that have not been accepted yet."""
+
+
+def serve(config: ServingConfig) -> None:
+    """Serves until SIGTERM or Ctrl-C comes, and then finishes what has been asked for. A second signal ends it at once.
+
+    Raises:
+        InputError: A model cannot be used, or there can be no server at this address.
+    """
+    limit_kernel_caches()
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    with _listening(config) as listening:
+        served = open_models(config)
+        for model in served.models:
+            logger.info("%s: %s to %s", model.name, model.source, model.target)
+        if doubt := doubt_about(config.precision, choose_device(config.device)):
+            logger.warning("%s", doubt)
+        _allow_many_connections()
+        host, port = listening.getsockname()[:2]
+        logger.info("listening at http://%s:%d", f"[{host}]" if ":" in host else host, port)
+        server(config, served).run(sockets=[listening])
+
+
+def server(config: ServingConfig, served: ServedModels) -> uvicorn.Server:
+    """Returns what serves models, once it is given a socket."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application(served, config),
+            http=_protocol(patience=config.seconds + GRACE),
+            ws="none",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_graceful_shutdown=int(config.seconds + GRACE),
+        )
+    )
+
+
+def _listening(config: ServingConfig) -> socket.socket:
+    """Returns a socket at the host and port. It is opened first of all, because loading models takes long."""
+    try:
+        family, *_, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no such host"
+        raise InputError(f"host={config.host} port={config.port}: {reason}") from error
+
+
+def _allow_many_connections() -> None:
+    """Raises the number of files that this process may have open as far as it may, because each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # macOS tells no limit, but has one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _protocol(patience: float) -> type[asyncio.Protocol]:
+    """Returns a protocol that closes a connection on which no new request has begun for ``patience`` seconds: the
+    client is idle, or sends a header or reads an answer very slowly."""
+
+    class Patient(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._look_again_later()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._looking.cancel()
+
+        def _look_again_later(self) -> None:
+            self._looking = self.loop.call_later(patience, self._look, self.cycle)
+
+        def _look(self, last: object) -> None:
+            """Closes the connection if its last request is still the same as before."""
+            if self.cycle is last:
+                self.transport.abort()
+            else:
+                self._look_again_later()
+
+    return Patient

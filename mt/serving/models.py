@@ -1,0 +1,171 @@
+"""The models that are served, their languages, and how a text becomes the lines that a model translates."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from langcodes import LanguageTagError, standardize_tag
+from langcodes.registry_parser import parse_registry
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from mt.config import DecodingChoice, ServingConfig
+from mt.language import base_language
+from mt.run_folder import read_description
+from mt.serving.batching import Batcher
+from mt.text.tags import cut_into_blocks
+from mt.translation.translator import LINE_BREAKS, ScoredText, SentenceAttention, Translator
+
+MOST_CHARACTERS_LOOKED_AT = 1000
+"""A language is identified by the beginning of a text."""
+
+
+class ServedModel:
+    """A model with its queue. Its translations are those of ``translate.py``."""
+
+    def __init__(self, name: str, translator: Translator, capacity: int) -> None:
+        """
+        Args:
+            name: What the page calls it.
+            translator: Its n_best is the most translations that can be asked for.
+            capacity: The most requests that may wait.
+        """
+        self.name = name
+        self.source = served_code(translator.layer.source_language)
+        self.target = served_code(translator.layer.target_language)
+        self._ways = {
+            "text": translator.returning(1),
+            "html": translator.returning(1, "html"),
+            "all": translator,
+        }
+        threads = torch.get_num_threads()
+        self.batcher: Batcher[Any, Any] = Batcher(self._answers, capacity, lambda: torch.set_num_threads(threads))
+
+    async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
+        """Returns the translation of each text, followed by up to so many others. HTML has one."""
+        cut = [cut_into_blocks(whole(text)) if html else cut_into_lines(whole(text)) for text in texts]
+        lines = [line for pieces in cut for line in pieces[::2] if line.strip()]
+        found = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
+        translations = []
+        for pieces in cut:
+            of_lines = [next(found) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
+            ranks = min(max(map(len, of_lines)), 1 + alternatives)
+            ranked = (_joined([several[min(rank, len(several) - 1)].text for several in of_lines], pieces)
+                      for rank in range(ranks))  # fmt: skip
+            translations.append(list(dict.fromkeys(ranked)))
+        return translations
+
+    async def hypotheses(self, lines: Sequence[str], kind: str = "all") -> list[list[ScoredText]]:
+        """Returns the translations of each line: the best one of ``text`` or ``html``, or ``all``, best first and with
+        word alignments."""
+        return await self.batcher.answers(kind, lines, [len(line) for line in lines])
+
+    async def attention(self, line: str, translation: str) -> SentenceAttention:
+        (found,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
+        return found
+
+    def _answers(self, kind: str, items: list[Any]) -> list[Any]:
+        if kind == "attention":
+            return [self._ways["all"].attention(*item) for item in items]
+        return self._ways[kind].hypotheses(items, aligned=kind == "all")
+
+
+class ServedModels:
+    """All models. Of several with the same languages, the first one answers, except on the page."""
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self.models = models
+        self.codes = sorted({code for model in models for code in (model.source, model.target)})
+        self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        known = [code for code in self.codes if base_language(code) in self._identifier.labels]
+        self._of_label = {base_language(code): code for code in reversed(known)}
+        self._identifier.set_languages(self._of_label or None)
+
+    def code(self, language: str) -> str | None:
+        """Returns the code under which a language is served, however it is written: en, eng, en_US. None if it is
+        not."""
+        wanted = served_code(language)
+        if wanted in self.codes:
+            return wanted
+        return next((code for code in self.codes if base_language(code) == base_language(language)), None)
+
+    def between(self, source: str | None, target: str | None) -> ServedModel | None:
+        """Returns the model that translates between two languages, given by their codes."""
+        return next((one for one in self.models if (one.source, one.target) == (source, target)), None)
+
+    def targets(self, source: str) -> list[str]:
+        """Returns the languages that one can be translated to."""
+        return sorted({model.target for model in self.models if model.source == source})
+
+    def detect(self, text: str) -> list[tuple[str, float]]:
+        """Returns the served languages that a text may be in, likeliest first, and how likely each is, in percent."""
+        if not self._of_label or not any(map(str.isalpha, text)):
+            return [(self.models[0].source, 0.0)]
+        ranked = self._identifier.rank(whole(text[:MOST_CHARACTERS_LOOKED_AT]))
+        return [(self._of_label[label], round(100 * probability)) for label, probability in ranked]
+
+
+def open_models(config: ServingConfig) -> ServedModels:
+    """Loads all models.
+
+    Raises:
+        InputError: A folder cannot be used. The message names it.
+    """
+    names = [Path(folder).resolve().name for folder in config.runs]
+    translators = [_open(folder, config) for folder in config.runs]
+    return ServedModels(
+        [
+            ServedModel(name if names.count(name) == 1 else folder, translator, config.waiting)
+            for name, folder, translator in zip(names, config.runs, translators, strict=True)
+        ]
+    )
+
+
+def _open(folder: str, config: ServingConfig) -> Translator:
+    choice: DecodingChoice = config.decoding
+    beam = choice.beam_size if choice.is_given("beam_size") else read_description(Path(folder)).decoding.beam_size
+    choice = choice.model_copy(update={"n_best": beam})
+    return Translator.load(folder, choice, config.device, config.precision, config.text)
+
+
+def served_code(language: str) -> str:
+    """Returns a language's code as the world's programs write it: en for eng, zh-CN for zh_CN."""
+    try:
+        return standardize_tag(language, macro=True)
+    except LanguageTagError:
+        return language
+
+
+@cache
+def language_name(code: str) -> str:
+    """Returns the English name of a language: Chinese (CN) for zh-CN."""
+    language, _, rest = code.partition("-")
+    for entry in parse_registry():
+        if entry["Type"] == "language" and entry["Subtag"] == language:
+            name = re.sub(r" \(.*\)", "", entry["Description"][0])  # Modern Greek (1453-)
+            return f"{name} ({rest})" if rest else name
+    return code
+
+
+def cut_into_lines(text: str) -> list[str]:
+    """Cuts a text into lines, which are at even places, and what stands between them and around them. The pieces make
+    up the text."""
+    pieces: list[str] = []
+    done = 0
+    for space in re.finditer(r"\s+", text):
+        if space.start() == 0 or space.end() == len(text) or LINE_BREAKS.search(space[0]):
+            pieces += [text[done : space.start()], space[0]]
+            done = space.end()
+    return [*pieces, text[done:]]
+
+
+def whole(text: str) -> str:
+    """Returns a text without halves of characters (lone surrogates), which JSON can hold but no encoding can."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _joined(lines: Sequence[str], pieces: Sequence[str]) -> str:
+    """Puts lines in place of the pieces at even places."""
+    return "".join(line + between for line, between in zip(lines, [*pieces[1::2], ""], strict=True))

@@ -1,0 +1,73 @@
+"""The command in a process of its own."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from mt.config import ServingConfig
+from mt.errors import InputError
+from tests import toy
+
+
+@pytest.fixture
+def process(runs):
+    words = [f"run={runs[0]}", "port=0", "device=cpu", "threads=1", "decoding.beam_size=2"]
+    command = [sys.executable, "-m", "mt.serving", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        lines = []
+        while not lines or "listening" not in lines[-1]:
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        yield process, re.search(r"http://127\.0\.0\.1:\d+", lines[-1])[0]
+        process.kill()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_it_finishes_what_it_has_and_ends(process, number, status):
+    running, url = process
+    texts = toy.sentences(300, seed=13)
+    asking = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+    body = json.dumps({"q": texts, "source": "en", "target": "fr"})
+    asking.request("POST", "/translate", body, {"Content-Type": "application/json"})
+    assert urllib.request.urlopen(f"{url}/health").status == 200  # so it has got what was sent before
+    running.send_signal(number)
+    assert len(json.load(asking.getresponse())["translatedText"]) == len(texts)
+    assert running.wait(60) == status
+    assert "Traceback" not in running.stderr.read()
+
+
+def test_a_port_that_is_taken_or_a_host_that_is_not_here():
+    from mt.serving.command import serve
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(InputError, match=r"host=127.0.0.1 port=\d+: Address already in use"):
+            serve(ServingConfig(run="nothing", port=taken.getsockname()[1]))
+        with pytest.raises(InputError, match=r"host=198.51.100.7 port=0: "):
+            serve(ServingConfig(run="nothing", host="198.51.100.7", port=0))
+
+
+def test_what_is_missing_is_named():
+    program = "import sys; sys.modules['starlette'] = None; import mt.serving.command"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "InputError: the server needs starlette" in done.stderr and "[serving]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"decoding": {"method": "sample"}}, "decoding.method=beam"),
+        ({"decoding": {"n_best": 3}}, "decoding.n_best"),
+        ({"decoding": {"markup": "html"}}, "format=html"),
+        ({"run": ("a", "./a")}, "given twice"),
+    ],
+)
+def test_settings_that_a_server_cannot_keep_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        ServingConfig.model_validate({"run": "a"} | values)

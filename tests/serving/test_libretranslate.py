@@ -1,0 +1,187 @@
+"""LibreTranslate's API, by its own client and by the requests of programs that speak it."""
+
+import json
+import urllib.error
+from urllib.parse import urlencode
+
+import pytest
+
+from mt.config import DecodingChoice
+from mt.translation.translator import Translator
+from tests import toy
+
+LINES = toy.sentences(12, seed=7)
+
+
+def translate(server, **values):
+    return server.ask("/translate", {"source": "en", "target": "fr"} | values)
+
+
+def test_its_own_client(server, translator):
+    libretranslatepy = pytest.importorskip("libretranslatepy")
+    client = libretranslatepy.LibreTranslateAPI(server.url)
+    assert client.translate(LINES[0], "en", "fr") == translator.translate(LINES[:1])[0]
+    assert client.languages() == [
+        {"code": "en", "name": "English", "targets": ["en", "fr"]},
+        {"code": "fr", "name": "French", "targets": ["en", "fr"]},
+    ]
+    assert client.detect("Where is the house?")[0]["language"] == "en"
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        client.translate("a", "en", "de")
+
+
+def test_texts_and_lists_in_json_and_in_forms(server, translator):
+    expected = translator.translate(LINES)
+    assert translate(server, q=LINES) == (200, {"translatedText": expected})
+    for line, translation in zip(LINES[:3], expected, strict=False):
+        assert translate(server, q=line) == (200, {"translatedText": translation})
+    values = {"q": LINES[0], "source": "en", "target": "fr", "format": "text"}
+    assert server.ask("/translate", urlencode(values).encode()) == (200, {"translatedText": expected[0]})
+    parts = "".join(f'--B\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in values.items())
+    headers = {"Content-Type": "multipart/form-data; boundary=B"}
+    assert server.ask("/translate", f"{parts}--B--\r\n".encode(), headers) == (200, {"translatedText": expected[0]})
+
+
+def test_lines_and_white_space_of_a_text_stay(server, translator):
+    one, other = translator.translate(LINES[:2])
+    text = f"  {LINES[0]}\r\n\n\t{LINES[1]} \u2028\n"
+    assert translate(server, q=text) == (200, {"translatedText": f"  {one}\r\n\n\t{other} \u2028\n"})
+    assert translate(server, q=[" \n", "😀", LINES[0]]) == (200, {"translatedText": [" \n", "😀", one]})
+    assert translate(server, q="\ud800")[0] == 200  # half a character
+
+
+def test_html(server, runs):
+    html = Translator.load(runs[0], DecodingChoice(markup="html"))
+    inside = [f"<b>{LINES[0]}</b> &amp;", f'{LINES[1]} <a href="x">{LINES[2]}</a>']
+    one, other = html.translate(inside)
+    kept = '<p translate="no">ba\nde</p><!-- ba\n -->'
+    page = f"<p>{inside[0]}</p>\n{kept}<ul>\n<li>{inside[1]}</li><li><br/></li></ul>"
+    expected = f"<p>{one}</p>\n{kept}<ul>\n<li>{other}</li><li><br/></li></ul>"
+    assert translate(server, q=page, format="html") == (200, {"translatedText": expected})
+    assert translate(server, q=[page], format="html", alternatives=2) == (
+        200,
+        {"translatedText": [expected], "alternatives": [[]]},
+    )
+
+
+def test_alternatives(server, all_translations):
+    found = [[one.text for one in several] for several in all_translations.hypotheses(LINES[:2])]
+    distinct = [list(dict.fromkeys(several)) for several in found]
+    status, answer = translate(server, q=LINES[:2], alternatives=9)
+    assert status == 200
+    assert answer == {
+        "translatedText": [several[0] for several in distinct],
+        "alternatives": [several[1:] for several in distinct],
+    }
+    assert translate(server, q=LINES[0], alternatives="1") == (
+        200,
+        {"translatedText": distinct[0][0], "alternatives": distinct[0][1:2]},
+    )
+
+
+def test_the_language_is_detected(server, translator):
+    text = "I think that this is the house of my mother."
+    status, answer = translate(server, q=text, source="auto")
+    assert status == 200 and answer["translatedText"] == translator.translate([text])[0]
+    assert answer["detectedLanguage"]["language"] == "en" and answer["detectedLanguage"]["confidence"] > 90
+    french = "Je crois que c'est la maison de ma mère."
+    assert translate(server, q=[french], source="auto") == (
+        200,
+        {"translatedText": [french], "detectedLanguage": [{"language": "fr", "confidence": 100}]},
+    )
+    detected = server.ask("/detect", {"q": french})[1]
+    assert [one["language"] for one in detected] == ["fr", "en"] and detected[0]["confidence"] > 90
+
+
+@pytest.mark.parametrize("code", ["en", "EN", "eng", "en_GB", "en-US"])
+def test_languages_are_known_however_they_are_written(server, translator, code):
+    assert translate(server, q=LINES[0], source=code) == (200, {"translatedText": translator.translate(LINES[:1])[0]})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "Invalid request: missing q parameter"),
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": []}, "Invalid request: missing q parameter"),
+        ({"q": "a", "source": ""}, "Invalid request: missing source parameter"),
+        ({"q": "a", "target": None}, "Invalid request: missing target parameter"),
+        ({"q": "a", "source": ["en"]}, "Invalid request: source parameter is not a text"),
+        ({"q": "a", "target": "zz"}, "zz is not supported"),
+        ({"q": "a", "format": "rtf"}, "rtf format is not supported"),
+        ({"q": "a", "alternatives": "x"}, "Invalid request: alternatives parameter is not a number"),
+        ({"q": "a" * 301}, "Invalid request: request (301) exceeds text limit (300)"),
+        ({"q": ["a"] * 201}, "Invalid request: request (201) exceeds text limit (200)"),
+        ({"q": ["a", 1]}, "Invalid request: q parameter is not a text or a list of texts"),
+        ({"q": {"a": 1}}, "Invalid request: q parameter is not a text or a list of texts"),
+    ],
+)
+def test_what_is_wrong_is_told_as_libretranslate_does(server, values, message):
+    assert translate(server, **values) == (400, {"error": message})
+
+
+def test_other_routes(server):
+    assert server.ask("/health") == (200, {"status": "ok"})
+    status, settings = server.ask("/frontend/settings")
+    assert status == 200 and settings["charLimit"] == 300 and settings["language"]["target"]["code"] == "fr"
+    assert server.ask("/nothing") == (404, {"error": "Not Found"})
+    assert server.ask("/detect") == (405, {"error": "Method Not Allowed"})
+
+
+def raw(server, request: str, body: bytes = b""):
+    """Sends a request as another program does, byte by byte, and returns the status and the JSON of the answer."""
+    with server.connect() as connection:
+        head = request.format(port=server.port, length=len(body)).replace("\n", "\r\n")
+        connection.sendall(head.encode() + body)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    head, _, content = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), head.decode().lower(), json.loads(content or b"null")
+
+
+def test_the_requests_of_weblate(server, translator):
+    # Python's requests: GET languages, then POST translate with the key that is set, here none.
+    lines = "Host: 127.0.0.1:{port}\nUser-Agent: Weblate/5.17\nAccept-Encoding: gzip, deflate\nAccept: */*\n"
+    status, _, languages = raw(server, f"GET /languages HTTP/1.1\n{lines}Connection: close\n\n")
+    assert status == 200 and [one["code"] for one in languages] == ["en", "fr"]
+    body = json.dumps({"api_key": "", "q": LINES[:3], "source": "en", "target": "fr"}).encode()
+    request = f"POST /translate HTTP/1.1\n{lines}Connection: close\nContent-Length: {{length}}\n"
+    status, _, answer = raw(server, f"{request}Content-Type: application/json\n\n", body)
+    assert (status, answer) == (200, {"translatedText": translator.translate(LINES[:3])})
+
+
+def test_the_requests_of_mastodon(server, runs):
+    # Ruby's http.rb. The texts of a post are HTML; the language is auto if the post does not say it.
+    html = Translator.load(runs[0], DecodingChoice(markup="html"))
+    texts = [f"<p>{LINES[0]}<br>{LINES[1]}</p>", f'{LINES[2]} <span translate="no">:smile:</span>']
+    first, second, third = html.translate([LINES[0], LINES[1], texts[1]])
+    head = (
+        "POST /translate HTTP/1.1\nUser-Agent: Mastodon/4.5.0 (http.rb/5.3.1; +https://example.social/)\n"
+        "Content-Type: application/json\nHost: 127.0.0.1:{port}\nDate: Wed, 25 Nov 2026 08:00:00 GMT\n"
+        "Accept-Encoding: gzip\nConnection: close\nContent-Length: {length}\n\n"
+    )
+    body = {"q": texts, "source": "en", "target": "fr", "format": "html", "api_key": None}
+    status, _, answer = raw(server, head, json.dumps(body).encode())
+    assert (status, answer) == (200, {"translatedText": [f"<p>{first}<br>{second}</p>", third]})
+    french = {"q": ["<p>Je crois que c'est la maison.</p>"], "source": "auto", "target": "fr", "format": "html"}
+    status, _, answer = raw(server, head, json.dumps(french).encode())
+    assert (status, answer["translatedText"]) == (200, french["q"])
+    assert answer["detectedLanguage"][0]["language"] == "fr"
+    request = "GET /languages HTTP/1.1\nContent-Type: application/json\nHost: x\nConnection: close\n\n"
+    status, _, languages = raw(server, request)
+    assert {one["code"]: [t for t in one["targets"] if t != one["code"]] for one in languages} == {
+        "en": ["fr"],
+        "fr": ["en"],
+    }
+
+
+def test_pages_from_elsewhere_may_ask(server):
+    lines = "Host: x\nOrigin: https://example.org\nConnection: close\n"
+    status, head, _ = raw(server, f"GET /health HTTP/1.1\n{lines}\n")
+    assert status == 200 and "access-control-allow-origin: *" in head
+    asked = "Access-Control-Request-Method: POST\nAccess-Control-Request-Headers: content-type\n"
+    with server.connect() as connection:
+        connection.sendall(f"OPTIONS /translate HTTP/1.1\n{lines}{asked}\n".replace("\n", "\r\n").encode())
+        head = connection.recv(65536).decode().lower()
+    assert head.startswith("http/1.1 200") and "access-control-allow-headers" in head
