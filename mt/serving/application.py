@@ -17,16 +17,18 @@ from mt.serving import apertium, libretranslate
 from mt.serving.apertium import Apertium
 from mt.serving.libretranslate import LibreTranslate
 from mt.serving.models import ServedModels
+from mt.serving.page import Page, file_routes
 from mt.serving.requests import Clients, Endpoint, as_json
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
     """Returns the application. When it ends, all models finish what is waiting."""
     clients = Clients(config.requests_per_minute)
-    routes = []
+    routes = file_routes()
     for api, as_error in (
         (LibreTranslate(served, config), libretranslate.as_error),
         (Apertium(served, config), apertium.as_error),
+        (Page(served, config), libretranslate.as_error),
     ):
         for (method, path), answer in api.routes().items():
             endpoint = Endpoint(answer, as_error, clients, config.seconds)

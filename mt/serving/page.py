@@ -1,0 +1,118 @@
+"""The page at ``/``, on which a person tries the models. All its files are in the folder ``page``."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from mt.config import ServingConfig
+from mt.serving.models import ServedModel, ServedModels, cut_into_lines, language_name, whole
+from mt.serving.requests import Values
+from mt.translation.translator import ScoredText
+
+FOLDER = Path(__file__).with_name("page")
+FILES = {
+    "/": ("page.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+"""The browser is told to load nothing from elsewhere and to run nothing that is written into the page."""
+
+
+class Page:
+    """Answers the requests of the page."""
+
+    def __init__(self, served: ServedModels, config: ServingConfig) -> None:
+        self._served = served
+        self._config = config
+
+    def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
+        """Returns what answers each method and path."""
+        return {
+            ("GET", "/page/models"): self.models,
+            ("POST", "/page/translate"): self.translate,
+            ("POST", "/page/attention"): self.attention,
+        }
+
+    async def models(self, values: Values) -> object:
+        return [
+            {
+                "name": model.name,
+                "source": {"code": model.source, "name": language_name(model.source)},
+                "target": {"code": model.target, "name": language_name(model.target)},
+            }
+            for model in self._served.models
+        ]
+
+    async def translate(self, values: Values) -> object:
+        """Returns the lines of a text that are not blank, and all translations of each."""
+        lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
+        found = await self._model(values).hypotheses(lines)
+        return [
+            {"source": line, "translations": [_described(one) for one in _distinct(several)]}
+            for line, several in zip(lines, found, strict=True)
+        ]
+
+    async def attention(self, values: Values) -> object:
+        """Returns the names of all attention maps, and one of them: the weights (heads, rows, columns)."""
+        found = await self._model(values).attention(self._text(values, "source"), self._text(values, "translation"))
+        names = list(found.maps)
+        wanted = values.get("map")
+        name = wanted if wanted in names else [name for name in names if name.endswith("cross_attention")][-1]
+        columns = found.source_pieces
+        if name.startswith("decoder") and not name.endswith("cross_attention"):
+            columns = ["<s>", *found.target_pieces[:-1]]  # what the decoder reads
+        rows = found.source_pieces if name.startswith("encoder") else found.target_pieces
+        weights = [
+            [[round(weight, 3) for weight in row] for row in head] for head in found.maps[name].weights[0].tolist()
+        ]
+        return {"maps": names, "map": name, "rows": rows, "columns": columns, "weights": weights}
+
+    def _model(self, values: Values) -> ServedModel:
+        for model in self._served.models:
+            if model.name == values.get("model"):
+                return model
+        raise HTTPException(400, "There is no such model")
+
+    def _text(self, values: Values, name: str) -> str:
+        text = values.get(name)
+        if not isinstance(text, str):
+            raise HTTPException(400, f"Invalid request: missing {name} parameter")
+        if len(text) > self._config.characters:
+            raise HTTPException(400, f"The text has {len(text)} characters, and may have {self._config.characters}")
+        return whole(text)
+
+
+def file_routes() -> list[Route]:
+    """Returns the routes of the page's files."""
+
+    def route(path: str, name: str, media_type: str) -> Route:
+        content = (FOLDER / name).read_bytes()
+
+        async def respond(request: object) -> Response:
+            return Response(content, headers=HEADERS, media_type=media_type)
+
+        return Route(path, respond)
+
+    return [route(path, *file) for path, file in FILES.items()]
+
+
+def _distinct(translations: list[ScoredText]) -> list[ScoredText]:
+    """Returns the first of those with the same text."""
+    found: dict[str, ScoredText] = {}
+    for one in translations:
+        found.setdefault(one.text, one)
+    return list(found.values())
+
+
+def _described(one: ScoredText) -> dict[str, object]:
+    return {"text": one.text, "score": one.score, "alignment": one.alignment or []}

@@ -1,0 +1,229 @@
+"""The page in a real headless Chromium."""
+
+import re
+import shutil
+import urllib.request
+
+import pytest
+
+from mt.config import DecodingChoice, ServingConfig
+from mt.translation.translator import Translator
+from tests import toy
+from tests.serving.conftest import serving
+
+webdriver = pytest.importorskip("selenium.webdriver")
+
+LINES = toy.sentences(2, seed=9)
+
+
+@pytest.fixture(scope="module")
+def page(runs, tmp_path_factory):
+    """A server of two models from English to French, and of one back."""
+    second = toy.copy_to_change(runs[0], tmp_path_factory.mktemp("second") / "a second one")
+    with serving(ServingConfig(run=(str(runs[0]), str(second), str(runs[1])), characters=300)) as (found, _):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(page):
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs Debian's packages chromium and chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,900",
+    ):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def tab(browser, page):
+    """The page, with two lines typed and translated."""
+    browser.get_log("browser")  # what earlier tests left there
+    browser.get(page.url)
+    wait(browser, lambda: find(browser, "#first option"))
+    find(browser, "#source")[0].send_keys(LINES[0], "\n\n", LINES[1])
+    wait(browser, lambda: len(find(browser, ".panel .line")) == 2 and not find(browser, ".old"))
+    return browser
+
+
+def find(browser, selector):
+    return browser.find_elements("css selector", selector)
+
+
+def texts(browser, selector):
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map(one => one.textContent)", selector
+    )
+
+
+def click(browser, element):
+    browser.execute_script("arguments[0].focus(); arguments[0].click()", element)
+
+
+def wait(browser, condition):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 60, 0.05).until(lambda _: condition())
+
+
+def test_the_browser_is_told_to_load_nothing_from_elsewhere(page):
+    for path, media_type in (("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css")):
+        with urllib.request.urlopen(page.url + path) as response:
+            content = response.read().decode()
+            assert response.headers["Content-Type"].startswith(media_type)
+            assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+            assert not re.search(r"https?://|innerHTML|style=|onclick=\"", content)
+
+
+def test_what_is_typed_is_translated(tab, translator):
+    assert texts(tab, ".panel .of-target") == translator.translate(LINES)
+    assert tab.execute_script("return document.activeElement.id") == "source"
+    loaded = tab.execute_script(
+        "return performance.getEntriesByType('resource').map(one => new URL(one.name))"
+        ".filter(url => url.protocol != 'data:').map(url => url.origin)"
+    )
+    assert set(loaded) == {tab.execute_script("return location.origin")}
+    assert tab.get_log("browser") == []
+
+
+def test_a_word_shows_what_it_was_aligned_to(tab, runs):
+    (first, _) = Translator.load(runs[0]).hypotheses(LINES, aligned=True)
+    for number, word in enumerate(first[0].text.split()):
+        click(tab, find(tab, ".of-target")[0].find_elements("css selector", "button")[number])
+        linked = [LINES[0].split()[one] for one, other in first[0].alignment if other == number]
+        assert texts(tab, ".linked") == linked and texts(tab, ".chosen") == [word]
+        status = texts(tab, "#status")[0]
+        assert status == (f"{word} — {', '.join(linked)}" if linked else f"{word} is aligned to no word")
+    click(tab, find(tab, ".of-source button")[0])
+    expected = [first[0].text.split()[other] for one, other in first[0].alignment if one == 0]
+    assert texts(tab, ".of-target .linked") == expected
+
+
+def test_words_are_reached_by_arrow_keys(tab):
+    from selenium.webdriver.common.keys import Keys
+
+    click(tab, find(tab, ".of-target button")[0])
+    tab.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    siblings = "return [...document.activeElement.parentNode.children].indexOf(document.activeElement)"
+    assert tab.execute_script(siblings) == 1
+    tab.switch_to.active_element.send_keys(Keys.END, Keys.ENTER)
+    assert "chosen" in tab.execute_script("return document.activeElement.className")
+    stops = tab.execute_script("return [...document.querySelector('.of-target').children].map(one => one.tabIndex)")
+    assert len(stops) >= 2 and stops == [-1] * (len(stops) - 1) + [0]
+
+
+def test_alternatives(tab, runs):
+    translator = Translator.load(runs[0], DecodingChoice(n_best=3))
+    expected = list(dict.fromkeys(one.text for one in translator.hypotheses(LINES)[0]))
+    line = find(tab, ".line")[0]
+    click(tab, line.find_element("css selector", "summary"))
+    buttons = line.find_elements("css selector", "li button")
+    assert [button.text for button in buttons] == expected and len(expected) > 1
+    click(tab, buttons[1])
+    assert texts(tab, ".of-target")[0] == expected[1]
+    assert [button.get_attribute("aria-pressed") for button in buttons[:2]] == ["false", "true"]
+
+
+def test_the_attention_of_any_layer_and_head(tab, translator):
+    line = find(tab, ".line")[0]
+    click(tab, line.find_elements("css selector", "summary")[-1])
+    wait(tab, lambda: find(tab, "table"))
+    expected = translator.attention(LINES[0], translator.translate(LINES[:1])[0])
+
+    def shown():
+        return tab.execute_script(
+            "return [...document.querySelector('table').tBodies[0].rows]"
+            ".map(row => [...row.querySelectorAll('td')].map(cell => parseInt(cell.textContent)))"
+        )
+
+    assert texts(tab, "tbody th") == expected.target_pieces and texts(tab, "thead th") == expected.source_pieces
+    assert shown() == percent(expected.cross()[-1].mean(dim=0))
+    maps, heads = line.find_elements("css selector", ".choices select")
+    choose(tab, heads, "1")
+    assert shown() == percent(expected.cross()[-1][1])
+    choose(tab, maps, "encoder.layers.0.self_attention")
+    wait(tab, lambda: texts(tab, "tbody th") == expected.source_pieces)
+    assert shown() == percent(expected.maps["encoder.layers.0.self_attention"].weights[0][1])
+    assert tab.get_log("browser") == []
+
+
+def percent(weights):
+    return [[pytest.approx(100 * weight, abs=0.6) for weight in row] for row in weights.tolist()]
+
+
+def choose(browser, select, value):
+    browser.execute_script(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))", select, value
+    )
+
+
+def test_two_models_side_by_side(tab, translator):
+    assert not find(tab, "#beside")[0].get_attribute("hidden")
+    assert tab.execute_script("return [...document.querySelectorAll('#second option')].map(o => o.value)") == [
+        "",
+        "a second one",  # the third model is of other languages
+    ]
+    choose(tab, find(tab, "#second")[0], "a second one")
+    wait(tab, lambda: len(find(tab, ".line")) == 4 and not find(tab, ".old"))
+    assert texts(tab, ".of-target") == 2 * translator.translate(LINES)
+    one, other = tab.execute_script(
+        "return [...document.querySelectorAll('.panel')].map(panel => panel.getBoundingClientRect().toJSON())"
+    )
+    assert one["top"] == other["top"] and one["right"] < other["left"]
+
+
+def test_what_is_wrong_is_told(tab):
+    tab.execute_script("document.getElementById('source').value = 'ba '.repeat(101)")
+    find(tab, "#source")[0].send_keys("x")
+    wait(tab, lambda: "may have 300" in texts(tab, "#status")[0])
+    assert not find(tab, ".line")
+
+
+def test_text_is_never_taken_for_markup(tab):
+    tab.execute_script("document.getElementById('source').value = '<img src=x onerror=alert(1)> ba de'")
+    find(tab, "#source")[0].send_keys(" fi")
+    wait(tab, lambda: texts(tab, ".of-source") == ["<img src=x onerror=alert(1)> ba de fi"])
+    assert not find(tab, "img") and tab.get_log("browser") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_overflows_on_a_phone_and_all_has_a_name(tab, scheme):
+    phone = {"width": 400, "height": 850, "deviceScaleFactor": 2, "mobile": True}
+    tab.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    tab.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    try:
+        for summary in find(tab, "summary"):
+            click(tab, summary)
+        wait(tab, lambda: len(find(tab, "table")) == 2)
+        assert tab.execute_script("return document.documentElement.scrollWidth") <= 400
+        outside = tab.execute_script(
+            "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll')"
+            " && e.getBoundingClientRect().right > 401).map(e => e.outerHTML.slice(0, 100))"
+        )
+        assert outside == []
+        ink, paper = tab.execute_script(
+            "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
+        )
+        light = [sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in (ink, paper)]
+        assert (light[0] < light[1]) == (scheme == "light") and abs(light[0] - light[1]) > 400
+        tree = tab.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        named = {"button", "textbox", "combobox", "region"}
+        nameless = [
+            node
+            for node in tree
+            if not node["ignored"] and node["role"]["value"] in named and not node.get("name", {}).get("value")
+        ]
+        assert nameless == [] and any(node["role"]["value"] == "status" for node in tree)
+    finally:
+        tab.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        tab.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
