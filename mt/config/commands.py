@@ -28,6 +28,9 @@ from mt.config.text import AlignmentConfig, KeptConfig, TextConfig, TextDescript
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
+DocumentFormat = Literal["auto", "lines", "po"]
+"""``mt.documents.formats`` has their endings."""
+
 Folders = Text | Annotated[tuple[Text, ...], Field(min_length=1)]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
@@ -155,9 +158,15 @@ class TranslateConfig(Section):
     """A run or model folder. A list of several ([runs/A,runs/B]) is an ensemble: they translate together, and each next
     piece has the mean of their probabilities. They need one tokenizer."""
     input: Text | None = None
-    """A text file: plain, .gz, .xz or .zst. null: standard input."""
+    """A text file: plain, .gz, .xz or .zst; a document; or a folder or pattern (po/*.po) of documents. null: standard
+    input."""
     output: Text | None = None
-    """A file to write. null: standard output."""
+    """A file to write; for a folder or pattern, a folder. null: standard output."""
+    format: DocumentFormat = "auto"
+    """What the input is. auto: what the ending of its name says, and lines if it says nothing. lines: one translation
+    for each line, whatever the name."""
+    retranslate: bool = False
+    """Whether entries that have a translation already are translated anew, in documents that hold both."""
     reference: Text | None = None
     """A file of translations to score instead of searching for one, line by line."""
     device: Device = "auto"

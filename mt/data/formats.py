@@ -26,14 +26,16 @@ from pyarrow import parquet
 from mt.columns import ROWS_AT_ONCE, tables
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
 from mt.data.cache import cached_table, digest
-from mt.data.foreign_text import encoding_of_bom, other_encoding
 from mt.data.pairs import PAIRS, columns_of
 from mt.data.parallel import in_order
 from mt.data.piles import Unit, is_pile, name_of, named_files, table_format
 from mt.data.split import recipe_folder
 from mt.data.tmx import tmx_pairs
+from mt.documents.document import read_whole
+from mt.documents.po import po_pairs
 from mt.errors import InputError
 from mt.files import read_lines, read_start, read_wide_lines
+from mt.foreign_text import encoding_of_bom, other_encoding
 from mt.installation import RECIPES, corpora
 from mt.wording import nearest
 
@@ -192,6 +194,7 @@ def _prepare(corpus: RecipeConfig) -> Path:
 def _read_table(path: Path, source: str | int, target: str | int) -> datasets.Dataset:
     reader = {
         ".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs, ".tmx": _tmx_pairs,
+        ".po": _po_pairs,
     }[table_format(path)]  # fmt: skip
     key = (_state(path), reader.__name__, source, target)
     return _cached(str(path), lambda: reader(path, source, target), key)
@@ -283,6 +286,20 @@ def _parquet_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
 
 def _tmx_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
     return tmx_pairs(path, str(source), str(target))
+
+
+def _po_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
+    return _document_pairs(po_pairs, path, source, target)
+
+
+def _document_pairs(
+    pairs: Callable[[bytes, str, str], Pairs], path: Path, source: str | int, target: str | int
+) -> Pairs:
+    """Yields the entries of a document that has a text and its translation."""
+    try:
+        yield from pairs(read_whole(path), str(source), str(target))
+    except InputError as error:
+        raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def _read_hub(corpus: HubConfig, split: str) -> Split | None:

@@ -16,7 +16,7 @@ from mt.errors import InputError
 from mt.files import resolved
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
-TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".tmx")
+TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".tmx", ".po")
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
 """Folders of any depth, or a part of a name."""
 

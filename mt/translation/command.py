@@ -18,13 +18,14 @@ from mt.device import doubt_about, limit_kernel_caches
 from mt.errors import InputError, RunError
 from mt.files import read_lines, replace_durably, resolved, try_lock
 from mt.terminal import visible
+from mt.translation.documents import named_documents, translate_documents
 from mt.translation.translator import LINE_BREAKS, Alignment, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
 
 
 def translate(config: TranslateConfig) -> None:
-    """Writes one line of output for each line of input, in order.
+    """Writes one line of output for each line of input, in order, or the documents that the input names.
 
     Raises:
         InputError: The run folder, the input, the reference or the output cannot be used.
@@ -35,16 +36,41 @@ def translate(config: TranslateConfig) -> None:
         torch.set_num_threads(config.threads)
     if config.input is None and sys.stdin is None:
         raise InputError("there is no standard input: give input=FILE")
+    documents = named_documents(config)
     for name, path in (("input", config.input), ("reference", config.reference)):
-        if path is not None and (not Path(path).exists() or Path(path).is_dir()):
+        if path is not None and not documents and (not Path(path).exists() or Path(path).is_dir()):
             raise InputError(f"{name}={path}: no such file")
     if config.output is None and sys.stdout is None:
         raise InputError("there is no standard output: give output=FILE")
-    _refuse_to_overwrite(config)
-    _refuse_other_counts(config)
+    if not documents:
+        _refuse_to_overwrite(config)
+        _refuse_other_counts(config)
+        if config.retranslate:
+            raise InputError("retranslate=true is for documents, and the input is lines")
     translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
     if doubt := doubt_about(config.precision, translator.device):
         logger.warning("%s", doubt)
+    if documents:
+        translate_documents(config, documents, translator)
+    else:
+        _translate_lines(config, translator)
+    if translator.items.repaired:
+        logger.warning(
+            "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
+            f"{translator.items.found:,}",
+            f"{translator.items.repaired:,}",
+        )
+    if translator.corrections.count:
+        logger.info(
+            "words that the training text does not have, taken for typing errors: %s (%s%s); "
+            "decoding.correct_typos=false leaves them as they are",
+            f"{translator.corrections.count:,}",
+            ", ".join(f"{typed} → {word}" for typed, word in translator.corrections.first.items()),
+            " …" if translator.corrections.has_more else "",
+        )
+
+
+def _translate_lines(config: TranslateConfig, translator: Translator) -> None:
     shown = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
     if config.input is None:
         lines = _text(sys.stdin.buffer, "the input")
@@ -73,20 +99,6 @@ def translate(config: TranslateConfig) -> None:
             raise InputError(f"reference={config.reference} has more lines than the input's {written}")
     if written == 0:
         logger.warning("the input has no lines")
-    if translator.items.repaired:
-        logger.warning(
-            "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
-            f"{translator.items.found:,}",
-            f"{translator.items.repaired:,}",
-        )
-    if translator.corrections.count:
-        logger.info(
-            "words that the training text does not have, taken for typing errors: %s (%s%s); "
-            "decoding.correct_typos=false leaves them as they are",
-            f"{translator.corrections.count:,}",
-            ", ".join(f"{typed} → {word}" for typed, word in translator.corrections.first.items()),
-            " …" if translator.corrections.has_more else "",
-        )
 
 
 def _refuse_to_overwrite(config: TranslateConfig) -> None:

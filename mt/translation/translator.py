@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice, repeat
+from itertools import compress, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -239,9 +239,10 @@ class Translator:
         lines: Sequence[str],
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[], None] | None = None,
+        markup: Sequence[Kind | None] | None = None,
     ) -> list[str]:
         """Returns the best translation of each line; see ``hypotheses``."""
-        return [best[0].text for best in self.hypotheses(lines, numbers, after_batch)]
+        return [best[0].text for best in self.hypotheses(lines, numbers, after_batch, markup=markup)]
 
     def hypotheses(
         self,
@@ -249,6 +250,7 @@ class Translator:
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[], None] | None = None,
         aligned: bool = False,
+        markup: Sequence[Kind | None] | None = None,
     ) -> list[list[ScoredText]]:
         """Returns up to n_best scored translations of each line, best first. A blank line has one, which is empty. The
         first of a line that is translated in parts has the best translation of each part, whatever the others score.
@@ -259,10 +261,13 @@ class Translator:
             numbers: The numbers of the lines, by default from 0 on. The random numbers of sampling depend on them.
             after_batch: Called after each batch. It may raise an exception to stop the translation.
             aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
+            markup: Of which kind the tags in each line are, or None for plain text. By default ``decoding.markup`` for
+                all lines.
         """
         _refuse_what_is_no_list_of_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        cut = self._cut_lines(lines, numbers)
+        kinds = [self.config.markup] * len(lines) if markup is None else markup
+        cut = self._cut_lines(lines, numbers, kinds)
         flat = [
             ((number, place), pieces)
             for number, line in zip(numbers, cut, strict=True)
@@ -402,11 +407,11 @@ class Translator:
         longest = self.config.max_source_length
         return longest if self.model.max_length is None else min(longest, self.model.max_length - 1)
 
-    def _cut_lines(self, lines: Sequence[str], numbers: Sequence[int]) -> list[_Line]:
+    def _cut_lines(self, lines: Sequence[str], numbers: Sequence[int], kinds: Sequence[Kind | None]) -> list[_Line]:
         """Returns the parts of each line as pieces. A blank line has no parts."""
-        config, kind = self.config, self.config.markup
+        config = self.config
         split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
-        markup = [None if kind is None else take_out(line, kind) for line in lines]
+        markup = [kind and take_out(line, kind) for line, kind in zip(lines, kinds, strict=True)]
         texts = [line if taken is None else taken.text for line, taken in zip(lines, markup, strict=True)]
         marked = [self.layer.mark(text, split, correct) if text.strip() else [] for text in texts]
         for part in (part for parts in marked for part in parts):
@@ -457,19 +462,27 @@ class Translator:
         drafts = [
             self._drafts(line, [list(islice(following, len(part.pieces))) for part in line.parts]) for line in lines
         ]
-        of_drafts = [
-            (draft, number, part.part)
+        of_lines = [
+            [(draft, number, part.part) for draft in ranked for number, part in enumerate(line.parts)]
             for line, ranked in zip(lines, drafts, strict=True)
-            for draft in ranked
-            for number, part in enumerate(line.parts)
         ]
-        self._put_missing_slots(of_drafts)
-        links: Iterator[list[Link]] = repeat([])
-        if aligned or self.config.markup is not None:
-            links = iter(self._links([(part.text, draft.texts[number]) for draft, number, part in of_drafts]))
+        self._put_missing_slots([each for of_drafts in of_lines for each in of_drafts])
+        needed = [aligned or line.markup is not None for line in lines]
+        links = iter(
+            self._links(
+                [
+                    (part.text, draft.texts[number])
+                    for of_drafts in compress(of_lines, needed)
+                    for draft, number, part in of_drafts
+                ]
+            )
+        )
         return [
-            [self._finished(line, draft, list(islice(links, len(line.parts))), aligned) for draft in ranked]
-            for line, ranked in zip(lines, drafts, strict=True)
+            [
+                self._finished(line, draft, list(islice(links, len(line.parts))) if is_needed else [], aligned)
+                for draft in ranked
+            ]
+            for line, ranked, is_needed in zip(lines, drafts, needed, strict=True)
         ]
 
     def _put_missing_slots(self, of_drafts: Sequence[tuple[_Draft, int, Part]]) -> None:

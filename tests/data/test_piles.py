@@ -19,10 +19,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from mt.config import DataConfig
 from mt.data.corpus import LINES_OF_FILES, Corpus, load_corpus
-from mt.data.foreign_text import other_encoding
 from mt.data.formats import fingerprint
 from mt.data.piles import is_pile, named_files
 from mt.errors import InputError
+from mt.foreign_text import other_encoding
 
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
 
@@ -391,3 +391,18 @@ def test_a_letter_that_is_cut_at_the_end_of_what_is_looked_at_is_no_other_encodi
         for end in range(40, 80):
             assert other_encoding(line.encode()[:end]) is None
     assert other_encoding("à la mer, là-bas, déjà vu é".encode("latin-1"))
+
+
+def test_translated_documents_are_tables(tmp_path: Path) -> None:
+    entry = 'msgid "red {0}"\nmsgstr "rot {0}"\n\n#, fuzzy\nmsgid "blue {0}"\nmsgstr "noch nicht"\n\n'
+    header = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+    po = header + "".join(entry.replace("{0}", f"{number}") for number in range(30))
+    write(tmp_path / "a.po", po.encode())
+    write(tmp_path / "b.po.gz", gzip.compress(po.replace("red", "green").encode()))
+    settings = {"kind": "table", "source_language": "en", "target_language": "de", "train": str(tmp_path)}
+    corpus = load(**settings)
+    assert [file.pairs for file in corpus.report[0].files] == [30, 30]
+    assert set(corpus.train["source"]) < {f"{word} {number}" for word in ("red", "green") for number in range(30)}
+    write(tmp_path / "c.po", po.replace(": de", ": fr").encode())
+    with pytest.raises(InputError, match="c.po: is a translation into fr by its header, not into de"):
+        load(**settings)
