@@ -177,7 +177,7 @@ def as_pairs(named: Pair | tuple[Pair, ...]) -> tuple[Pair, ...]:
 
 class TableConfig(PileConfig):
     """Files with a column for each side: TSV (unquoted), CSV, JSONL, Parquet, or translation memories (TMX) and
-    translated messages (PO), whose languages are their columns."""
+    translated documents (PO, XLIFF), whose languages are their columns."""
 
     kind: Literal["table"]
     train: FileOrFiles

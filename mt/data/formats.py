@@ -33,6 +33,7 @@ from mt.data.split import recipe_folder
 from mt.data.tmx import tmx_pairs
 from mt.documents.document import read_whole
 from mt.documents.po import po_pairs
+from mt.documents.xliff import xliff_pairs
 from mt.errors import InputError
 from mt.files import read_lines, read_start, read_wide_lines
 from mt.foreign_text import encoding_of_bom, other_encoding
@@ -194,7 +195,7 @@ def _prepare(corpus: RecipeConfig) -> Path:
 def _read_table(path: Path, source: str | int, target: str | int) -> datasets.Dataset:
     reader = {
         ".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs, ".parquet": _parquet_pairs, ".tmx": _tmx_pairs,
-        ".po": _po_pairs,
+        ".po": _po_pairs, ".xlf": _xliff_pairs, ".xliff": _xliff_pairs,
     }[table_format(path)]  # fmt: skip
     key = (_state(path), reader.__name__, source, target)
     return _cached(str(path), lambda: reader(path, source, target), key)
@@ -290,6 +291,10 @@ def _tmx_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
 
 def _po_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
     return _document_pairs(po_pairs, path, source, target)
+
+
+def _xliff_pairs(path: Path, source: str | int, target: str | int) -> Pairs:
+    return _document_pairs(xliff_pairs, path, source, target)
 
 
 def _document_pairs(

@@ -16,7 +16,7 @@ from mt.errors import InputError
 from mt.files import resolved
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
-TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".tmx", ".po")
+TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".tmx", ".po", ".xlf", ".xliff")
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
 """Folders of any depth, or a part of a name."""
 

@@ -6,17 +6,19 @@ these again keeps all that.
 """
 
 import codecs
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from mt.documents.layout import Layout, Line
+from mt.documents.layout import Layout, Line, cut
 from mt.errors import InputError
 from mt.files import UNDECODABLE, read_blocks
 from mt.foreign_text import encoding_of_bom, other_encoding
 
+DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 MOST_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
@@ -133,8 +135,29 @@ def decoded(content: bytes) -> str:
         ) from None
 
 
-def without_bom(text: str) -> str:
-    return text.removeprefix(codecs.BOM_UTF8.decode())
+def decoded_xml(content: bytes) -> tuple[str, Callable[[str], bytes]]:
+    """Returns the text of an XML document, with its BOM, and what makes bytes of a changed text. A character that the
+    encoding lacks becomes a reference.
+
+    Raises:
+        InputError: It is not in the encoding that it says.
+    """
+    declared = DECLARATION.match(content)
+    by_mark = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(content[:2])
+    encoding = by_mark or (declared[1].decode() if declared else "utf-8")
+    try:
+        return content.decode(encoding), lambda text: text.encode(encoding, "xmlcharrefreplace")
+    except LookupError:
+        raise InputError(f"says that it is in {encoding}, an unknown encoding") from None
+    except UnicodeError as error:
+        raise InputError(f"is not in {encoding}, as it says: {error}") from None
+
+
+def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
+    """Yields a text and its translation line by line, if both have as many lines, and otherwise as a whole.
+    Accelerators are taken out."""
+    lines = [[line.text for line in cut(side, accelerators=True).lines] for side in (text, translation)]
+    yield from zip(*lines if len(lines[0]) == len(lines[1]) else ([" ".join(side)] for side in lines), strict=True)
 
 
 def is_text(text: str) -> bool:

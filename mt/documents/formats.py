@@ -6,11 +6,12 @@ from pathlib import Path
 from mt.config import DocumentFormat
 from mt.documents.document import Document, Languages, read_whole
 from mt.documents.po import read_po
+from mt.documents.xliff import read_xliff
 from mt.errors import InputError
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
-ENDINGS: dict[str, DocumentFormat] = {".po": "po", ".pot": "po"}
-READERS: dict[str, Callable[[bytes, Languages, bool], Document]] = {"po": read_po}
+ENDINGS: dict[str, DocumentFormat] = {".po": "po", ".pot": "po", ".xlf": "xliff", ".xliff": "xliff"}
+READERS: dict[str, Callable[[bytes, Languages, bool], Document]] = {"po": read_po, "xliff": read_xliff}
 NOT_READ = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
 """Endings of documents that are no text at all."""
 

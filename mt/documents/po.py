@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from mt.documents.document import Document, Languages, Passage, Splice, is_text
+from mt.documents.document import Document, Languages, Passage, Splice, is_text, line_pairs
 from mt.documents.layout import cut
 from mt.documents.plurals import PluralRule, read_rule, rule_of
 from mt.errors import InputError
@@ -145,11 +145,9 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
             singular = rule.singular if rule else 0
             plural = (entry.texts["msgid_plural"], entry.forms[-1])
             pairs = [plural] if singular is None else [(entry.texts["msgid"], entry.forms[singular]), plural]
-        for one, other in pairs:
-            lines = [[line.text for line in cut(text, accelerators=True).lines] for text in (one, other)]
-            if len(lines[0]) != len(lines[1]):
-                lines = [[" ".join(side)] for side in lines]
-            yield from ((two, one) if is_reversed else (one, two) for one, two in zip(*lines, strict=True))
+        for texts in pairs:
+            for one, two in line_pairs(*texts):
+                yield (two, one) if is_reversed else (one, two)
 
 
 def _decoded(content: bytes) -> tuple[str, str]:
