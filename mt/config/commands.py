@@ -28,7 +28,7 @@ from mt.config.text import AlignmentConfig, KeptConfig, TextConfig, TextDescript
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
-DocumentFormat = Literal["auto", "lines", "po", "xliff"]
+DocumentFormat = Literal["auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown"]
 """``mt.documents.formats`` has their endings."""
 
 Folders = Text | Annotated[tuple[Text, ...], Field(min_length=1)]

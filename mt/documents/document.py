@@ -127,7 +127,8 @@ def decoded(content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        code, name = other_encoding(content) or (encoding_of_bom(content) or "ENCODING", "in another encoding in part")
+        special = b"".join(line + b"\n" for line in content.split(b"\n") if not line.isascii())
+        code, name = other_encoding(special) or (encoding_of_bom(content) or "ENCODING", "in several encodings")
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(
             f"line {line} is not in UTF-8; the document seems to be {name}. This makes UTF-8 of it: "

@@ -5,13 +5,25 @@ from pathlib import Path
 
 from mt.config import DocumentFormat
 from mt.documents.document import Document, Languages, read_whole
+from mt.documents.json_messages import read_json
+from mt.documents.markdown import read_markdown
 from mt.documents.po import read_po
+from mt.documents.properties import read_properties
+from mt.documents.subtitles import read_srt, read_vtt
+from mt.documents.web_page import read_html
 from mt.documents.xliff import read_xliff
 from mt.errors import InputError
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
-ENDINGS: dict[str, DocumentFormat] = {".po": "po", ".pot": "po", ".xlf": "xliff", ".xliff": "xliff"}
-READERS: dict[str, Callable[[bytes, Languages, bool], Document]] = {"po": read_po, "xliff": read_xliff}
+ENDINGS: dict[str, DocumentFormat] = {
+    ".po": "po", ".pot": "po", ".xlf": "xliff", ".xliff": "xliff", ".properties": "properties", ".json": "json",
+    ".srt": "srt", ".vtt": "vtt", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown",
+    ".markdown": "markdown",
+}  # fmt: skip
+READERS: dict[str, Callable[[bytes, Languages, bool], Document]] = {
+    "po": read_po, "xliff": read_xliff, "properties": read_properties, "json": read_json, "srt": read_srt,
+    "vtt": read_vtt, "html": read_html, "markdown": read_markdown,
+}  # fmt: skip
 NOT_READ = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
 """Endings of documents that are no text at all."""
 

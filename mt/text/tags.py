@@ -45,11 +45,11 @@ _NAME = {
     "html": r"[A-Za-z][^\s/<>\"'=]*+",
     "xml": r"[A-Za-z_:\xc0-\xd6\xd8-\xf6\xf8-\U000effff][^\s/<>\"'=]*+",
 }
-_ATTRIBUTE = r"""([^\s/<>"'=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s<>"']++)))?+"""
+ATTRIBUTE = r"""([^\s/<>"'=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s<>"']++)))?+"""
 _TAG = {
     kind: re.compile(
         rf"<(?:/(?P<close>{name})\s*+>"
-        rf"|(?P<open>{name})(?:\s++|/(?!>)|{_ATTRIBUTE})*+(?P<slash>/?)>"
+        rf"|(?P<open>{name})(?:\s++|/(?!>)|{ATTRIBUTE})*+(?P<slash>/?)>"
         r"|!(?i:doctype)\b[^<>\[]*+(?:\[[^\[\]]*+\][^<>\[]*+)?+>)",
         re.ASCII,  # \s is the white space of HTML and XML
     )
@@ -75,7 +75,7 @@ class Unit:
     """Whether a word ends here even if no blank is written."""
 
 
-class _Token(NamedTuple):
+class Token(NamedTuple):
     """A piece of a line from ``start`` to ``end``, before tags are paired."""
 
     role: Literal["text", "open", "close", "point"]
@@ -87,8 +87,8 @@ class _Token(NamedTuple):
 
 def read_units(line: str, kind: Kind) -> list[Unit]:
     """Cuts a line into units. Their contents, with the text not yet decoded, make up the line."""
-    tokens = _tokens(line, kind)
-    closings = _pair(tokens)
+    tokens = tokens_of(line, kind)
+    closings = closings_of(tokens)
     opened = {closing: opening for opening, closing in closings.items()}
     units: list[Unit] = []
     place = 0
@@ -96,8 +96,8 @@ def read_units(line: str, kind: Kind) -> list[Unit]:
         role, name, start, end = tokens[place]
         separates = kind == "html" and name in SEPARATING
         if role == "text":
-            units.append(Unit("text", _decode(line[start:end], kind)))
-        elif place in closings and _is_untranslated(name, line[start:end], kind):
+            units.append(Unit("text", decode(line[start:end], kind)))
+        elif place in closings and is_untranslated(name, line[start:end], kind):
             place = closings[place]
             units.append(Unit("point", line[start : tokens[place].end], separates=kind == "html"))
         else:
@@ -138,8 +138,9 @@ def encode(text: str) -> str:
     return text.translate(_CODES)
 
 
-def _tokens(line: str, kind: Kind) -> list[_Token]:
-    tokens: list[_Token] = []
+def tokens_of(line: str, kind: Kind) -> list[Token]:
+    """Cuts a text into tokens, which make up the text."""
+    tokens: list[Token] = []
     # Where each construct ends for the last time. No end is searched for after it: each search would read all the rest.
     last = {start: line.rfind(end) for start, end in _ENDS.items()}
     text = 0  # where the text begins that is not yet among the tokens
@@ -148,16 +149,16 @@ def _tokens(line: str, kind: Kind) -> list[_Token]:
         found = _markup_at(line, place, kind, last)
         if found:
             if text < place:
-                tokens.append(_Token("text", "", text, place))
+                tokens.append(Token("text", "", text, place))
             tokens.append(found)
             text = found.end
         place = line.find("<", found.end if found else place + 1)
     if text < len(line):
-        tokens.append(_Token("text", "", text, len(line)))
+        tokens.append(Token("text", "", text, len(line)))
     return tokens
 
 
-def _markup_at(line: str, place: int, kind: Kind, last: dict[str, int]) -> _Token | None:
+def _markup_at(line: str, place: int, kind: Kind, last: dict[str, int]) -> Token | None:
     """Returns the markup that begins at ``place``, where a ``<`` is, or None if this ``<`` is text."""
     for start, end in _ENDS.items():
         if line.startswith(start, place):
@@ -165,23 +166,23 @@ def _markup_at(line: str, place: int, kind: Kind, last: dict[str, int]) -> _Toke
             content = place + (2 if kind == "html" and start == "<!--" else len(start))
             if last[start] < content:
                 return None
-            return _Token("point", "", place, line.index(end, content) + len(end))
+            return Token("point", "", place, line.index(end, content) + len(end))
     match = _TAG[kind].match(line, place)
     if match is None:
         return None
     name = match["close"] or match["open"] or ""
     name = name.lower() if kind == "html" else name
     if match["close"]:
-        return _Token("close", name, place, match.end())
+        return Token("close", name, place, match.end())
     if not match["open"] or match["slash"] or (kind == "html" and name in VOID):
-        return _Token("point", name, place, match.end())
+        return Token("point", name, place, match.end())
     if kind == "html" and name in RAW:
         closing = _RAW_END[name].search(line, match.end())
-        return _Token("point", name, place, closing.end() if closing else len(line))
-    return _Token("open", name, place, match.end())
+        return Token("point", name, place, closing.end() if closing else len(line))
+    return Token("open", name, place, match.end())
 
 
-def _pair(tokens: list[_Token]) -> dict[int, int]:
+def closings_of(tokens: list[Token]) -> dict[int, int]:
     """Returns the place of the closing tag of each opening tag that has one.
 
     A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
@@ -203,13 +204,13 @@ def _pair(tokens: list[_Token]) -> dict[int, int]:
     return closings
 
 
-def _is_untranslated(name: str, tag: str, kind: Kind) -> bool:
+def is_untranslated(name: str, tag: str, kind: Kind) -> bool:
     """Returns whether an element's name or an attribute of its opening tag forbids the translation of its content."""
     if kind == "html" and name in UNTRANSLATED:
         return True
     if "translate" not in tag.lower():
         return False
-    for key, *values in re.findall(_ATTRIBUTE, tag[1:-1], re.ASCII):  # the tag's name is found, too, without a value
+    for key, *values in re.findall(ATTRIBUTE, tag[1:-1], re.ASCII):  # the tag's name is found, too, without a value
         value = "".join(values)
         if kind == "html":
             key, value = key.lower(), value.lower()
@@ -220,7 +221,8 @@ def _is_untranslated(name: str, tag: str, kind: Kind) -> bool:
     return False
 
 
-def _decode(text: str, kind: Kind) -> str:
+def decode(text: str, kind: Kind) -> str:
+    """Returns what a text with entities means."""
     if kind == "xml":
         return _XML_REFERENCE.sub(_xml_character, text)
     # html.unescape fails for numbers of more than 4,300 digits. Without zeros in front, 8 digits are too many already.

@@ -192,9 +192,10 @@ def _read_journal(journal: BinaryIO, job: str) -> tuple[list[str], int]:
 def _job(config: TranslateConfig, lines: Sequence[Line]) -> str:
     """Returns a digest of all that decides the translations: lines, settings, and the model's files."""
     digest = hashlib.sha256(repr((lines, config.decoding, config.text, config.precision)).encode())
-    for name in ("model.yaml", "model.safetensors"):
-        with Path(config.run, name).open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    for folder in (config.run,) if isinstance(config.run, str) else config.run:
+        for name in ("model.yaml", "model.safetensors"):
+            with Path(folder, name).open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()
 
 

@@ -1,0 +1,150 @@
+"""Property files and JSON: values are translated, and all else stays as it was."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.documents.document import Document, Languages
+from mt.documents.json_messages import read_json
+from mt.documents.properties import read_properties
+from mt.errors import InputError
+
+FRENCH = Languages("en", "fr")
+ANY = st.text(st.sampled_from("ab é\\\"'={}0:#!\n\t\r漢👍") | st.characters(codec="utf-8"), max_size=15)
+ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x")
+
+
+def translated(document: Document, translate=str.upper) -> bytes:
+    return document.written([translate(line.text) for line in document.lines()])[0]
+
+
+def properties(content: bytes) -> dict[str, str]:
+    """Reads property files as Java's documentation describes it, character by character."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    lines, place = [], 0
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    natural = text.split("\n")
+    while place < len(natural):
+        line = natural[place].lstrip(" \t\f")
+        place += 1
+        if not line or line[0] in "#!":
+            continue
+        while (len(line) - len(line.rstrip("\\"))) % 2 and place <= len(natural):
+            line = line[:-1] + (natural[place].lstrip(" \t\f") if place < len(natural) else "")
+            place += 1
+        lines.append(line)
+    found = {}
+    for line in lines:
+        end = 0
+        while end < len(line) and line[end] not in " \t\f:=":
+            end += 2 if line[end] == "\\" else 1
+        value = line[end:].lstrip(" \t\f")
+        if value[:1] in (":", "=") and value:
+            value = value[1:].lstrip(" \t\f")
+        both = []
+        for one in (line[:end], value):
+            out, at = "", 0
+            while at < len(one):
+                if one[at] != "\\":
+                    out, at = out + one[at], at + 1
+                elif one[at + 1 : at + 2] == "u":
+                    out, at = out + chr(int(one[at + 2 : at + 6], 16)), at + 6
+                else:
+                    out += {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(one[at + 1 : at + 2], one[at + 1 : at + 2])
+                    at += 2
+            both.append(out)
+        found[both[0]] = both[1].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return found
+
+
+def test_values_of_properties():
+    content = (
+        b"# A comment\n! another\nkey = Value one \\\n   two\na\\:b:It''s {0}\nnone=\n  x\\ y  z\nu=caf\\u00e9\n"
+        b"menu=&Open\\tCtrl+O\n12=12"
+    )
+    expected = (
+        b"# A comment\n! another\nkey = VALUE ONE TWO\na\\:b:IT''S {0}\nnone=\n  x\\ y  Z\nu=CAF\\u00c9\n"
+        b"menu=&OPEN\\tCtrl+O\n12=12"
+    )
+    assert translated(read_properties(content, FRENCH, False)) == expected
+    assert translated(read_properties(content, FRENCH, False), str) == content
+    apostrophes = translated(read_properties(b"a={0} files of mine\nb=Yes", FRENCH, False), lambda text: f"l'{text}")
+    assert apostrophes == b"a=l''{0} files of mine\nb=l'Yes"
+    for encoding, expected in (("utf-8", "é=漢👍".encode()), ("latin-1", b"\xe9=\\u6f22\\ud83d\\udc4d")):
+        assert translated(read_properties("é=ü".encode(encoding), FRENCH, False), lambda text: "漢👍") == expected
+    assert translated(read_properties(b"a=b", FRENCH, False), lambda text: "é") == b"a=\\u00e9"
+
+
+@given(st.lists(st.text(st.sampled_from("ab=: \\\n\r\t#!é'{}0u"), max_size=12), max_size=8).map("\n".join), st.data())
+def test_no_property_is_lost(text, data):
+    text = text.replace("\\u", "\\v")
+    document = read_properties(text.encode(), FRENCH, False)
+    assert translated(document, str) == text.encode()
+    before = properties(text.encode())
+    written = document.written([data.draw(ONE_LINE) for _ in document.lines()])[0]
+    assert list(properties(written)) == list(before)
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), ONE_LINE), st.sampled_from(["utf-8", "latin-1"]))
+def test_java_reads_what_was_translated(wanted, encoding):
+    content = ("é=1\n" + "".join(f"{key} = a\n" for key in wanted)).encode(encoding)
+    document = read_properties(content, FRENCH, False)
+    written = document.written([wanted[key] for key in wanted][: len(document.lines())] if wanted else [])
+    if wanted and len(set(wanted)) == len(document.lines()):
+        assert {key: value for key, value in properties(written[0]).items() if key in wanted} == wanted
+
+
+def test_values_of_json():
+    content = b'{"a": "Hello {{name}}",\n  "b" : ["x y", 1, null, "1"], "k\\"": {"c":"caf\\u00e9"}, "d": true}\n'
+    expected = b'{"a": "HELLO {{NAME}}",\n  "b" : ["X Y", 1, null, "1"], "k\\"": {"c":"CAF\\u00c9"}, "d": true}\n'
+    assert translated(read_json(content, FRENCH, False)) == expected
+    assert translated(read_json(content, FRENCH, False), str) == content
+    assert translated(read_json('"\\u00e9 é"'.encode(), FRENCH, False)) == '"É É"'.encode()
+
+
+VALUES = st.recursive(
+    ANY | st.none() | st.booleans() | st.integers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def shape(value: object) -> object:
+    """Returns a value without its texts."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    return [shape(one) for one in value] if isinstance(value, list) else value if not isinstance(value, str) else ""
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 2]), st.data())
+def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
+    content = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
+    document = read_json(content, FRENCH, False)
+    assert translated(document, str) == content
+    written = document.written([data.draw(ANY) for _ in document.lines()])[0]
+    assert shape(json.loads(written)) == shape(value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{\n"a": }', "line 2 is no JSON: Expecting value"),
+        (b"", "line 1 is no JSON"),
+        (b'"a" "b"', "line 1 is no JSON: Extra data"),
+        (b"[" * 100_000, "is nested too deeply"),
+        (b'"\xff"', "line 1 is not in UTF-8"),
+        (b'["a", ' + b"9" * 5000 + b"]", "is no JSON that can be read"),
+    ],
+)
+def test_what_is_no_json_is_told(content, message):
+    with pytest.raises(InputError, match=message):
+        read_json(content, FRENCH, False)
+
+
+def test_half_a_surrogate_pair_is_left_as_it_is():
+    assert translated(read_json(b'["\\ud800 a", "b"]', FRENCH, False)) == b'["\\ud800 a", "B"]'

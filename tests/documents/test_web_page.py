@@ -1,0 +1,129 @@
+"""HTML pages keep their tree: an independent parser, lxml, finds the same elements before and after."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import html
+
+from mt.documents.document import Languages
+from mt.documents.web_page import read_html
+from mt.errors import InputError
+
+FRENCH = Languages("en", "fr")
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>My page</title>
+<meta name="description" content="Some text &amp; more"><meta name="viewport" content="width">
+<style>p > b {}</style></head>
+<body><p>Hello <b>red
+  car</b>, see <a href="x" title="a title">here</a>.<br>New <code>x</code> line</p>
+<pre>a <b>b</b></pre><ul><li>one</li><li>two <img alt="pic" src=x></li></ul>
+<div translate=no>keep <p title="keep">this</p></div><img alt=logo><script>if (a < b) c("d")</script>
+<button>Yes</button><button>No &nbsp;</button><!-- a comment --></body></html>
+"""
+
+
+def tree(content: bytes) -> Counter:
+    """Counts the elements by their path, with what must not change of them."""
+    root = html.fromstring(content)
+    kept = ("href", "src", "class", "translate", "name")
+    return Counter(
+        ("/".join([one.tag for one in reversed([node, *node.iterancestors()]) if isinstance(one.tag, str)]),
+         tuple((key, node.get(key)) for key in kept))
+        for node in root.iter()
+    )  # fmt: skip
+
+
+def test_texts_titles_and_descriptions_are_translated():
+    document = read_html(PAGE.encode(), FRENCH, False)
+    assert [line.text for line in document.lines()] == [
+        "My page", "Some text & more",
+        'Hello <b>red car</b>, see <a href="x" title="a title">here</a>.<br>New <code>x</code> line', "a title",
+        "one", 'two <img alt="pic" src=x>', "pic", "logo", "Yes", "No &nbsp;",
+    ]  # fmt: skip
+    translations = [
+        line.text.replace("e", "E").replace("hrEf", "href").replace("titlE=", "title=") for line in document.lines()
+    ]
+    translations[1] = 'Un "texte" & plus'
+    translations[2] = '<a href="x" title="a title">Ici</a>, salut <b>voiture rouge</b> <code>x</code><br>ligne'
+    translations[3] = "un <titre>"
+    written = document.written(translations)[0].decode()
+    assert '<html lang="fr">' in written
+    assert 'content="Un &quot;texte&quot; &amp; plus"' in written
+    assert '<a href="x" title="un <titre>">Ici</a>, salut <b>voiture rouge</b>' in " ".join(written.split())
+    assert "<pre>a <b>b</b></pre>" in written and 'keep <p title="keep">this' in written and 'c("d")' in written
+    assert tree(written.encode()) == tree(PAGE.encode())
+
+
+def test_a_model_that_copies_changes_the_language_alone():
+    document = read_html(PAGE.encode(), FRENCH, False)
+    copied = document.written([line.text for line in document.lines()])[0].decode()
+    assert copied == PAGE.replace('lang="en"', 'lang="fr"')
+
+
+def test_encodings():
+    page = '<meta charset="ISO-8859-1"><p>caf\u00e9 \u2019</p>'
+    document = read_html(page.encode("windows-1252"), FRENCH, False)
+    assert document.written(["\u00e9\u6f22"])[0] == b'<meta charset="ISO-8859-1"><p>\xe9&#28450;</p>'
+    wide = ("\ufeff<p>a</p>").encode("utf-16-le")
+    assert read_html(wide, FRENCH, False).written(["b"])[0] == ("\ufeff<p>b</p>").encode("utf-16-le")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no html at all, 1 < 2", "is no HTML: there is not one tag in it"),
+        (b"", "is no HTML"),
+        (b"\0\1\2", "is no HTML"),
+        (b'<meta charset="klingon"><p>a', "says that it is in klingon, an unknown encoding"),
+        (b"<p>\xff</p>", "line 1 is not in UTF-8"),
+        (b'<meta charset="ascii"><p>\xff</p>', "is not in ascii, as it says"),
+    ],
+)
+def test_what_is_no_html_is_told(content, message):
+    with pytest.raises(InputError, match=message):
+        read_html(content, FRENCH, False)
+
+
+TEXT = st.text(st.sampled_from("ab <>&\"'\n/=é"), max_size=8) | st.text(st.characters(codec="utf-8"), max_size=5)
+BROKEN = st.lists(
+    TEXT | st.sampled_from(["<p>", "</p>", "<b>", "</b>", "<a title='x y'>", "</a>", "<br>", "<img alt=z>",
+                            "<!--", "-->",
+                            "<script>", "</script>", "<pre>", "</pre>", "<p translate=no>",
+                            "&amp;", "<li", ">", "<html lang=en>"]),
+    max_size=12,
+).map(lambda parts: "<div>" + "".join(parts))  # fmt: skip
+
+
+@given(BROKEN)
+def test_what_is_copied_is_the_page_however_broken(page):
+    document = read_html(page.encode(), FRENCH, False)
+    copied = document.written([line.text for line in document.lines()])[0].decode()
+    assert copied == page or copied.replace('lang="fr"', "lang=en") == page
+
+
+WELL_FORMED = st.recursive(
+    TEXT.map(lambda text: text.replace("&", "&amp;").replace("<", "&lt;")),
+    lambda inner: st.tuples(
+        st.sampled_from(["p", "div", "b", "a title='x y'", "span class=c", "li", "code", "h1"]),
+        st.lists(inner, max_size=3),
+    ).map(lambda pair: f"<{pair[0]}>{''.join(pair[1])}</{pair[0].split()[0]}>"),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.lists(WELL_FORMED, max_size=4).map(lambda parts: f"<section>{''.join(parts)}</section>"), st.data())
+def test_the_tree_stays(page, data):
+    document = read_html(page.encode(), FRENCH, False)
+    found = document.lines()
+    plain = [data.draw(TEXT) if line.markup is None else None for line in found]
+    translations = [
+        one if one is not None else data.draw(TEXT.map(lambda text: text.replace("<", "&lt;"))) + line.text
+        for line, one in zip(found, plain, strict=True)
+    ]
+    translations = [" ".join(one.split()) for one in translations]
+    before, after = (
+        html.fromstring(content.decode()) for content in (page.encode(), document.written(translations)[0])
+    )
+    assert [one.tag for one in before.iter()] == [one.tag for one in after.iter()]
