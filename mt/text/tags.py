@@ -114,14 +114,14 @@ def cut_into_blocks(page: str) -> list[str]:
         Pieces that make up the whole. Those at even places are to be translated, each by itself. Those at odd places
         are not: tags such as ``<p>`` and ``<br>``, and comments and untranslated elements that have line breaks.
     """
-    tokens = _tokens(page, "html")
-    closings = _pair(tokens)
+    tokens = tokens_of(page, "html")
+    closings = closings_of(tokens)
     pieces: list[str] = []
     done = place = 0
     while place < len(tokens):
         role, name, start, end = tokens[place]
         stands = name in BLOCKS
-        if place in closings and _is_untranslated(name, page[start:end], "html"):
+        if place in closings and is_untranslated(name, page[start:end], "html"):
             place = closings[place]
             role, end = "point", tokens[place].end
         if role == "point" and not stands:
