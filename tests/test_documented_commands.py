@@ -148,7 +148,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for memory in ("memories/new.tmx", "memories/old/first.tmx"):
         shutil.copy(folder / "memory.tmx", folder / memory)
     entries = "".join(f'\nmsgid "{one}"\nmsgstr "{other}"\n' for one, other in pairs)
-    for name in ("messages.po", "po/fr.po", "locale/a/messages.po"):
+    for name in ("messages.po", "po/es.po", "po/fr.po", "locale/a/messages.po"):
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(f'{entries}\nmsgid "ba de"\nmsgstr ""\n')
     (folder / "more.csv").write_text("en,es\n" + "".join(f"{one},{other}\n" for one, other in pairs[:50]))

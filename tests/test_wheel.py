@@ -93,7 +93,11 @@ def command(wheel, tmp_path_factory):
 def test_the_wheel_holds_every_module_config_file_and_recipe(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {
-        *(path.relative_to(ROOT).as_posix() for path in (ROOT / "mt").rglob("*") if path.suffix in (".py", ".jinja")),
+        *(
+            path.relative_to(ROOT).as_posix()
+            for path in (ROOT / "mt").rglob("*")
+            if path.suffix in (".py", ".jinja", ".html", ".css", ".js")
+        ),
         *(f"mt/conf/{path.relative_to(CONF).as_posix()}" for path in CONF.rglob("*.yaml")),
         *(f"mt/recipes/{path.name}" for path in RECIPES.glob("*.py")),
     }

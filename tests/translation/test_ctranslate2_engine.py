@@ -77,7 +77,7 @@ def _assert_equal(found, expected):
 
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
-    cut = translator._cut_lines(lines, range(len(lines)))
+    cut = translator._cut_lines(lines, range(len(lines)), [None] * len(lines))
     parts = [pieces for line in cut for part in line.parts for pieces in part.pieces]
     found = translator.engine.find(parts)
     return found.count([]), len(parts)

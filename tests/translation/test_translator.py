@@ -173,7 +173,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     translator = _translator(tokenizers, config, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
-    (line,) = translator._cut_lines([" ".join(words)], [0])
+    (line,) = translator._cut_lines([" ".join(words)], [0], [None])
     parts = line.parts[0].pieces
     assert len(parts) > 1 and all(len(part) <= 30 for part in parts)
     assert tokenizers.source.decode([sum(parts, [])]) == [" ".join(words)]
@@ -186,7 +186,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
 def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
-    line = translator._cut_lines([" ".join(["ba"] * 90)], [0])
+    line = translator._cut_lines([" ".join(["ba"] * 90)], [0], [None])
     assert len(line[0].parts[0].pieces) == len(hypotheses)
     assert translator._texts(line, hypotheses)[0][0].text == "ba go"
 
@@ -194,7 +194,7 @@ def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=2)
     line = " ".join(["ba", "de", "fi", "go", "ku"] * 20)
-    texts = tokenizers.source.decode(translator._cut_lines([line], [0])[0].parts[0].pieces)
+    texts = tokenizers.source.decode(translator._cut_lines([line], [0], [None])[0].parts[0].pieces)
     of_parts = translator.hypotheses(texts)
     (joined,) = translator.hypotheses([line])
     assert [one.text for one in joined] == [" ".join(part[rank].text for part in of_parts) for rank in (0, 1)]
@@ -217,7 +217,7 @@ def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
 def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenizers):
     """A part has a long hypothesis that is worse than a short one, but better for each piece."""
     translator = _translator(tokenizers, beam_size=3, n_best=3, length_penalty=1.0)
-    line = translator._cut_lines([" ".join(["ba"] * 60)], [0])
+    line = translator._cut_lines([" ".join(["ba"] * 60)], [0], [None])
     assert len(line[0].parts[0].pieces) == 2
     pieces = [tokenizers.target.encode([text])[0] for text in ("ba", "de", "fi " * 12)]
     several = [Hypothesis(one, score) for one, score in zip(pieces, (-1.0, -2.0, -2.5), strict=True)]
@@ -229,7 +229,7 @@ def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenize
 
 def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
-    lines = translator._cut_lines(["ba {x} de 1999 fi"], [0])
+    lines = translator._cut_lines(["ba {x} de 1999 fi"], [0], [None])
     written = tokenizers.target.encode([f"ba {slot(0)} de {slot(0)} fi"])[0]
     ((found,),) = translator._texts(lines, [[Hypothesis(written, -1.0)]])
     assert found.text.count("{x}") == found.text.count("1999") == 1
