@@ -112,6 +112,9 @@ class TrainingConfig(Section):
     """With weights=average: how many checkpoints. keep_last must keep as many."""
     init_from: Text | None = None
     """A run or model folder to start from (fine-tuning): its weights and its tokenizer."""
+    replay: Probability = 0.0
+    """With init_from: the share of each epoch's pairs that is taken from the training pairs of that run, so that it
+    does not forget them. Its corpus must still be there; what it held out stays held out."""
 
     def contradictions(self) -> Iterator[str]:
         if self.weights == "average" and self.keep_last < self.average:
@@ -131,6 +134,8 @@ class TrainingConfig(Section):
             yield f"consistency={self.consistency} is for objective=simcut or r_drop, not cross_entropy"
         if self.objective != "simcut" and self.is_given("cutoff"):
             yield f"cutoff={self.cutoff} is for objective=simcut, not {self.objective}"
+        if self.replay and not self.init_from:
+            yield f"replay={self.replay:g} needs init_from, the run whose training pairs are to be replayed"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:

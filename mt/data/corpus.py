@@ -144,7 +144,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         report[0] = report[0].after_dropping(counts)
     # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
-        equal, shared = _share_a_sentence(training[number], list(evaluation.values()), config.split_version)
+        equal, shared = share_a_sentence(training[number], list(evaluation.values()), config.split_version)
         if shared.any():
             key = ("shared", config.split_version, [pairs._fingerprint for pairs in evaluation.values()])
             training[number] = chosen(training[number], key, partial(np.flatnonzero, ~shared))
@@ -254,7 +254,7 @@ def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.
             )
 
 
-def _share_a_sentence(
+def share_a_sentence(
     pairs: datasets.Dataset, others: Sequence[datasets.Dataset], split_version: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns which pairs have a source or target that also occurs on the same side of one of the others.

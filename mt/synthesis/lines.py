@@ -9,14 +9,11 @@ from typing import Literal
 
 import datasets
 
-from mt.cleaning.record import read_dropped, without_dropped
-from mt.data.corpus import Corpus, load_corpus
-from mt.data.formats import fingerprint, text_lines
+from mt.data.corpus import Corpus
+from mt.data.formats import text_lines
 from mt.data.split import sentence_key
 from mt.errors import InputError
-from mt.run_folder import read_config
 from mt.text.slots import TAG
-from mt.training.provenance import read_provenance
 
 Side = Literal["source", "target"]
 
@@ -48,32 +45,6 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
             yield line.removeprefix(f"{TAG} ")
 
     return _lines(since)
-
-
-def corpus_of(run: Path) -> Corpus:
-    """Reads the corpus that a run was trained on, without what cleaning dropped of it.
-
-    Raises:
-        InputError: The folder does not say what it was, it is no longer there, or it is split in another way than when
-            the run was trained.
-    """
-    try:
-        data = read_config(run).data
-        corpus = load_corpus(data, tell=False)
-        dropped = read_dropped(run) if data.cleaning_rules else {}
-        corpus = without_dropped(corpus, dropped, data).without_keys()
-        recorded = read_provenance(run)["data"]
-    except InputError as error:
-        raise InputError(
-            f"run={run}: the corpus that it was trained on is needed again, in the same place: {error}"
-        ) from None
-    for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
-        if recorded.get(split) != {"pairs": len(pairs), "sha256": fingerprint(pairs)}:
-            raise InputError(
-                f"run={run}: its corpus has changed since it was trained: the {split} pairs are others. What the run "
-                "held out could be among the lines to translate"
-            )
-    return corpus
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:

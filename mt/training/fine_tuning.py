@@ -113,8 +113,8 @@ def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:
         )
     if earlier and earlier.is_more_than_chance and earlier.after < earlier.before:
         yield (
-            "fine-tuning forgot some of what the earlier run had learnt. If that matters, train on pairs of its "
-            "corpus, too: data=mixture (docs/training.md)"
+            "fine-tuning forgot some of what the earlier run had learnt. If that matters, let a larger share of the "
+            "pairs be its own: training.replay=0.5, for instance"
         )
 
 

@@ -17,13 +17,14 @@ from mt.data.encoding import drop_long, encode_pairs
 from mt.device import return_freed_memory
 from mt.errors import InputError
 from mt.language import writes_spaces
-from mt.run_folder import read_description, read_spelling
+from mt.run_folder import read_description, read_scored, read_spelling
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
 from mt.text.slots import all_slots
 from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
-from mt.training.advice import advice_on_scripts
+from mt.training.advice import advice_on_scripts, advice_on_vocabulary
+from mt.training.earlier_corpus import with_replay
 from mt.training.workers import Workers
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,9 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     with workers.leader_first():
         corpus = load_corpus(config.data, tell=workers.is_leader)
     dropped = workers.from_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
-    corpus = without_dropped(corpus, dropped, config.data).without_keys()
+    corpus = without_dropped(corpus, dropped, config.data)
+    with workers.leader_first():
+        corpus = with_replay(corpus, config).without_keys()
     for report in corpus.report:
         for line in (report, *report.lines_of_files()):
             logger.info("%s", line)
@@ -76,6 +79,9 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     release_memory()
     tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
     return_freed_memory()  # training a tokenizer takes a gigabyte
+    if config.training.init_from and tokenizer_from != config.folder and workers.is_leader:
+        for doubt in advice_on_vocabulary(tokenizers, corpus.valid, _texts_of(Path(config.training.init_from))):
+            logger.warning("%s", doubt)
     origin = tokenizer_from if tokenizer_from == config.folder or config.training.init_from else None
     rules, counts = workers.from_leader(lambda: _learnt(config, corpus, tokenizers, origin))
     languages = config.data.source_language, config.data.target_language
@@ -106,6 +112,15 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     rules = config.text.rules
     slots = all_slots(config.text.slots, of_numbers=rules >= 2) if rules else ()
     return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed, slots, single_digits=rules > 0)
+
+
+def _texts_of(origin: Path) -> dict[str, list[str]] | None:
+    """Returns both sides of the test set of the run in a folder; None if there is none, as in a model alone."""
+    try:
+        lines = read_scored(origin)
+    except InputError:
+        return None
+    return {"source": lines["source"], "target": lines["reference"]}
 
 
 def _learnt(

@@ -17,9 +17,10 @@ from mt.json_file import read_json, write_json
 from mt.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesise
-from mt.synthesis.lines import corpus_of, held_out
+from mt.synthesis.lines import held_out
 from mt.text.slots import TAG
 from mt.training.command import train
+from mt.training.earlier_corpus import corpus_of
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -314,7 +315,7 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         ({"output": str(tmp_path / "no/out.jsonl")}, "the folder does not exist"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
-        ({"method": "distillation", "run": str(tmp_path / "changed")}, "its corpus has changed since it was trained"),
+        ({"method": "distillation", "run": str(tmp_path / "changed")}, "has changed since it was trained"),
         ({"method": "diversification", "reverse": both[0]}, "it must be the other way round as run"),
     ):
         method = settings.pop("method", "back_translation")

@@ -20,6 +20,7 @@ from mt.training.advice import (
     advice_on_score,
     advice_on_scripts,
     advice_on_size,
+    advice_on_vocabulary,
 )
 from mt.training.command import train
 from mt.training.preparation import prepare
@@ -164,3 +165,19 @@ def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):
     toy.write_corpus(tmp_path, "reverse", train=300)
     config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
     train(config.model_copy(update={"data": config.data.model_copy(update={"weight": 1e-4})}))
+
+
+def test_a_vocabulary_that_does_not_suit_the_new_text_is_told(data):
+    """Sources have letters without pieces, targets are the known syllables in an order that no word has."""
+    valid = datasets.Dataset.from_dict({"source": ["ba de цф"] * 10, "target": ["abed ifog"] * 10})
+    known = {"source": data.corpus.test["source"], "target": data.corpus.test["target"]}
+    source, target = advice_on_vocabulary(data.tokenizers, valid, known)
+    assert source.startswith("33.3% of the characters of the sources have no piece") and ": ц ф …" in source
+    assert "the targets take" in target
+    (alone,) = advice_on_vocabulary(data.tokenizers, valid, None)
+    assert alone == source
+
+
+def test_a_vocabulary_that_suits_the_new_text_gets_no_advice(data):
+    known = {"source": data.corpus.test["source"], "target": data.corpus.test["target"]}
+    assert not list(advice_on_vocabulary(data.tokenizers, data.corpus.valid, known))
