@@ -233,6 +233,12 @@ class HubConfig(UnsplitConfig):
     `translation`."""
     target_column: Text | None = None
     """The target's column. null: as for source_column."""
+    streaming: bool = False
+    """Read the data set over the network, row by row, instead of downloading its files first. Only the text is kept on
+    the disk. It is for data sets that are too large to be downloaded."""
+    most_pairs: PositiveInt | None = None
+    """Read only so many training pairs, from the beginning. With streaming, hardly more than that is fetched. null:
+    all."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()

@@ -6,6 +6,7 @@ stay in their place; their column ``fault`` says why.
 """
 
 import codecs
+import contextlib
 import csv
 import errno
 import hashlib
@@ -313,20 +314,14 @@ def _read_hub(corpus: HubConfig, split: str) -> Split | None:
         return None
     logger.info("loading the %s split of %s", name, corpus.path)
     _refuse_scripts(corpus.path)
-    try:
+    with _telling_of_failures(corpus.path):
         builder = datasets.load_dataset_builder(corpus.path, corpus.subset, revision=corpus.revision)
         _refuse_other_modules(corpus.path, builder)
-        builder.download_and_prepare()
-        splits = builder.as_dataset()
-    except (OSError, ValueError, RuntimeError, IndexError, DatasetGenerationError) as error:
-        reason = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
-        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise InputError(
-            f"data.path={corpus.path}: this data set cannot be loaded: {reason}\n"
-            "Check data.path, data.subset, data.revision and the network. data.path may also name a local "
-            "folder, and data=files and data=table read files of your own."
-        ) from error
+        if corpus.streaming:
+            splits = builder.as_streaming_dataset()
+        else:
+            builder.download_and_prepare()
+            splits = builder.as_dataset()
     origin = f"{corpus.path}, {name}"
     if name not in splits:
         # The usual names are only our guess: the data set need not have splits of these names.
@@ -336,8 +331,32 @@ def _read_hub(corpus: HubConfig, split: str) -> Split | None:
         raise InputError(f"data.{split}_split={name}: {corpus.path} has {', '.join(splits)} only")
     pairs = splits[name].with_format("arrow")
     columns = corpus.source_column or corpus.source_language, corpus.target_column or corpus.target_language
-    read = _cached(origin, lambda: _hub_pairs(pairs, *columns, origin), (pairs._fingerprint, columns))
-    return Split(read, origin)
+    most = corpus.most_pairs if split == "train" else None
+    # What streams has no fingerprint, but the folder that it would be downloaded to is named after all that it depends
+    # on: the revision of the files on the hub, or the time when a local file was changed.
+    place = (builder.cache_dir, name) if corpus.streaming else pairs._fingerprint
+
+    def of_columns() -> Pairs:
+        with _telling_of_failures(corpus.path):
+            yield from islice(_hub_pairs(pairs, *columns, origin, min(1000, most or 1000)), most)
+
+    return Split(_cached(origin, of_columns, (place, columns, *([most] if most else []))), origin)
+
+
+@contextlib.contextmanager
+def _telling_of_failures(path: str) -> Iterator[None]:
+    """Raises InputError where a data set cannot be loaded, unless that is because the disk is full."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, IndexError, DatasetGenerationError) as error:
+        reason = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
+        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(
+            f"data.path={path}: this data set cannot be loaded: {reason}\n"
+            "Check data.path, data.subset, data.revision and the network. data.path may also name a local "
+            "folder, and data=files and data=table read files of your own."
+        ) from error
 
 
 def _refuse_scripts(path: str) -> None:
@@ -358,10 +377,12 @@ def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
         )
 
 
-def _hub_pairs(pairs: datasets.Dataset, source: str, target: str, origin: str) -> Pairs:
+def _hub_pairs(
+    pairs: datasets.Dataset | datasets.IterableDataset, source: str, target: str, origin: str, rows_at_once: int
+) -> Pairs:
     """Yields two columns, either of the data set itself or inside its column ``translation``."""
-    nested = "translation" in pairs.column_names and not {source, target} <= set(pairs.column_names)
-    for table in pairs.iter(batch_size=1000):
+    for table in pairs.iter(batch_size=rows_at_once):
+        nested = "translation" in table.column_names and not {source, target} <= set(table.column_names)
         if nested:
             table = pyarrow.Table.from_struct_array(table["translation"])
         columns = [table[_known(column, table.column_names, origin)] for column in (source, target)]

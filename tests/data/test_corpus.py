@@ -161,6 +161,38 @@ def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None
         load(kind="hub", path=str(tmp_path), valid_split="dev")
 
 
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_streamed_data_set_has_the_same_pairs(tmp_path: Path, nested: bool) -> None:
+    rows = [{"de": source, "en": target} for source, target in PAIRS]
+    for split, part in (("train", rows), ("validation", rows[:3]), ("test", rows[:2])):
+        lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in part]
+        write(tmp_path / f"{split}.jsonl", lines)
+    whole, streamed = (load(kind="hub", path=str(tmp_path), streaming=streaming) for streaming in (False, True))
+    for split in ("train", "valid", "test"):
+        assert getattr(streamed, split).to_dict() == getattr(whole, split).to_dict()
+    # Of changed files, nothing is left in the cache.
+    write(tmp_path / "train.jsonl", lines[:1] * 2)
+    os.utime(tmp_path / "train.jsonl", (1, 1))
+    assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == PAIRS[:1] * 2
+    with pytest.raises(InputError, match="no column 'fr' among de, en"):
+        load(kind="hub", path=str(tmp_path), target_language="fr", streaming=True)
+
+
+def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path: Path) -> None:
+    rows = [{"de": source, "en": target} for source, target in PAIRS]
+    for split, part in (("train-0", rows), ("validation", rows[:3]), ("test", rows[:2])):
+        parquet.write_table(pyarrow.Table.from_pylist(part), tmp_path / f"{split}.parquet")
+    settings = {"kind": "hub", "path": str(tmp_path), "most_pairs": 5}
+    corpus = load(**settings)
+    assert texts(corpus.train) == PAIRS[:5] and len(corpus.valid) == 3
+    (tmp_path / "train-1.parquet").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="this data set cannot be loaded"):
+        load(**settings)
+    assert texts(load(**settings, streaming=True).train) == PAIRS[:5]
+    with pytest.raises(InputError, match="this data set cannot be loaded"):
+        load(**settings | {"most_pairs": len(PAIRS) + 1}, streaming=True)
+
+
 # Odd text ---------------------------------------------------------------------------------------------------
 
 SIDE = st.one_of(
