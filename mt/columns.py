@@ -42,6 +42,11 @@ def release_memory() -> None:
     pyarrow.default_memory_pool().release_unused()
 
 
+def evenly_spaced_rows(count: int, most: int) -> np.ndarray:
+    """Returns the numbers of at most ``most`` rows of ``count``, at even distances: corpora are often sorted."""
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
+
+
 def numbers(pairs: "datasets.Dataset", name: str) -> np.ndarray:
     """Returns the values of a column of numbers, (N,), in the order of the rows. They may be read-only."""
     values = pairs.data.column(name).to_numpy()

@@ -9,6 +9,7 @@ from mt.cleaning import plots
 from mt.cleaning.findings import Findings
 from mt.cleaning.pairs import Pairs
 from mt.cleaning.rules import DESCRIPTIONS
+from mt.columns import evenly_spaced_rows
 from mt.data.corpus import Corpus
 from mt.reporting.pages import Names, as_picture, write_pages
 
@@ -79,7 +80,7 @@ def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[Example]:
     rows = np.flatnonzero(findings.found["train"] == rule)
     if not len(rows):
         return []
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, EXAMPLES).round().astype(int))]
+    rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
     scores = [round(score, 1) if np.isfinite(score) else None for score in findings.scores["train"][rows].tolist()]
     texts = [both for part in Pairs([corpus.train]).texts(rows) for both in zip(*part, strict=True)]
     return [

@@ -16,7 +16,7 @@ import pyarrow
 from datasets.table import concat_tables
 from pyarrow import compute
 
-from mt.columns import ROWS_AT_ONCE, numbers, tables
+from mt.columns import ROWS_AT_ONCE, evenly_spaced_rows, numbers, tables
 from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
 from mt.data.cache import cached_table, chosen, digest
 from mt.data.formats import FileRead, concatenated, read_split, refuse_missing_files
@@ -343,4 +343,4 @@ def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
     """Returns ``count`` pairs at even distances, because corpora are often sorted; all pairs if there are fewer."""
     if count >= len(pairs):
         return pairs
-    return pairs.select(np.linspace(0, len(pairs) - 1, count).round().astype(int))
+    return pairs.select(evenly_spaced_rows(len(pairs), count))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
+from mt.columns import evenly_spaced_rows
 from mt.config import TrainConfig
 from mt.errors import InputError
 from mt.json_file import read_json
@@ -89,7 +88,7 @@ def measure_changes(
     origin = Path(config.training.init_from)
     sets, after = {}, {}
     test = data.corpus.test
-    rows = _evenly_spaced(len(test))
+    rows = evenly_spaced_rows(len(test), MOST_SENTENCES).tolist()
     sets[OWN] = TestSet(test[rows]["source"], test[rows]["target"])
     after[OWN] = [hypotheses[row] for row in rows]
     if earlier := _test_set_of(origin, config):
@@ -146,12 +145,8 @@ def _test_set_of(origin: Path, config: TrainConfig) -> TestSet | None:
     ours = config.data
     if (theirs.source_language, theirs.target_language) != (ours.source_language, ours.target_language):
         return None
-    rows = _evenly_spaced(len(lines["source"]))
+    rows = evenly_spaced_rows(len(lines["source"]), MOST_SENTENCES)
     return TestSet(*([lines[name][row] for row in rows] for name in ("source", "reference")))
-
-
-def _evenly_spaced(count: int) -> list[int]:
-    return np.linspace(0, count - 1, min(count, MOST_SENTENCES)).round().astype(int).tolist()
 
 
 def _change(
