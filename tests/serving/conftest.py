@@ -47,12 +47,12 @@ class Server:
 @contextmanager
 def serving(config: ServingConfig):
     """Serves as the command does, but for signals, which only a main thread gets."""
-    from mt.serving.command import server
+    from mt.serving.command import listening_socket, server
     from mt.serving.models import open_models
 
     models = open_models(config)
     running = server(config, models)
-    listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    listening = listening_socket(config.model_copy(update={"port": 0}))
     thread = threading.Thread(target=lambda: asyncio.run(running.serve([listening])))
     thread.start()
     try:
