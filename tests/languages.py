@@ -16,6 +16,8 @@ HAN = "你好世界他说真的我们去海边看船一二三大小红绿花鸟�
 WORDS = {"the": 90, "dog": 30, "dig": 5, "word": 20, "went": 9, "Smith": 8, "don't": 7, "doggy": 2, "over": 3}
 WORDS |= dict.fromkeys(LATIN, 1)
 """Words that typing errors are corrected by, among them the letters of the alphabet."""
+MARKS = {".": (), "?": ("is", "the", "where's")}
+"""What a sentence ends with, by its first word."""
 PUNCTUATION = ".,;:!?…'’\"“”„«»()[]{}<>/\\-–—_%&$€£#@*+=~^|`。，！？、：；（）"
 
 
@@ -38,10 +40,17 @@ def tokenizer(letters: str, language: str, kind: str = "char", slots: int = SLOT
 
 @cache
 def layer(
-    source: str = "en", target: str = "de", slots: int = SLOTS, corrects: bool = False, **rules: object
+    source: str = "en",
+    target: str = "de",
+    slots: int = SLOTS,
+    corrects: bool = False,
+    marks: bool = False,
+    **rules: object,
 ) -> TextLayer:
     """A text layer. Chinese, Greek and Georgian have tokenizers that know their letters, too. Typing errors are
-    corrected by WORDS, if at all."""
+    corrected by WORDS, if at all, and MARKS put at the end of sentences without punctuation."""
+    if marks:
+        rules["final_marks"] = MARKS
     return TextLayer(
         TextDescription.model_validate(rules),
         TokenizerPair(*(_of_language(language, slots) for language in (source, target))),

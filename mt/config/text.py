@@ -8,6 +8,7 @@ from pydantic import Field
 
 from mt.config.fields import NotABool, PositiveInt, Probability, Section, Texts
 
+Character = Annotated[str, Field(min_length=1, max_length=1)]
 MOST_CHARACTERS = 500_000
 """The most characters of all terms together."""
 
@@ -29,11 +30,12 @@ class KeptConfig(Section):
 class RulesConfig(KeptConfig):
     """The text layer, whoever uses it."""
 
-    rules: Literal[0, 1, 2] = 2
+    rules: Literal[0, 1, 2, 3] = 3
     """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole; lines in capitals
     or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 2:
     the same, typing errors are corrected, numbers have slots of their own, and those of one digit come back whole,
-    too. 0: lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
+    too. 3: the same, and a sentence without final punctuation gets a mark for the model, which its translation loses
+    again. 0: lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
     a slot, a piece of the vocabulary that stands for it, and since rules=2 another one that stands for a number."""
@@ -42,7 +44,7 @@ class RulesConfig(KeptConfig):
         yield from super().contradictions()
         for name in ("slots", "terms", "patterns"):
             if self.rules == 0 and self.is_given(name):
-                yield f"{name} need rules=1 or rules=2"
+                yield f"{name} need rules, which rules=0 switches off"
 
 
 class TextDescription(RulesConfig):
@@ -54,6 +56,9 @@ class TextDescription(RulesConfig):
     fewest_times: PositiveInt | None = None
     """How often the training text has a word at least that an unknown one is taken for. null: typing errors are not
     corrected."""
+    final_marks: Annotated[dict[Character, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
+    """Which mark is put behind a sentence without final punctuation: the one with its first word, or else the first
+    one. None: sentences stay as they are."""
 
 
 class AlignmentConfig(Section):
@@ -103,4 +108,4 @@ class TextConfig(RulesConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.rules == 0 and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs rules=1 or rules=2, which have slots"
+            yield f"augmentation.slots={self.augmentation.slots:g} needs rules=1 or more, which have slots"

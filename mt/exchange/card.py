@@ -90,6 +90,8 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
     ]
     if rules.fewest_times is not None:
         found.append("typing errors are not corrected")
+    if rules.final_marks:
+        found.append("lines without final punctuation stay as they are, and may be translated worse")
     if not cuts_sentences:
         most = "one sentence" if rules.most_sentences == 1 else f"{rules.most_sentences} sentences"
         found.append(f"lines of more than {most} are not cut into sentences")

@@ -15,6 +15,7 @@ from mt.config import AugmentationConfig
 from mt.language import between_words
 from mt.randomness import Generators, generator
 from mt.text.case import in_capitals, in_small_letters
+from mt.text.final_punctuation import FINAL_PUNCTUATION
 from mt.text.keyboard import with_a_typo
 from mt.text.layer import Replacement, TextLayer
 from mt.text.lexicon import Lexicon
@@ -42,7 +43,6 @@ MOST_CAPITALS = 3
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
 COMMA = regex.compile(r"(?<=[\p{L}\p{M}])[,;，、；،]")
-FINAL_PUNCTUATION = regex.compile(r"(?r)\s*[.!?…。！？।॥؟]+\s*$")  # (?r): searched from the end
 
 
 class Augmentation:

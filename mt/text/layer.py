@@ -1,8 +1,8 @@
 """The text layer: what happens to a line before the tokenizer cuts it into pieces, and afterwards to its translation.
 
 A line is cut into sentences if it has more than the lines that the model learnt from. What is not to be translated
-(``mt.text.items``) is replaced by slots, a sentence in capitals or title case is lowercased, and typing errors are
-corrected (``mt.text.spelling``). ``restore`` undoes it.
+(``mt.text.items``) is replaced by slots, a sentence in capitals or title case is lowercased, typing errors are
+corrected (``mt.text.spelling``), and final punctuation is added (``mt.text.final_punctuation``). ``restore`` undoes it.
 """
 
 import unicodedata
@@ -18,6 +18,7 @@ from mt.config import TextDescription
 from mt.files import UNDECODABLE
 from mt.language import writes_spaces
 from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercased
+from mt.text.final_punctuation import missing_mark, without_mark
 from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
 from mt.text.placement import Link
 from mt.text.sentences import sentences
@@ -63,6 +64,8 @@ class Part:
     """Whether it was in capitals, so that the translation is put into capitals."""
     corrections: tuple[Correction, ...]
     """The words of the text that were corrected, in order."""
+    added: str
+    """The punctuation at the end of the text that it lacks as written; "" if nothing was added."""
     before: str
     """What stands before the text and comes back unchanged: white space and items."""
     after: str
@@ -107,7 +110,7 @@ class TextLayer:
             correct: Whether typing errors are corrected.
         """
         if not self.rules.rules:
-            return [Part(line, (), line, False, (), "", "")]
+            return [Part(line, (), line, False, (), "", "", "")]
         line = UNDECODABLE.sub("\ufffd", line)
         spans = self._items_of(line, self._source_characters)
         following = iter([line[start:end] for start, end in spans])
@@ -117,8 +120,11 @@ class TextLayer:
         if len(cut) <= self.rules.most_sentences:
             cut = [marked]
         parts: list[Part] = []
-        for text in (text for sentence in cut for text in self._with_few_slots(sentence)):
-            parts.append(self._part(text, list(islice(following, len(SLOT.findall(text)))), correct))
+        for sentence in cut:
+            *others, last = self._with_few_slots(sentence)
+            for text in (*others, last):
+                items = list(islice(following, len(SLOT.findall(text))))
+                parts.append(self._part(text, items, correct, ends=text is last))
         return parts
 
     def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
@@ -142,8 +148,11 @@ class TextLayer:
         """
         if translation == part.text:
             translation = part.written
-        elif part.capitals:
-            translation = in_capitals(translation, self.target_language)
+        else:
+            if part.added:
+                translation = translation[slice(*without_mark(translation))]
+            if part.capitals:
+                translation = in_capitals(translation, self.target_language)
         items = _items(part)
         if items:
             translation = SLOT.sub(lambda match: items[match.group()], translation)
@@ -160,6 +169,10 @@ class TextLayer:
         ]
         for correction in part.corrections if is_copied else ():
             lengths[correction.end - 1] += len(correction.typed) - (correction.end - correction.start)
+        if part.added:
+            start, end = (0, len(translation) - len(part.added)) if is_copied else without_mark(translation)
+            lengths[:start] = [0] * start
+            lengths[end:] = [0] * (len(lengths) - end)
         return list(accumulate(lengths, initial=len(part.before)))
 
     def with_gaps(self, parts: Sequence[Part], translations: Sequence[str]) -> list[str]:
@@ -268,10 +281,11 @@ class TextLayer:
         cuts = [0, *places[self.slots :: self.slots], len(sentence)]
         return [sentence[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
 
-    def _part(self, text: str, items: list[str], correct: bool) -> Part:
-        """Returns a part, given its text with slots, all of which have number 0, and the slots' items."""
+    def _part(self, text: str, items: list[str], correct: bool, ends: bool) -> Part:
+        """Returns a part, given its text with slots, all of which have number 0, the slots' items, and whether a
+        sentence ends with it."""
         if not LETTER.search(text):  # nothing but items, numbers and punctuation
-            return Part("", (), "", False, (), _filled_in_order(text, items), "")
+            return Part("", (), "", False, (), "", _filled_in_order(text, items), "")
         before, text, after = _without_edges(text, items, self.source_language)
         first = len(SLOT.findall(before))
         last = first + len(SLOT.findall(text))
@@ -286,12 +300,15 @@ class TextLayer:
             text = lowercased(text, self.source_language)
         elif self.spelling and correct:
             text, corrections = self.spelling.corrected(text)
+        marks = self.rules.final_marks
+        added = missing_mark(text, marks, self.source_language) if marks and ends and text else ""
         return Part(
-            text,
+            text + added,
             tuple(items),
             written,
             capitals,
             corrections,
+            added,
             before,
             after,
         )

@@ -18,6 +18,7 @@ from mt.device import return_freed_memory
 from mt.errors import InputError
 from mt.language import writes_spaces
 from mt.run_folder import read_description, read_scored, read_spelling
+from mt.text.final_punctuation import learn_marks
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
 from mt.text.slots import all_slots
@@ -139,8 +140,12 @@ def _learnt(
     rules = TextDescription(**{name: getattr(config.text, name) for name in RulesConfig.model_fields})
     if not rules.rules:
         return rules, None
-    lines = list(_sources(evenly_spaced(corpus.train, LINES_COUNTED)))
-    rules = rules.model_copy(update={"most_sentences": usual_most(lines, language)})
+    some = evenly_spaced(corpus.train, LINES_COUNTED)
+    rules = rules.model_copy(update={"most_sentences": usual_most(_sources(some), language)})
+    if rules.rules >= 3 and writes_spaces(language):
+        sides = (part.to_pydict() for part in tables(some, ["source", "target"]))
+        pairs = (pair for side in sides for pair in zip(side["source"], side["target"], strict=True))
+        rules = rules.model_copy(update={"final_marks": learn_marks(pairs, language)})
     if rules.rules < 2 or not writes_spaces(language):
         return rules, None
     known = read_spelling(origin, read_description(origin)) if origin else None

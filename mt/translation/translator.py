@@ -551,6 +551,9 @@ class Translator:
                     target_start + targets[link.target_end],
                 )
                 for link in of_part
+                # There is nothing left of punctuation that was added.
+                if sources[link.source_start] < sources[link.source_end]
+                and targets[link.target_start] < targets[link.target_end]
             ]
             source_start += len(self.layer.restore(part, part.text))
             target_start += len(whole)

@@ -57,14 +57,17 @@ def restored(layer: TextLayer, line: str, split: bool = True) -> str:
     return "".join(layer.restore(part, part.text) for part in layer.mark(line, split))
 
 
+@pytest.mark.parametrize("marks", [{}, languages.MARKS], ids=["as it is", "punctuated"])
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 @given(line=LINES, split=st.booleans())
 @example(line=" ".join("{x}" for _ in range(100)) + " a", split=True)
 @example(line="SEE {x} AT 1,000 OR 😀. 😀", split=True)
 @example(line="İstanbul Ankara İzmir", split=True)
 @example(line="Ab Cd. Ef Gh! Ij Kl Mn? OP QR ST", split=True)
-def test_a_model_that_copies_gives_the_line_back(source: str, target: str, line: str, split: bool) -> None:
-    layer = languages.layer(source, target, corrects=True)
+def test_a_model_that_copies_gives_the_line_back(
+    source: str, target: str, marks: dict[str, tuple[str, ...]], line: str, split: bool
+) -> None:
+    layer = languages.layer(source, target, corrects=True, marks=bool(marks))
     parts = layer.mark(line, split)
     assert "".join(layer.restore(part, part.text) for part in parts) == UNDECODABLE.sub("\ufffd", line)
     for part in parts:
@@ -79,11 +82,17 @@ def test_a_model_that_copies_gives_the_line_back(source: str, target: str, line:
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("tr", "tr"), ("el", "el"), ("en", "zh")])
-@given(line=LINES, odd=st.text(st.sampled_from("aßﬁŉiıσςΐ B.😀"), max_size=8), copied=st.booleans())
-@example(line="SEE {x} AND %s", odd="Straße", copied=False)
-@example(line="HTE DGO {x} WNET DONT", odd="", copied=True)
-def test_positions_agree_with_what_is_restored(source: str, target: str, line: str, odd: str, copied: bool) -> None:
-    layer = languages.layer(source, target, corrects=True)
+@given(
+    line=LINES, odd=st.text(st.sampled_from("aßﬁŉiıσςΐ B.¿?😀"), max_size=8), copied=st.booleans(), marks=st.booleans()
+)
+@example(line="SEE {x} AND %s", odd="Straße", copied=False, marks=False)
+@example(line="HTE DGO {x} WNET DONT", odd="", copied=True, marks=False)
+@example(line="IS TEH DGO", odd="¿ß?", copied=False, marks=True)
+@example(line="Is teh dgo {x}", odd="", copied=True, marks=True)
+def test_positions_agree_with_what_is_restored(
+    source: str, target: str, line: str, odd: str, copied: bool, marks: bool
+) -> None:
+    layer = languages.layer(source, target, corrects=True, marks=marks)
     for part in layer.mark(line):
         translation = part.text if copied else f"{odd}{part.text[::-1]}{odd}"
         positions, whole = layer.positions(part, translation), layer.restore(part, translation)
@@ -96,7 +105,9 @@ def test_positions_agree_with_what_is_restored(source: str, target: str, line: s
             expected = in_capitals(one, target) if capitals else one
             if SLOT.match(one):
                 expected = part.items[SLOT.findall(part.text).index(one)]
-            if is_copied and part.written != part.text:
+            if end == start and part.added:
+                assert one.isspace() or one in ".?!…¿¡。"
+            elif is_copied and part.written != part.text:
                 assert place in corrected or end - start == len(expected)
             else:
                 assert whole[start:end] == expected
@@ -109,12 +120,12 @@ def test_positions_agree_with_what_is_restored(source: str, target: str, line: s
 @given(LINES)
 def test_without_rules_nothing_is_touched(line: str) -> None:
     layer = languages.layer(rules=0)
-    assert layer.mark(line) == [Part(line, (), line, False, (), "", "")]
+    assert layer.mark(line) == [Part(line, (), line, False, (), "", "", "")]
     assert restored(layer, line) == line
     assert layer.mark_pair(line, line + "x") == (line, line + "x")
     (part,) = layer.mark(line)
     assert layer.without_surplus(part, A + line + A) == (A + line + A, 0)
-    assert layer.missing_slots(Part(A, (), A, False, (), "", ""), "") == 0
+    assert layer.missing_slots(Part(A, (), A, False, (), "", "", ""), "") == 0
     assert layer.restore(part, A + line.upper()) == A + line.upper()
     assert layer.positions(part, f"ß{A}") == [0, 1, 2]
 
@@ -171,7 +182,7 @@ WHOLE = [
 )
 def test_the_parts_of_lines(line: str, parts: list[tuple], split: bool) -> None:
     expected = [
-        Part(text, items, cased or text, cased is not None and cased.isupper(), (), before, after)
+        Part(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
         for text, items, cased, before, after in parts
     ]
     assert languages.layer().mark(line, split) == expected
