@@ -397,7 +397,7 @@ class ServingConfig(Section):
     """``python -m mt.serving``"""
 
     run: Folders
-    """A run or model folder, or a list of them."""
+    """A run or model folder, or a list of them. Each translates by itself; for translate.py, a list is an ensemble."""
     host: Text = "127.0.0.1"
     """The address to listen at. 127.0.0.1: for this machine alone; 0.0.0.0: for every machine that can reach it."""
     port: Annotated[int, NotABool, Field(ge=0, le=65_535)] = 5000
