@@ -64,6 +64,7 @@ def main(
     schema: type[Config],
     work: Callable[[Config], None],
     argv: Sequence[str] | None = None,
+    explain: Callable[[Config], None] | None = None,
 ) -> None:
     """Runs a command on every config that its command line asks for, one after another, and exits.
 
@@ -72,12 +73,13 @@ def main(
         schema: The type that its config must have.
         work: What the command does with a config.
         argv: The words after the program's name; by default those of ``sys.argv``.
+        explain: What the command does with a config instead if ``--explain`` is given; None if it has nothing to tell.
 
     Raises:
         SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 128 + N
             (ended by signal N).
     """
-    end_with(lambda: _run(command, schema, work, sys.argv[1:] if argv is None else argv))
+    end_with(lambda: _run(command, schema, work, sys.argv[1:] if argv is None else argv, explain))
 
 
 def end_with(work: Callable[[], None]) -> NoReturn:
@@ -97,6 +99,7 @@ class _Flags:
     """The words of a command line that are not settings. They are those of Hydra, as far as they make sense here."""
 
     help: bool = False
+    explain: bool = False
     show_config: bool = False
     multirun: bool = False
     config_dir: Path | None = None
@@ -111,6 +114,8 @@ def _parsed(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
         name, is_joined, joined = word.partition("=")
         if word in ("--help", "-h"):
             flags.help = True
+        elif word == "--explain":
+            flags.explain = True
         elif word in ("--multirun", "-m"):
             flags.multirun = True
         elif word in ("--cfg", "-c", "--cfg=job"):
@@ -129,8 +134,16 @@ def _parsed(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
     return flags, words
 
 
-def _run(command: str, schema: type[Config], work: Callable[[Config], None], arguments: Sequence[str]) -> None:
+def _run(
+    command: str,
+    schema: type[Config],
+    work: Callable[[Config], None],
+    arguments: Sequence[str],
+    explain: Callable[[Config], None] | None = None,
+) -> None:
     flags, words = _parsed(arguments)
+    if flags.explain and explain is None:
+        raise InputError("--explain is for training: there is nothing to choose here")
     if flags.completion is not None:
         print(_completion(command, flags), end="", flush=True)
         return
@@ -143,10 +156,11 @@ def _run(command: str, schema: type[Config], work: Callable[[Config], None], arg
         print("---\n".join(documents), end="", flush=True)
         return
     _refuse_shared_results(jobs)
+    task = explain if explain and flags.explain else work
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
             log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        work(job.config)
+        task(job.config)
 
 
 def _completion(command: str, flags: _Flags) -> str:

@@ -32,7 +32,13 @@ def train() -> None:
 
         train(config)
 
-    main("train", TrainConfig, run)
+    def explain(config: TrainConfig) -> None:
+        with ending_at_once():
+            from mt.training.command import explain
+
+        explain(config)
+
+    main("train", TrainConfig, run, explain=explain)
 
 
 def translate() -> None:

@@ -34,6 +34,7 @@ CONFIG = "config.yaml"
 MODEL = "model.yaml"
 WEIGHTS = "model.safetensors"
 METRICS = "metrics.jsonl"
+CHOICE = "choice.json"
 RESULTS = "results.json"
 PROVENANCE = "provenance.json"
 TOOK_EFFECT = "took_effect"
@@ -60,11 +61,12 @@ format stays readable. Folders of format 1 have no model.yaml; their config.yaml
 # fmt: off
 NO_PART_OF_A_RUN = (
     "name", "runs", "training.device", "training.threads", "training.workers", "training.shard",
-    "training.compile", "training.log_every",
+    "training.compile", "training.log_every", "choice",
 )
 # fmt: on
-"""Settings that may change when a run goes on: where it lies, what it runs on and how often it logs. On another device,
-with another number of threads or workers, or compiled, its result is no longer the same to the last bit."""
+"""Settings that may change when a run goes on: where it lies, what it runs on, how often it logs, and the file that its
+settings were taken from, of which it has a copy. On another device, with another number of threads or workers, or
+compiled, its result is no longer the same to the last bit."""
 
 
 WITHOUT_RULES = {"rules": 0}

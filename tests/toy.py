@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextDescription, TrainConfig
 from mt.json_file import CHECKSUM_KEY
 from mt.run_folder import FILES, RESULTS, flat_config
 from mt.text.layer import TextLayer
 from mt.text.tokenizer import TokenizerPair
+from mt.training.preparation import PreparedData, prepare, read_corpus
+from mt.training.workers import Workers
 from mt.wording import format_value
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
@@ -85,6 +88,12 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
     for section, change in changes.items():
         values[section] = values[section] | change if isinstance(change, dict) else change
     return TrainConfig.model_validate(values)
+
+
+def prepared(config: TrainConfig, tokenizer_from: Path | None = None) -> PreparedData:
+    """What a run learns from, as a single worker prepares it."""
+    alone = Workers(torch.device("cpu"))
+    return prepare(config, *read_corpus(config, tokenizer_from, alone), tokenizer_from, alone)
 
 
 def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:

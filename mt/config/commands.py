@@ -50,6 +50,8 @@ class TrainConfig(Section):
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
+    choice: Text | None = None
+    """A run folder, or its choice.json, whose choice by training.minutes this run takes instead of making its own."""
 
     @property
     def folder(self) -> Path:

@@ -39,6 +39,9 @@ from mt.wording import brief, format_value, nearest
 
 MOST_JOBS = 1000
 """Of one command line. Composing so many takes minutes. A range with more is a slip, and would fill the memory."""
+AUTO = "auto"
+"""The option of ``model=`` that leaves the size to ``training.minutes``. Without that, it is USUAL_MODEL."""
+USUAL_MODEL = "transformer_small"
 CANNOT_BE_READ = (HydraException, ValueError, TypeError, ArithmeticError, RecursionError)
 """What Hydra's parser raises. Not all of it is its own: int() refuses 5,000 digits, its functions compute with what
 they are given, and deep nesting ends in a RecursionError."""
@@ -141,11 +144,12 @@ def compose_jobs(
 
 
 def model_presets(architecture: str) -> dict[str, ModelConfig]:
-    """Returns the models in conf/model that have the given architecture, by name."""
+    """Returns the models in conf/model that have the given architecture, by name, without the one that stands for
+    others."""
     names = list(Files("train").options("model"))
     jobs = compose_jobs("train", TrainConfig, [f"model={','.join(names)}"], multirun=True)
     models = {name: job.config.model for name, job in zip(names, jobs, strict=True)}
-    return {name: model for name, model in models.items() if model.architecture == architecture}
+    return {name: model for name, model in models.items() if model.architecture == architecture and name != AUTO}
 
 
 @dataclass(frozen=True)
@@ -258,21 +262,41 @@ class _Composer(Generic[Config]):
         for group in self.options.keys() - self.schema.model_fields.keys() & config.keys():
             self._wrong(f"{group}={chosen[group]}: the file's first line must be: # @package _global_")
             del config[group]
+        is_chosen_for = any(
+            OmegaConf.select(config, key) is not None
+            or any(setting.key == key and setting.value is not None for setting in settings)
+            for key in ("training.minutes", "choice")
+        )
         if "name" in self.schema.model_fields and not any(setting.key == "name" for setting in settings):
             named = config.get("name")
             if named is None or isinstance(named, str | int | float):
-                config["name"] = _default_name(named, chosen, swept)
+                usual = {"model": USUAL_MODEL} if chosen.get("model") == AUTO and not is_chosen_for else {}
+                config["name"] = _default_name(named, {**chosen, **usual}, swept)
         values = self._apply(config, settings)
         vocabulary = Vocabulary(self.schema, self.options, self._examples(chosen))
         found = self._mistakes(values, vocabulary)
         if not found:
-            return None if self.mistakes else self.schema.model_validate(values)
+            if self.mistakes:
+                return None
+            checked = self.schema.model_validate(values)
+            return self._with_open_dropout(checked, groups, settings) if is_chosen_for else checked
         # A kind that was only guessed at cannot judge the other keys of its section.
         guessed = {mistake.key for mistake in self.mistakes if mistake.key in self.options}
         judged = [mistake for mistake in found if mistake.key.partition(".")[0] not in guessed]
         self.mistakes += [mistake for mistake in judged if mistake.kind != "missing" or mistake.key not in self.unread]
         self.mistakes += self._hidden_contradictions(values, judged, vocabulary)
         return None
+
+    def _with_open_dropout(self, config: Config, groups: dict[str, str], settings: list[_Setting]) -> Config:
+        """Returns the config with ``model.dropout`` left open if only the model's preset has it. A preset stands for a
+        size; which dropout is best depends on the length of the run, too."""
+        assert isinstance(config, TrainConfig)
+        without_preset, _ = self.files.merged({**groups, "model": AUTO})
+        if "dropout" in without_preset.model or any(_overlap(setting.key, "model.dropout") for setting in settings):
+            return config
+        given = config.model.model_fields_set - {"dropout"}
+        model = type(config.model).model_construct(given, **dict(config.model))
+        return config.model_copy(update={"model": model})
 
     def _mistakes(self, values: Mapping[str, Any], vocabulary: Vocabulary) -> list[Mistake]:
         try:

@@ -56,6 +56,9 @@ class ScheduleConfig(Section):
 class TrainingConfig(Section):
     max_updates: PositiveInt = 1200
     """The length of the run. This is the one setting that may grow when the same command goes on."""
+    minutes: Annotated[float, NotABool, Field(gt=0, le=1e6)] | None = None
+    """The time of the whole run, from reading the corpus to the test scores. The trainer chooses size, vocabulary,
+    dropout, batch, learning rate, objective and length for it, except for what is given. null: it chooses nothing."""
     batch_tokens: PositiveInt = 1536
     """The most target tokens, and the most source tokens, in a batch, padding included."""
     accumulate: Annotated[int, NotABool, Field(ge=1, le=65_536)] = 1
@@ -123,7 +126,8 @@ class TrainingConfig(Section):
                 f"not {self.keep_last}"
             )
         saved = scheduled_checkpoints(self.max_updates, self.validate_every, self.save_every)
-        if self.weights == "average" and self.average > saved:
+        is_to_be_chosen = self.minutes is not None and "max_updates" not in self.model_fields_set
+        if self.weights == "average" and self.average > saved and not is_to_be_chosen:
             yield (
                 f"average={self.average} is more than the {saved} checkpoints of max_updates={self.max_updates}: take "
                 f"average={saved}, or save more often (save_every)"
@@ -138,7 +142,8 @@ class TrainingConfig(Section):
             yield f"replay={self.replay:g} needs init_from, the run whose training pairs are to be replayed"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
-        if self.schedule.kind != "inverse_sqrt" and self.schedule.warmup >= self.max_updates:
+        warmup = self.schedule.warmup
+        if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_to_be_chosen:
             yield (
                 f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}: "
                 f"take less, such as {self.max_updates // 10}"

@@ -17,9 +17,14 @@ from mt.text.tokenizer import TokenizerPair
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
     """Returns a new model for the tokenizers' vocabularies, with weights drawn from torch's global generator."""
     source, target = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
+    return build_of_sizes(config, source, target, tokenizers.joint)
+
+
+def build_of_sizes(config: ModelConfig, source: int, target: int, joint: bool) -> Seq2Seq:
+    """Returns the same for vocabularies of ``source`` and ``target`` pieces, which are one vocabulary if ``joint``."""
     if isinstance(config, TransformerConfig):
-        return Transformer(config, source, target, tokenizers.joint)
-    return RNNAttention(config, source, target, tokenizers.joint)
+        return Transformer(config, source, target, joint)
+    return RNNAttention(config, source, target, joint)
 
 
 def build_shapes(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:

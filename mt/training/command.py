@@ -6,7 +6,8 @@ import functools
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -14,6 +15,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.columns import release_memory
 from mt.config import TrainConfig
+from mt.data.corpus import Corpus
 from mt.device import (
     check_compiler,
     choose_device,
@@ -26,14 +28,15 @@ from mt.device import (
 )
 from mt.errors import InputError, RunError
 from mt.files import make_folder, recover_folders, try_lock
-from mt.run_folder import LOG, refuse_links_out
+from mt.run_folder import CHOICE, LOG, refuse_links_out
 from mt.terminal import VisibleFormatter
 from mt.text.items import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
+from mt.training.choice_file import RecordedChoice, make_choice
 from mt.training.delivery import show_results
 from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.memory import refuse_what_cannot_fit
-from mt.training.preparation import prepare
+from mt.training.preparation import prepare, read_corpus
 from mt.training.process_group import Seat, seat_from_torchrun, under_torchrun
 from mt.training.run_state import RunState, run_state
 from mt.training.trainer import Trainer
@@ -54,6 +57,22 @@ def train(config: TrainConfig) -> None:
         RunError: Training diverged, or another process is at work on this run.
         Interrupted: A signal arrived. The state is saved.
     """
+    _start(config, _train_as_worker)
+
+
+def explain(config: TrainConfig) -> None:
+    """Prints what ``training.minutes`` chooses for a run, or chose when it was begun, without training.
+
+    Raises:
+        InputError: The config or the data cannot be used.
+    """
+    if config.training.minutes is None and config.choice is None:
+        raise InputError("--explain shows what is chosen for a number of minutes: add training.minutes=N")
+    _start(config, _explain_as_worker)
+
+
+def _start(config: TrainConfig, work: Callable[[TrainConfig, int, Seat | None], None]) -> None:
+    """Calls ``work`` in as many processes as the config says."""
     cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)  # refuses what the device cannot do before any work is done
@@ -63,24 +82,40 @@ def train(config: TrainConfig) -> None:
                 f"training.workers={config.training.workers}: torchrun sets the number of workers with "
                 "--nproc-per-node; leave training.workers out"
             )
-        _train_as_worker(config, config.training.threads, seat_from_torchrun())
+        work(config, config.training.threads, seat_from_torchrun())
         return
     size = number_of_workers(config.training, device)
     if size == 1:
-        _train_as_worker(config, config.training.threads, None)
+        work(config, config.training.threads, None)
         return
-    work = functools.partial(_train_as_worker, config, config.training.threads or max(1, cpu_threads() // size))
-    with local_workers(size, work) as seat:
-        work(seat)
+    share = functools.partial(work, config, config.training.threads or max(1, cpu_threads() // size))
+    with local_workers(size, share) as seat:
+        share(seat)
+
+
+def _explain_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
+    started = time.perf_counter()
+    limit_kernel_caches()
+    torch.set_num_threads(threads or cpu_threads())
+    with working_together(choose_device(config.training.device), seat) as workers:
+        state = run_state(config)
+        if state.checkpoint or state.is_finished:
+            recorded = RecordedChoice.read(config.folder)
+        else:
+            corpus, _ = read_corpus(state.config, state.tokenizer_from, workers)
+            recorded = make_choice(state.config, corpus, workers, started)
+        if workers.is_leader:
+            print(recorded.table(config), flush=True)
 
 
 def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
+    started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
     with working_together(choose_device(config.training.device), seat) as workers:
         if not workers.is_leader:
             workers.barrier()
-            _train(config, workers)
+            _train(config, workers, started)
             return
         run = config.folder
         new = [folder for folder in (run, *run.parents) if not os.path.lexists(folder)]
@@ -96,11 +131,17 @@ def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> No
         with _only_process(run), _removed_if_refused(run, new), _log_file(run / LOG), logging_redirect_tqdm():
             recover_folders(run)
             workers.barrier()
-            _train(config, workers)
+            _train(config, workers, started)
 
 
-def _train(config: TrainConfig, workers: Workers) -> None:
-    """Does the part of ``train`` that every worker takes part in, once the leader has made the run folder."""
+def _train(config: TrainConfig, workers: Workers, started: float) -> None:
+    """Does the part of ``train`` that every worker takes part in, once the leader has made the run folder.
+
+    Args:
+        config: What is asked for.
+        workers: The processes that train together.
+        started: The time at which they began, by ``time.perf_counter``.
+    """
     state = run_state(config)
     _refuse_another_checkpoint(state, workers)
     config = state.config
@@ -118,7 +159,10 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     own_patterns(config.text.terms, config.text.patterns)  # refuses what cannot be used before any work is done
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
-    data = prepare(config, state.tokenizer_from, workers)
+    corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
+    if state.checkpoint is None:
+        config = _chosen(config, corpus, workers, started)
+    data = prepare(config, corpus, dropped, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
     begins_from_scratch = state.checkpoint is None and not config.training.init_from
     if begins_from_scratch and (advice := advice_on_size(config.model, data.tokenizers, data.train)):
@@ -131,6 +175,20 @@ def _train(config: TrainConfig, workers: Workers) -> None:
     keep_freed_memory()
     trainer.fit()
     trainer.deliver()
+
+
+def _chosen(config: TrainConfig, corpus: Corpus, workers: Workers, started: float) -> TrainConfig:
+    """Returns the config of a new run, with what ``training.minutes`` chooses. The choice is written into the run."""
+    if config.training.minutes is None and config.choice is None:
+        if workers.is_leader:
+            (config.folder / CHOICE).unlink(missing_ok=True)  # of a run that never came to a checkpoint
+        return config
+    recorded = make_choice(config, corpus, workers, started)
+    complete = recorded.applied(config)
+    logger.info("chosen for training.minutes=%g:\n%s", complete.training.minutes, recorded.table(config))
+    if workers.is_leader:
+        recorded.write(config.folder)
+    return complete
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
@@ -157,7 +215,7 @@ def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
         yield
     except (InputError, OSError):  # an OSError is, for example, a file name that is too long
         with contextlib.suppress(OSError):
-            if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK}:
+            if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK, CHOICE}:
                 shutil.rmtree(run)
                 for folder in new[1:]:
                     folder.rmdir()  # fails, so that the folder stays, if it holds another run

@@ -54,13 +54,16 @@ class PreparedData:
         return self.layer.tokenizers
 
 
-def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> PreparedData:
-    """Reads the corpus, leaves out what cleaning drops, and cuts the rest into pieces.
+def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> tuple[Corpus, Dropped]:
+    """Reads the corpus and leaves out what cleaning drops.
 
     Args:
-        config: What to read, and how to cut it.
-        tokenizer_from: The folder that the tokenizer comes from; None to train one on the training pairs.
+        config: What to read.
+        tokenizer_from: The folder that the tokenizer comes from; that of the run itself if it goes on.
         workers: All of them have to call this. The leader does the work, and the others find what it left in the cache.
+
+    Returns:
+        The corpus without the training pairs that cleaning drops, and these.
 
     Raises:
         InputError: The corpus cannot be used as ``config`` says.
@@ -77,6 +80,24 @@ def prepare(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) 
     # Warns before the tokenizer is trained, because that may fail for this very reason.
     for doubt in advice_on_scripts(config.data, corpus.train):
         logger.warning("%s", doubt)
+    return corpus, dropped
+
+
+def prepare(
+    config: TrainConfig, corpus: Corpus, dropped: Dropped, tokenizer_from: Path | None, workers: Workers
+) -> PreparedData:
+    """Cuts the corpus into pieces.
+
+    Args:
+        config: How to cut it.
+        corpus: What ``read_corpus`` returned, with the dropped pairs.
+        dropped: See there.
+        tokenizer_from: The folder that the tokenizer comes from; None to train one on the training pairs.
+        workers: All of them have to call this. The leader does the work, and the others find what it left in the cache.
+
+    Raises:
+        InputError: The corpus cannot be used as ``config`` says.
+    """
     release_memory()
     tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
     return_freed_memory()  # training a tokenizer takes a gigabyte

@@ -11,6 +11,7 @@ from mt.config.composition import model_presets
 from mt.errors import InputError
 from mt.json_file import read_json
 from mt.run_folder import (
+    CHOICE,
     RESULTS,
     WEIGHTS,
     config_differences,
@@ -20,6 +21,7 @@ from mt.run_folder import (
     written_settings,
 )
 from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
+from mt.training.choice_file import RecordedChoice
 from mt.weights import refuse_another_tokenizer
 from mt.wording import format_value
 
@@ -55,7 +57,7 @@ def run_state(config: TrainConfig) -> RunState:
     checkpoint = newest_checkpoint(run)
     origin = config.training.init_from or config.tokenizer.reuse
     if checkpoint or (run / RESULTS).is_file():
-        config = _as_begun(run, config)
+        config = _as_begun(run, _with_choice(run, config))
         config = _with_tokenizer_of(run, config) if origin else config
         _refuse_another_config(config)
         if _is_finished(config):
@@ -73,6 +75,19 @@ def run_state(config: TrainConfig) -> RunState:
     if origin is None:
         return RunState(config, None, None, is_finished=False)
     return RunState(_starting_from(Path(origin), config), None, Path(origin), is_finished=False)
+
+
+def _with_choice(run: Path, config: TrainConfig) -> TrainConfig:
+    """Returns the config with the settings that were chosen when the run began, unless they are not asked for."""
+    if config.training.minutes is None and config.choice is None:
+        return config
+    if not (run / CHOICE).exists() and read_config(run).training.minutes is None:
+        return config  # nothing was chosen: the difference is told
+    own = RecordedChoice.read(run)
+    taken = Path(config.choice) if config.choice else None
+    if taken and taken.exists() and RecordedChoice.read(taken).decisions != own.decisions:
+        raise InputError(f"choice={taken} is not the choice that {run} was begun with: leave it out")
+    return own.applied(config)
 
 
 def _starting_from(origin: Path, config: TrainConfig) -> TrainConfig:

@@ -5,7 +5,6 @@ from itertools import islice
 import torch
 
 from mt.training.feed import feed
-from mt.training.preparation import prepare
 from mt.training.trainer import Trainer
 from mt.training.workers import Workers
 from tests import toy
@@ -15,7 +14,7 @@ def _first_batches(folder, architecture, count):
     config = toy.config(folder, architecture, architecture, tokenizer={"sampling": 0.2})
     config.folder.mkdir(parents=True)
     alone = Workers(torch.device("cpu"))
-    trainer = Trainer(config, prepare(config, None, alone), alone, None)
+    trainer = Trainer(config, toy.prepared(config), alone, None)
     updates = feed(trainer.batches, 0, 0, 1, alone)
     try:
         return [update.batches[0] for update in islice(updates, count)]

@@ -23,8 +23,6 @@ from mt.training.advice import (
     advice_on_vocabulary,
 )
 from mt.training.command import train
-from mt.training.preparation import prepare
-from mt.training.workers import Workers
 from tests import toy
 
 
@@ -33,7 +31,7 @@ def data(tmp_path_factory):
     """3,000 pairs, 19,000 target pieces, a vocabulary of 320"""
     folder = tmp_path_factory.mktemp("corpus")
     toy.write_corpus(folder, "reverse")
-    return prepare(toy.config(folder), None, Workers(torch.device("cpu")))
+    return toy.prepared(toy.config(folder))
 
 
 @pytest.mark.parametrize(

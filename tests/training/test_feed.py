@@ -8,7 +8,6 @@ import torch
 
 from mt.data.batching import TrainingBatches
 from mt.training.feed import feed
-from mt.training.preparation import prepare
 from mt.training.workers import Workers
 from tests import toy
 
@@ -21,7 +20,7 @@ def batches(tmp_path_factory):
     toy.write_corpus(folder, "copy", train=60)
     targets = folder / "train.yy"
     targets.write_text("".join(f"{line} ba de\n" for line in targets.read_text().splitlines()))
-    data = prepare(toy.config(folder), None, ALONE)
+    data = toy.prepared(toy.config(folder))
     return TrainingBatches(data.train, data.layer, toy.config(folder).text.augmentation, 0.0, seed=1, batch_tokens=100)
 
 

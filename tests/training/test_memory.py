@@ -9,7 +9,6 @@ from mt.errors import InputError
 from mt.model.build import build_model, build_shapes
 from mt.training import memory
 from mt.training.command import train
-from mt.training.preparation import prepare
 from mt.training.workers import Workers
 from tests import toy
 
@@ -18,7 +17,7 @@ def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_thei
     toy.write_corpus(tmp_path, "copy", train=60)
     config = toy.config(tmp_path)
     workers = Workers(torch.device("cpu"))
-    tokenizers = prepare(config, None, workers).tokenizers
+    tokenizers = toy.prepared(config).tokenizers
     parameters = build_model(config.model, tokenizers).parameter_count
     sharded = toy.config(tmp_path, training={"shard": True})
     for size, settings, needed in ((1, config, 12), (2, config, 12), (2, sharded, 8)):

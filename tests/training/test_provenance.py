@@ -15,7 +15,6 @@ from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
-from mt.training.preparation import prepare
 from mt.training.provenance import as_it_went, code_checksum, gone_on, latest, read_provenance, up_to
 from mt.training.workers import Workers
 from tests import toy
@@ -32,7 +31,7 @@ def folder(tmp_path):
 def _trainer(config, checkpoint=None):
     config.folder.mkdir(parents=True, exist_ok=True)
     return trainer_module.Trainer(
-        config, prepare(config, config.folder if checkpoint else None, ALONE), ALONE, checkpoint
+        config, toy.prepared(config, config.folder if checkpoint else None), ALONE, checkpoint
     )
 
 

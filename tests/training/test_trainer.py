@@ -31,7 +31,6 @@ from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoi
 from mt.training.command import _only_process, train
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
-from mt.training.preparation import prepare
 from mt.training.validation import Validation
 from mt.training.workers import Workers
 from mt.translation.translator import Translator
@@ -369,7 +368,7 @@ def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
     """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
-    data = prepare(config, None, ALONE)
+    data = toy.prepared(config)
     rows = data.train[:40]
 
     def moments_after(cuts):
@@ -391,7 +390,7 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
 ):
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
-    data = prepare(config, None, ALONE)
+    data = toy.prepared(config)
     rows = data.train[:40]
     batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in ((0, 9), (9, 40))]
     most_pairs, failed = 40, 0
@@ -487,7 +486,7 @@ def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, ar
     training = {"objective": objective, "accumulate": 2, "optimizer": {"kind": "auto"}}
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.1}, training=training)
     config.folder.mkdir(parents=True)
-    trainer = trainer_module.Trainer(config, prepare(config, None, ALONE), ALONE, None)
+    trainer = trainer_module.Trainer(config, toy.prepared(config), ALONE, None)
     with contextlib.closing(feed(trainer.batches, 0, 0, 2, ALONE)) as updates:
         for _ in range(3):
             ready = next(updates)
@@ -520,7 +519,7 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_c
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
     config.folder.mkdir(parents=True)
-    training = trainer_module.Trainer(config, prepare(config, None, ALONE), ALONE, None)
+    training = trainer_module.Trainer(config, toy.prepared(config), ALONE, None)
     training.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     updates = feed(training.batches, 0, 0, 1, ALONE)
     training._update(next(updates))
@@ -543,7 +542,7 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_c
 def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     config = toy.config(folder)
     config.folder.mkdir(parents=True)
-    data = prepare(config, None, ALONE)
+    data = toy.prepared(config)
     training = trainer_module.Trainer(config, data, ALONE, None)
     training.begin()
     training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
@@ -901,7 +900,7 @@ def test_a_refused_run_takes_no_file_of_the_user_with_it(folder):
 def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder):
     config = toy.config(folder)
     config.folder.mkdir(parents=True)
-    training = trainer_module.Trainer(config, prepare(config, None, ALONE), Workers(torch.device("cpu")), None)
+    training = trainer_module.Trainer(config, toy.prepared(config), Workers(torch.device("cpu")), None)
     training.begin()
     with training.monitor() as monitor:
         training._interrupt_between_batches(monitor)  # no signal has come
@@ -917,7 +916,7 @@ def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_a
 def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):
     config = toy.config(folder, training={"accumulate": 2, "max_updates": 10, "log_every": 5})
     train(config)
-    data = prepare(config, None, ALONE)
+    data = toy.prepared(config)
     training = trainer_module.Trainer(config, data, ALONE, None)
     with contextlib.closing(feed(training.batches, 0, 0, 2, ALONE)) as updates:
         taken = [next(updates) for _ in range(10)]

@@ -1,0 +1,140 @@
+"""Measures how fast this machine trains a model and translates with it, by some real updates and searches.
+
+The pieces are drawn at random: how long they take depends on their number alone. All workers have to call this at the
+same time, so what they lose by waiting for each other is measured, too.
+"""
+
+import functools
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from mt.config import DecodingConfig, ModelConfig, TrainConfig
+from mt.data.batching import Batch, collate
+from mt.device import autocast, choose_precision, tf32_in_recurrent_layers
+from mt.model.build import build_of_sizes
+from mt.model.seq2seq import Seq2Seq
+from mt.text.tokenizer import SPECIAL
+from mt.training.choice import CorpusFacts, Speed, pieces_of
+from mt.training.objective import Objective
+from mt.training.optimizer import Optimizer
+from mt.training.replication import replicate, shard
+from mt.training.workers import Workers
+from mt.translation.search import search
+
+BATCHES = {"cpu": (256, 1024)}
+"""Target tokens of the two batches that are timed."""
+GPU_BATCHES = (1024, 16384)
+"""On a GPU small batches take as long as larger ones."""
+REPEATS = 3
+"""Updates with each batch; the median counts. One more comes first, because it also allocates memory."""
+MOST_SENTENCES = 64
+"""Sentences that are translated."""
+LEAST = 1e-9
+"""Seconds. Where noise hides the difference between the batches, no figure may be zero or less."""
+
+
+def measure(
+    config: TrainConfig, facts: CorpusFacts, workers: Workers, model_config: ModelConfig, vocabulary: int
+) -> Speed:
+    """Returns the speed of a model, the same on every worker.
+
+    Args:
+        config: How it is trained, and how it translates the test set.
+        facts: The corpus, whose lengths are taken.
+        workers: All of them have to call this.
+        model_config: The model.
+        vocabulary: Its number of pieces, on either side.
+    """
+    source = round(pieces_of(facts.source_characters, config.data.source_language))
+    target = round(pieces_of(facts.target_characters, config.data.target_language))
+    precision = choose_precision(config.training.precision, workers.device)
+    torch.manual_seed(0)
+    model = build_of_sizes(model_config, vocabulary, vocabulary, config.tokenizer.joint).to(workers.device)
+    batches = [
+        _random_batch(tokens, source, target, vocabulary, workers)
+        for tokens in BATCHES.get(workers.device.type, GPU_BATCHES)
+    ]
+    with tf32_in_recurrent_layers(precision):
+        few, many = _update_seconds(config, model, batches, precision, workers)
+    with autocast(workers.device, precision):
+        greedy, beam = (
+            _search_seconds(model.eval(), config.decoding.model_copy(update={"beam_size": beam}), source, target)
+            for beam in (1, config.decoding.beam_size)
+        )
+    token = max((many - few) / (batches[1].target_tokens - batches[0].target_tokens) / workers.size, LEAST)
+    update = max(few - batches[0].target_tokens * workers.size * token, LEAST)
+    return workers.from_leader(lambda: Speed(update, token, greedy / workers.size, beam / workers.size))
+
+
+def _random_batch(tokens: int, source: int, target: int, vocabulary: int, workers: Workers) -> Batch:
+    """Returns this worker's share of a batch with about that many target tokens."""
+    pairs = max(1, tokens // (target * workers.size))
+
+    def side(length: int) -> list[list[int]]:
+        return torch.randint(len(SPECIAL), vocabulary, (pairs, max(1, length - 1))).tolist()
+
+    return collate(range(pairs), side(source), side(target)).to(workers.device)
+
+
+def _update_seconds(
+    config: TrainConfig, model: Seq2Seq, batches: list[Batch], precision: torch.dtype, workers: Workers
+) -> list[float]:
+    """Returns the seconds of an update with each of the batches."""
+    settings = config.training.model_copy(update={"objective": "cross_entropy"})
+    objective = Objective(model, settings)
+    replica = shard(objective, model.blocks, workers) if settings.shard else replicate(objective, workers)
+    optimizer = Optimizer(model, settings.optimizer, settings.schedule, settings.max_updates, workers)
+    optimizer.set_learning_rate(1)
+    finite = torch.ones((), dtype=torch.bool, device=workers.device)
+    model.train()
+
+    def update(batch: Batch) -> None:
+        with autocast(workers.device, precision):
+            loss = replica(batch)
+        (loss / batch.target_tokens).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm or 1.0)
+        optimizer.step(finite)
+        optimizer.zero_grad()
+        loss.item()
+        _wait(workers)
+
+    return [_median(functools.partial(update, batch)) for batch in batches]
+
+
+def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, target: int) -> float:
+    """Returns the seconds of a search for each sentence. Hypotheses of a model without training do not end, so their
+    limit is the usual length of a target."""
+    sentences = max(1, min(MOST_SENTENCES, decoding.batch_tokens // (source * decoding.beam_size)))
+    pieces = torch.randint(len(SPECIAL), model.output_weight.shape[0], (sentences, source), device=model.device)
+    limited = decoding.model_copy(update={"max_length_ratio": 1e-6, "max_length_extra": target})
+    keys = [(number,) for number in range(sentences)]
+    threads = torch.get_num_threads() if model.device.type == "cpu" else 1
+    if threads > 1:
+        torch.set_num_threads(1)  # each core translates a batch of its own
+    search(model, pieces[:2], limited, keys[:2])
+    started = time.perf_counter()
+    search(model, pieces, limited, keys)
+    seconds = time.perf_counter() - started
+    if threads > 1:
+        torch.set_num_threads(threads)
+    return seconds / sentences / threads
+
+
+def _median(work: Callable[[], object]) -> float:
+    """Returns the seconds that ``work`` usually takes."""
+    work()
+    seconds = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def _wait(workers: Workers) -> None:
+    """Waits until a GPU has done what it was asked for."""
+    if workers.device.type == "cuda":
+        torch.cuda.synchronize(workers.device)

@@ -1,0 +1,391 @@
+"""Chooses the settings of a run that has a number of minutes: the rules.
+
+``choose`` is a function of what is asked for, of the corpus, of the measured speed and of the seconds that are there.
+It reads no clock, no file and no random number, so equal questions have equal answers. A setting that the user gave is
+never chosen. Where a figure comes from a measurement, the comment names the table of docs/results.md; every other
+figure is a guess, and docs/training.md says so.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mt.config import ModelConfig, Section, TrainConfig, TransformerConfig
+from mt.errors import InputError
+from mt.language import has_many_characters
+
+RULES = 1
+"""The version of these rules. It is raised with every change, so that no run takes over a choice by other rules."""
+Value = str | int | float
+Part = TypeVar("Part", bound=Section)
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    """What the rules know of a corpus, before there is a tokenizer."""
+
+    pairs: int
+    """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
+    source_characters: float
+    """Mean length of a source."""
+    target_characters: float
+    distinct_words: int
+    """Of both sides of some of the pairs."""
+    valid_pairs: int
+    test_pairs: int
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast a model is on this machine, in seconds."""
+
+    update: float
+    """The part of an update's time that does not depend on the batch."""
+    token: float
+    """The rest of it, for each target token of the batch."""
+    greedy: float
+    """Of greedy search, for each sentence."""
+    beam: float
+    """Of the search that the test set is translated with, for each sentence."""
+
+
+Measure = Callable[[ModelConfig, int], Speed]
+"""Measures a model with a vocabulary of the given size."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row of the choice."""
+
+    name: str
+    """The setting, or ``model`` for all sizes of a preset."""
+    value: Value
+    settings: dict[str, Value]
+    """What is set by it. It leaves out what the user gave."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Size:
+    """A preset in conf/model, and what it is for."""
+
+    preset: str
+    fewest_pairs: int
+    fewest_tokens: float
+    """Target tokens that there must be time for."""
+    vocabulary: int
+    rate: float
+    """The learning rate of a short run."""
+
+
+SIZES = (
+    Size("transformer_tiny", 0, 0, 8_000, 4e-3),
+    Size("transformer_small", 20_000, 0, 8_000, 4e-3),  # "Multi30k": 29,000 pairs, better than published tiny models
+    Size("transformer_base", 300_000, 100e6, 32_000, 2e-3),
+    Size("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
+)
+SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
+TIMES_AS_SLOW = 8
+"""How many times as slow each size from transformer_small on is than the one before, per token."""
+SMALL_VOCABULARIES = ((5_000, 2_000), (20_000, 4_000))
+"""Vocabularies of corpora with fewer pairs. 8,000 pieces suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6
+BLEU on validation, 16,000 gained 0.3 and are slower)."""
+PIECES_OF_WORDS = 500
+"""A vocabulary has at most this many pieces and half of the distinct words: SentencePiece refuses more than the text
+has."""
+CHARACTERS_PER_PIECE = {False: 4.2, True: 1.4}
+"""Of languages with an alphabet, and of those with many characters."""
+
+FEW_PAIRS = 50_000
+"""Up to here a batch has 1,024 tokens, as it was tuned for Multi30k, and above 1,536, as for Tatoeba."""
+MOST_UPDATES = 40_000
+"""Of the longest run that was measured. If there is time for more, batches grow, up to LARGEST_BATCH."""
+LARGEST_BATCH = 25_000
+"""Tokens in an update of Vaswani et al. 2017."""
+MOST_PASSES = 200
+"""In passes of a single prediction, like those below. "Multi30k" still gained with 168."""
+FEWEST_AT_MOST = 5_000
+"""So many updates are always allowed: for a very small corpus they are more than MOST_PASSES."""
+
+DROPOUT = ((2, 0.0), (8, 0.05), (40, 0.1), (math.inf, 0.2))
+"""Dropout by passes over the pairs. 2: none gained 3 BLEU on the default corpus. 6 and 8: "Multi30k" (36.5 BLEU with
+0.05, 35.8 with 0.1). 21: "What helps on little data" (R-Drop with 0.1); 42 and more: 0.2."""
+LSTM_DROPOUT = 0.1
+"""0.2 did not help an LSTM."""
+CONSISTENCY_PASSES = 20
+"""From here on R-Drop is taken: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What helps
+on little data", "Multi30k"). It predicts every piece twice, so it makes half as many passes."""
+LONG_RUN = 10_000
+"""From so many updates on, three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
+ADAMW_RATE = 1.5e-3
+"""For a Transformer that AdamW moves ("Optimizers")."""
+FINE_TUNING_RATE = 1e-3
+"""For training.init_from (docs/training.md has an example)."""
+WARMUP_SHARE, LONGEST_WARMUP = 12, 200
+"""One twelfth of the updates, as in the default (100 of 1,200), and not more than in 40,000 updates of Multi30k."""
+
+VALIDATION_SHARE = 0.08
+"""Of the time for training, as long as there are 1 to MOST_VALIDATIONS of them."""
+MOST_VALIDATIONS = 20
+FORWARD_SHARE = 1 / 3
+"""What a token of the validation loss costs, as a share of one that is trained on: there is no backward pass."""
+SAVING = 0.5
+"""Seconds for the checkpoints around a validation."""
+ALIGNED_PAIRS = 500
+"""Of the validation pairs, by which the attention that aligns words is found after the last update."""
+PREPARING = 4.0
+PREPARING_A_PAIR = 60e-6
+"""Seconds until the first update, from the choice on, for the tokenizer and for cutting the pairs."""
+SCORING = 3.0
+SCORING_A_PAIR = 1e-3
+"""Seconds for scores, word counts and files after the test set has been translated."""
+FEWEST_UPDATES = 50
+"""With fewer there is nothing to choose: the run is refused."""
+
+
+class Choice:
+    """Makes the decisions of one run, one after another. Later ones depend on earlier ones."""
+
+    def __init__(self, config: TrainConfig, facts: CorpusFacts, presets: Mapping[str, ModelConfig]) -> None:
+        """
+        Args:
+            config: What the user asked for. What is not in its ``model_fields_set`` is to be chosen.
+            facts: The corpus.
+            presets: The models in conf/model, by name.
+        """
+        self.config = config
+        self.facts = facts
+        self.presets = presets
+        self.decisions: list[Decision] = []
+
+    def set(self, name: str, value: Value, reason: str) -> None:
+        """Decides on one setting unless the user gave it."""
+        if not is_given(self.config, name):
+            self._decide(Decision(name, value, {name: value}, reason))
+
+    def _decide(self, decision: Decision) -> None:
+        self.decisions.append(decision)
+        self.config = with_settings(self.config, decision.settings)
+
+    def choose_size(self, measure: Measure, seconds: Callable[[Speed], float]) -> Speed:
+        """Chooses the size of the model and of the vocabulary, and returns the speed of the model.
+
+        Args:
+            measure: Measures a model.
+            seconds: Returns the time for training with a model of that speed.
+        """
+        asked, pairs = self.config, self.facts.pairs
+        is_open = isinstance(asked.model, TransformerConfig) and not is_given(asked, "model.width")
+        if not is_open or asked.training.init_from:
+            self._choose_vocabulary(SIZES[1])
+            return measure(self.config.model, self.config.tokenizer.vocabulary_size)
+        fitting = [size for size in SIZES if size.fewest_pairs <= pairs]
+        size = next(size for size in reversed(fitting) if not size.fewest_tokens)
+        self._take_size(size, f"{pairs:,} training pairs")
+        speed = measure(self.config.model, self.config.tokenizer.vocabulary_size)
+        tokens = seconds(speed) / speed.token
+        larger = fitting[fitting.index(size) + 1 :]
+        affordable = [one for n, one in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= one.fewest_tokens]
+        if not affordable:
+            return speed
+        self.config, self.decisions = asked, []
+        enough = f"time for more than {affordable[-1].fewest_tokens / 1e6:,.0f} million target tokens"
+        self._take_size(affordable[-1], f"{pairs:,} training pairs, and {enough}")
+        return measure(self.config.model, self.config.tokenizer.vocabulary_size)
+
+    def _take_size(self, size: Size, reason: str) -> None:
+        preset = self.presets[size.preset].model_dump()
+        settings = {key: preset[key.partition(".")[2]] for key in SIZE_KEYS if not is_given(self.config, key)}
+        self._decide(Decision("model", size.preset, settings, reason))
+        self._choose_vocabulary(size)
+
+    def _choose_vocabulary(self, size: Size) -> None:
+        if self.config.training.init_from or self.config.tokenizer.reuse or self.config.tokenizer.kind == "char":
+            return
+        facts, data = self.facts, self.config.data
+        pieces = next((few for below, few in SMALL_VOCABULARIES if facts.pairs < below), size.vocabulary)
+        reason = f"usual for {facts.pairs:,} pairs"
+        if pieces < size.vocabulary and any(map(has_many_characters, (data.source_language, data.target_language))):
+            pieces, reason = size.vocabulary, "a language with many characters needs a piece for each"
+        if pieces > (most := PIECES_OF_WORDS + facts.distinct_words // 2):
+            pieces, reason = most, f"there are only {facts.distinct_words:,} different words"
+        self.set("tokenizer.vocabulary_size", pieces, reason)
+
+    def target_pieces(self) -> float:
+        """Returns how many target pieces a pair has, EOS included: an estimate, as there is no tokenizer yet."""
+        return pieces_of(self.facts.target_characters, self.config.data.target_language)
+
+    def choose_length(self, speed: Speed, seconds: float) -> None:
+        """Chooses batch, objective, updates, dropout and validations, which depend on each other through the number of
+        passes over the pairs.
+
+        Args:
+            speed: Of the chosen model.
+            seconds: For updates and validations.
+        """
+        facts, pair = self.facts, self.target_pieces()
+        epoch = facts.pairs * pair
+        validation = (
+            facts.valid_pairs * pair * speed.token * FORWARD_SHARE
+            + min(facts.valid_pairs, self.config.training.valid_bleu_pairs) * speed.greedy
+            + SAVING
+        )
+        fewest = self.config.training.average if self.config.training.weights == "average" else 1
+        for_validation = min(
+            max(VALIDATION_SHARE * seconds, fewest * validation), max(MOST_VALIDATIONS, fewest) * validation
+        )
+        # A user's own length decides the number of passes in place of the time.
+        updating = seconds - for_validation
+        training = self.config.training
+
+        def update_seconds(batch: int, predictions: int) -> float:
+            return speed.update + training.accumulate * batch * speed.token * predictions
+
+        batch, why = (1024, f"at most {FEW_PAIRS:,} pairs") if facts.pairs <= FEW_PAIRS else (1536, "many pairs")
+        why += ": small batches learn more from as many tokens"
+        if is_given(self.config, "training.batch_tokens"):
+            batch = training.batch_tokens
+        else:
+            while batch < LARGEST_BATCH and updating / update_seconds(batch, 1) > MOST_UPDATES:
+                batch = min(2 * batch, LARGEST_BATCH)
+                why = f"smaller ones would make more than {MOST_UPDATES:,} updates in this time"
+        self.set("training.batch_tokens", batch, why)
+        tokens = batch * training.accumulate
+
+        def passes(updates: float) -> float:
+            """Returns how often each piece is predicted, if each update predicts every piece of its batch once."""
+            return updates * tokens / epoch
+
+        given = training.max_updates if is_given(self.config, "training.max_updates") else None
+        single = passes(given or updating / update_seconds(batch, 1))
+        no_dropout = is_given(self.config, "model.dropout") and self.config.model.dropout == 0
+        if no_dropout:
+            self.set("training.objective", "cross_entropy", "R-Drop needs dropout, and model.dropout=0 is given")
+        elif single >= CONSISTENCY_PASSES:
+            why = f"there is time to see each pair {single:,.0f} times; R-Drop sees it half as often and learns more"
+            self.set("training.objective", "r_drop", why)
+        else:
+            why = f"each pair is seen {_times(single)}: R-Drop pays from {CONSISTENCY_PASSES} times on"
+            self.set("training.objective", "cross_entropy", why)
+        predictions = 1 if self.config.training.objective == "cross_entropy" else 2
+        each = update_seconds(batch, predictions)
+        updates, most = int(updating / each), max(FEWEST_AT_MOST, int(MOST_PASSES / predictions * epoch / tokens))
+        why = (
+            f"{updating / 60:,.1f} minutes at {each:.3f} s, the rest is for preparation, validation and test; "
+            f"{_times(passes(updates))} over the pairs"
+        )
+        if updates > most:
+            updates = most
+            why = f"{_times(passes(most))} over the pairs, no longer run was measured: {most * each / 60:,.0f} minutes"
+        self.set("training.max_updates", updates, why)
+        updates = self.config.training.max_updates
+        self._choose_dropout(passes(updates) * predictions)
+        self._choose_schedule(updates)
+        validations = max(fewest, int(for_validation / validation))
+        every = max(1, math.ceil(updates / validations))
+        why = f"each takes about {validation:,.0f} s: {math.ceil(updates / every)} validations"
+        self.set("training.validate_every", every, why)
+        self.set("training.patience", 0, "the learning rate reaches zero at the end; the best weights are kept anyway")
+
+    def _choose_dropout(self, passes: float) -> None:
+        dropout = next(rate for most, rate in DROPOUT if passes <= most)
+        reason = f"every piece is predicted {_times(passes)}"
+        if not isinstance(self.config.model, TransformerConfig) and dropout > LSTM_DROPOUT:
+            dropout, reason = LSTM_DROPOUT, "more does not help an LSTM"
+        if dropout == 0:
+            reason += ": the model has no chance to learn pairs by heart"
+            if self.config.training.objective == "r_drop":
+                dropout, reason = DROPOUT[1][1], "R-Drop compares predictions under two dropouts"
+        self.set("model.dropout", dropout, reason)
+
+    def _choose_schedule(self, updates: int) -> None:
+        config, training = self.config, self.config.training
+        is_transformer = isinstance(config.model, TransformerConfig)
+        size = next((s for s in SIZES if self.presets[s.preset].width == config.model.width), SIZES[1])
+        if training.init_from:
+            rate, reason = FINE_TUNING_RATE, "fine-tuning takes small steps"
+        elif is_transformer and training.optimizer.kind == "adamw":
+            rate, reason = min(ADAMW_RATE, size.rate), "for a Transformer that AdamW moves"
+        else:
+            rate, reason = size.rate, "short runs take large steps"
+            if updates >= LONG_RUN:
+                rate, reason = 0.75 * rate, f"{LONG_RUN:,} updates or more take smaller steps"
+        self.set("training.optimizer.learning_rate", rate, reason)
+        warmup = min(updates // WARMUP_SHARE, LONGEST_WARMUP)
+        self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {LONGEST_WARMUP}")
+
+
+def choose(
+    config: TrainConfig,
+    facts: CorpusFacts,
+    presets: Mapping[str, ModelConfig],
+    measure: Measure,
+    elapsed: Callable[[], float],
+) -> tuple[list[Decision], Speed]:
+    """Returns the decisions for a run, without the settings that the user gave, and the speed of its model.
+
+    Args:
+        config: What the user asked for, ``training.minutes`` among it.
+        facts: The corpus.
+        presets: The models in conf/model, by name.
+        measure: Measures the speed of a model with a vocabulary.
+        elapsed: Returns the seconds of the run that are over.
+
+    Raises:
+        InputError: The minutes do not suffice.
+    """
+    minutes = config.training.minutes
+    assert minutes is not None
+    choice = Choice(config, facts, presets)
+
+    def left(speed: Speed) -> float:
+        return 60 * minutes - elapsed() - around_training(facts, speed)
+
+    speed = choice.choose_size(measure, left)
+    seconds = left(speed)
+    choice.choose_length(speed, max(seconds, 0.0))
+    if not is_given(config, "training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
+        needed = 60 * minutes - seconds
+        raise InputError(
+            f"training.minutes={minutes:g} leaves no time for training: preparation and test take about "
+            f"{needed / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
+        )
+    return choice.decisions, speed
+
+
+def around_training(facts: CorpusFacts, speed: Speed) -> float:
+    """Returns about how many seconds a run takes after the choice, without updates and validations."""
+    preparing = PREPARING + PREPARING_A_PAIR * facts.pairs
+    testing = facts.test_pairs * (speed.beam + SCORING_A_PAIR) + min(facts.valid_pairs, ALIGNED_PAIRS) * speed.greedy
+    return preparing + testing + SCORING
+
+
+def pieces_of(characters: float, language: str) -> float:
+    """Returns about how many pieces a text of that many characters is cut into, EOS included."""
+    return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]
+
+
+def is_given(config: TrainConfig, key: str) -> bool:
+    """Returns whether the user gave a setting, on the command line or in a config file."""
+    *sections, name = key.split(".")
+    part: Section = config
+    for section in sections:
+        part = getattr(part, section)
+    return name in part.model_fields_set
+
+
+def with_settings(config: TrainConfig, settings: Mapping[str, Value]) -> TrainConfig:
+    """Returns a config with other values at some keys. It is not checked."""
+    for key, value in settings.items():
+        config = _with(config, key.split("."), value)
+    return config
+
+
+def _with(section: Part, key: list[str], value: Value) -> Part:
+    name, *rest = key
+    return section.model_copy(update={name: _with(getattr(section, name), rest, value) if rest else value})
+
+
+def _times(passes: float) -> str:
+    return f"{passes:.1f} times" if passes < 10 else f"{passes:.0f} times"
