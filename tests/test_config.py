@@ -137,6 +137,7 @@ def test_presets_are_what_their_names_say() -> None:
             model.decoder_layers,
         )
     assert sizes == {
+        "auto": (192, 768, 4, 3, 3),
         "transformer_tiny": (128, 256, 4, 4, 4),
         "transformer_small": (192, 768, 4, 3, 3),
         "transformer_small_deep": (192, 512, 4, 6, 2),

@@ -38,6 +38,21 @@ def common_bleu(systems: Sequence[System]) -> float | None:
     return min(best, default=0.0) or None
 
 
+def budget(systems: Sequence[System]) -> str:
+    """Returns a sentence on what the runs were given alike: updates or minutes. Empty if there are fewer than two."""
+    settings = [run.config.training for system in systems for run in system.runs]
+    if len(settings) < 2:
+        return ""
+    updates, minutes = ({getattr(one, key) for one in settings} for key in ("max_updates", "minutes"))
+    asked = f"training.minutes={settings[0].minutes:g}" if len(minutes) == 1 and settings[0].minutes else None
+    if len(updates) == 1:
+        chosen = f", for {asked}" if asked else ""
+        return f"Equal updates: each run was given {settings[0].max_updates:,}{chosen}."
+    if asked:
+        return f"Equal minutes: each run was given {asked}, which on its machine came to the updates above."
+    return "Neither updates nor minutes are equal."
+
+
 def same_validation(systems: Sequence[System]) -> bool:
     """Returns whether all runs measured their validation BLEU on the same pairs."""
     runs = [run for system in systems for run in system.runs]

@@ -9,7 +9,7 @@ from statistics import mean
 
 from mt.comparison import plots
 from mt.comparison.attention import Study
-from mt.comparison.cost import Cost
+from mt.comparison.cost import Cost, budget
 from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
 from mt.reporting.pages import Names, Picture, as_picture, write_pages
@@ -56,6 +56,7 @@ def write_report(findings: Findings, folder: Path, trials: int, robustness: Robu
         "differing_conditions": differing_conditions(findings),
         "unknown_effect": _unknown_effect(findings.systems),
         "cost_rows": _cost_rows(findings),
+        "budget": budget(findings.systems),
         "reached_note": _reached_note(findings.systems),
         "fewest": fewest_differing(findings.contrasts[0].verdict.level),
         "enumerated": ENUMERATED,
@@ -73,6 +74,7 @@ def as_json(findings: Findings) -> dict:
         "direction": _direction(findings.evaluation),
         "test_pairs": len(findings.evaluation.references),
         "test_pairs_with_a_repeated_source": findings.repeated_sources,
+        "budget": budget(findings.systems),
         "differing_settings": differing_settings(findings),
         "differing_conditions": differing_conditions(findings),
         "systems": [

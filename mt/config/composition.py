@@ -179,8 +179,8 @@ class _Composer(Generic[Config]):
         if word.startswith("--"):
             hint = " (settings are written key=value, without dashes)" if "=" in word else ""
             self._wrong(
-                f"{brief(word)}: there is no such flag; there are --help, --cfg, --multirun, --config-dir and "
-                f"--shell-completion{hint}"
+                f"{brief(word)}: there is no such flag; there are --help, --cfg, --explain, --multirun, "
+                f"--config-dir and --shell-completion{hint}"
             )
             return None
         if not re.match(r"[+~]{0,2}[^=]+=", word) and not word.startswith("~"):

@@ -126,8 +126,9 @@ class TrainingConfig(Section):
                 f"not {self.keep_last}"
             )
         saved = scheduled_checkpoints(self.max_updates, self.validate_every, self.save_every)
-        is_to_be_chosen = self.minutes is not None and "max_updates" not in self.model_fields_set
-        if self.weights == "average" and self.average > saved and not is_to_be_chosen:
+        given = self.model_fields_set | self.schedule.model_fields_set
+        is_open = self.minutes is not None and not {"max_updates", "validate_every", "warmup"} <= given
+        if self.weights == "average" and self.average > saved and not is_open:
             yield (
                 f"average={self.average} is more than the {saved} checkpoints of max_updates={self.max_updates}: take "
                 f"average={saved}, or save more often (save_every)"
@@ -143,7 +144,7 @@ class TrainingConfig(Section):
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         warmup = self.schedule.warmup
-        if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_to_be_chosen:
+        if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_open:
             yield (
                 f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}: "
                 f"take less, such as {self.max_updates // 10}"

@@ -212,85 +212,94 @@ class Choice:
             pieces, reason = most, f"there are only {facts.distinct_words:,} different words"
         self.set("tokenizer.vocabulary_size", pieces, reason)
 
-    def target_pieces(self) -> float:
-        """Returns how many target pieces a pair has, EOS included: an estimate, as there is no tokenizer yet."""
-        return pieces_of(self.facts.target_characters, self.config.data.target_language)
-
     def choose_length(self, speed: Speed, seconds: float) -> None:
-        """Chooses batch, objective, updates, dropout and validations, which depend on each other through the number of
-        passes over the pairs.
+        """Chooses the length of the run and what depends on it.
 
         Args:
             speed: Of the chosen model.
             seconds: For updates and validations.
         """
-        facts, pair = self.facts, self.target_pieces()
-        epoch = facts.pairs * pair
-        validation = (
-            facts.valid_pairs * pair * speed.token * FORWARD_SHARE
-            + min(facts.valid_pairs, self.config.training.valid_bleu_pairs) * speed.greedy
-            + SAVING
-        )
+        validation = self._validation_seconds(speed)
         fewest = self.config.training.average if self.config.training.weights == "average" else 1
-        for_validation = min(
-            max(VALIDATION_SHARE * seconds, fewest * validation), max(MOST_VALIDATIONS, fewest) * validation
-        )
-        # A user's own length decides the number of passes in place of the time.
-        updating = seconds - for_validation
-        training = self.config.training
-
-        def update_seconds(batch: int, predictions: int) -> float:
-            return speed.update + training.accumulate * batch * speed.token * predictions
-
-        batch, why = (1024, f"at most {FEW_PAIRS:,} pairs") if facts.pairs <= FEW_PAIRS else (1536, "many pairs")
-        why += ": small batches learn more from as many tokens"
-        if is_given(self.config, "training.batch_tokens"):
-            batch = training.batch_tokens
-        else:
-            while batch < LARGEST_BATCH and updating / update_seconds(batch, 1) > MOST_UPDATES:
-                batch = min(2 * batch, LARGEST_BATCH)
-                why = f"smaller ones would make more than {MOST_UPDATES:,} updates in this time"
-        self.set("training.batch_tokens", batch, why)
-        tokens = batch * training.accumulate
-
-        def passes(updates: float) -> float:
-            """Returns how often each piece is predicted, if each update predicts every piece of its batch once."""
-            return updates * tokens / epoch
-
-        given = training.max_updates if is_given(self.config, "training.max_updates") else None
-        single = passes(given or updating / update_seconds(batch, 1))
-        no_dropout = is_given(self.config, "model.dropout") and self.config.model.dropout == 0
-        if no_dropout:
-            self.set("training.objective", "cross_entropy", "R-Drop needs dropout, and model.dropout=0 is given")
-        elif single >= CONSISTENCY_PASSES:
-            why = f"there is time to see each pair {single:,.0f} times; R-Drop sees it half as often and learns more"
-            self.set("training.objective", "r_drop", why)
-        else:
-            why = f"each pair is seen {_times(single)}: R-Drop pays from {CONSISTENCY_PASSES} times on"
-            self.set("training.objective", "cross_entropy", why)
-        predictions = 1 if self.config.training.objective == "cross_entropy" else 2
-        each = update_seconds(batch, predictions)
-        updates, most = int(updating / each), max(FEWEST_AT_MOST, int(MOST_PASSES / predictions * epoch / tokens))
-        why = (
-            f"{updating / 60:,.1f} minutes at {each:.3f} s, the rest is for preparation, validation and test; "
-            f"{_times(passes(updates))} over the pairs"
-        )
-        if updates > most:
-            updates = most
-            why = f"{_times(passes(most))} over the pairs, no longer run was measured: {most * each / 60:,.0f} minutes"
-        self.set("training.max_updates", updates, why)
+        most = max(MOST_VALIDATIONS, fewest)
+        validating = min(max(VALIDATION_SHARE * seconds, fewest * validation), most * validation)
+        updating = max(seconds - validating, 0.0)
+        self._choose_batch(speed, updating)
+        self._choose_objective(speed, updating)
+        self._choose_updates(speed, updating)
         updates = self.config.training.max_updates
-        self._choose_dropout(passes(updates) * predictions)
+        self._choose_dropout(self._passes(updates) * self._predictions)
         self._choose_schedule(updates)
-        validations = max(fewest, int(for_validation / validation))
-        every = max(1, math.ceil(updates / validations))
-        why = f"each takes about {validation:,.0f} s: {math.ceil(updates / every)} validations"
+        every = max(1, math.ceil(updates / max(fewest, int(validating / validation))))
+        why = f"{math.ceil(updates / every)} of them, which take about {validation:,.0f} s each"
         self.set("training.validate_every", every, why)
-        self.set("training.patience", 0, "the learning rate reaches zero at the end; the best weights are kept anyway")
+        self.set("training.patience", 0, "the learning rate falls to zero at the end; the best weights are kept anyway")
+
+    @property
+    def _target_pieces(self) -> float:
+        """How many target pieces an epoch has: an estimate, as there is no tokenizer yet."""
+        return self.facts.pairs * pieces_of(self.facts.target_characters, self.config.data.target_language)
+
+    @property
+    def _predictions(self) -> int:
+        """How often an update predicts each piece of its batch."""
+        return 1 if self.config.training.objective == "cross_entropy" else 2
+
+    def _passes(self, updates: float) -> float:
+        """Returns how many passes over the pairs so many updates are."""
+        training = self.config.training
+        return updates * training.batch_tokens * training.accumulate / self._target_pieces
+
+    def _update_seconds(self, speed: Speed, batch: int, predictions: int) -> float:
+        return speed.update + self.config.training.accumulate * batch * speed.token * predictions
+
+    def _validation_seconds(self, speed: Speed) -> float:
+        facts = self.facts
+        pieces = self._target_pieces / facts.pairs * facts.valid_pairs
+        translated = min(facts.valid_pairs, self.config.training.valid_bleu_pairs)
+        return pieces * speed.token * FORWARD_SHARE + translated * speed.greedy + SAVING
+
+    def _choose_batch(self, speed: Speed, updating: float) -> None:
+        batch = 1024 if self.facts.pairs <= FEW_PAIRS else 1536
+        why = "small batches learn more from as many tokens"
+        while batch < LARGEST_BATCH and updating / self._update_seconds(speed, batch, 1) > MOST_UPDATES:
+            batch = min(2 * batch, LARGEST_BATCH)
+            why = f"smaller ones would make more than {MOST_UPDATES:,} updates in this time"
+        self.set("training.batch_tokens", batch, why)
+
+    def _choose_objective(self, speed: Speed, updating: float) -> None:
+        training = self.config.training
+        updates = updating / self._update_seconds(speed, training.batch_tokens, 1)
+        passes = self._passes(training.max_updates if is_given(self.config, "training.max_updates") else updates)
+        if is_given(self.config, "model.dropout") and self.config.model.dropout == 0:
+            objective, why = "cross_entropy", "R-Drop needs dropout, and model.dropout=0 is given"
+        elif passes < CONSISTENCY_PASSES:
+            objective, why = "cross_entropy", f"R-Drop pays from {CONSISTENCY_PASSES} passes over the pairs on"
+        else:
+            objective, why = (
+                "r_drop",
+                f"there is time for {passes:,.0f} passes; R-Drop makes half as many, and learns more",
+            )
+        self.set("training.objective", objective, why)
+
+    def _choose_updates(self, speed: Speed, updating: float) -> None:
+        training = self.config.training
+        each = self._update_seconds(speed, training.batch_tokens, self._predictions)
+        updates = int(updating / each)
+        most = max(FEWEST_AT_MOST, int(MOST_PASSES / self._predictions / self._passes(1)))
+        if updates <= most:
+            why = (
+                f"{updating / 60:,.1f} minutes at {each:.3f} s; preparation, validation and test take the rest. "
+                f"{_shown(self._passes(updates))} passes over the pairs"
+            )
+        else:
+            updates = most
+            why = f"{_shown(self._passes(most))} passes, no longer run was measured; {most * each / 60:,.0f} minutes"
+        self.set("training.max_updates", updates, why)
 
     def _choose_dropout(self, passes: float) -> None:
         dropout = next(rate for most, rate in DROPOUT if passes <= most)
-        reason = f"every piece is predicted {_times(passes)}"
+        reason = f"every piece is predicted {_shown(passes)} times"
         if not isinstance(self.config.model, TransformerConfig) and dropout > LSTM_DROPOUT:
             dropout, reason = LSTM_DROPOUT, "more does not help an LSTM"
         if dropout == 0:
@@ -302,7 +311,8 @@ class Choice:
     def _choose_schedule(self, updates: int) -> None:
         config, training = self.config, self.config.training
         is_transformer = isinstance(config.model, TransformerConfig)
-        size = next((s for s in SIZES if self.presets[s.preset].width == config.model.width), SIZES[1])
+        fitting = [size for size in SIZES if is_transformer and self.presets[size.preset].width == config.model.width]
+        size = fitting[0] if fitting else SIZES[1]
         if training.init_from:
             rate, reason = FINE_TUNING_RATE, "fine-tuning takes small steps"
         elif is_transformer and training.optimizer.kind == "adamw":
@@ -344,7 +354,7 @@ def choose(
 
     speed = choice.choose_size(measure, left)
     seconds = left(speed)
-    choice.choose_length(speed, max(seconds, 0.0))
+    choice.choose_length(speed, seconds)
     if not is_given(config, "training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
         needed = 60 * minutes - seconds
         raise InputError(
@@ -387,5 +397,5 @@ def _with(section: Part, key: list[str], value: Value) -> Part:
     return section.model_copy(update={name: _with(getattr(section, name), rest, value) if rest else value})
 
 
-def _times(passes: float) -> str:
-    return f"{passes:.1f} times" if passes < 10 else f"{passes:.0f} times"
+def _shown(passes: float) -> str:
+    return f"{passes:.1f}" if passes < 10 else f"{passes:.0f}"

@@ -44,7 +44,7 @@ REASONS_BEGIN = 54
 
 @dataclass(frozen=True)
 class Question:
-    """What a choice is made from, but for the measured speed."""
+    """What a choice is made from, but for the measured speed. Equal questions get equal answers."""
 
     minutes: float
     asked: dict[str, object]
@@ -74,6 +74,8 @@ class RecordedChoice:
     def read(cls, path: Path) -> "RecordedChoice":
         """Reads choice.json, or that of a run folder. Raises InputError if there is none, or if it is damaged."""
         file = path / CHOICE if path.is_dir() else path
+        if not file.is_file():
+            raise InputError(f"{file}: no such file; a run that was begun with training.minutes has one")
         try:
             return TypeAdapter(cls).validate_python(read_json(file, "question", "decisions"))
         except ValidationError as error:
@@ -93,9 +95,7 @@ class RecordedChoice:
                 f"{self.question.minutes:g} minutes. Give a new run a name of its own (name=…), or set "
                 f"training.minutes={self.question.minutes:g}"
             )
-        there = flat_config(config)  # another architecture lacks some of the sizes, and has its own
-        chosen = {key: value for key, value in self.settings.items() if key in there and not is_given(config, key)}
-        complete = with_settings(config, {"training.minutes": self.question.minutes, **chosen})
+        complete = with_settings(config, {"training.minutes": self.question.minutes, **self._open(config)})
         try:
             TrainConfig.model_validate(complete.model_dump())
         except ValidationError as error:
@@ -103,13 +103,23 @@ class RecordedChoice:
             raise InputError(f"what training.minutes chose does not go with what was given: {said}") from None
         return complete
 
+    def _open(self, config: TrainConfig) -> dict[str, Value]:
+        """Returns what was decided of the settings that a config leaves open. Another architecture than that of the
+        choice lacks some of the sizes, and has its own."""
+        there = flat_config(config)
+        return {key: value for key, value in self.settings.items() if key in there and not is_given(config, key)}
+
     def table(self, config: TrainConfig) -> str:
         """Returns the choice for people: each setting with its value and the reason.
 
         Args:
             config: What was asked for. Settings that it gives are shown as given.
         """
-        rows = [(decision.name, format_value(decision.value), decision.reason) for decision in self.decisions]
+        rows = [
+            (decision.name, format_value(decision.value), decision.reason)
+            for decision in self.decisions
+            if decision.settings.keys() & self._open(config).keys()
+        ]
         rows += [
             (key, format_value(value), "given")
             for key, value in flat_config(config).items()

@@ -175,6 +175,9 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
     keep_freed_memory()
     trainer.fit()
     trainer.deliver()
+    if config.training.minutes is not None and state.checkpoint is None:
+        minutes = (time.perf_counter() - started) / 60
+        logger.info("%.1f minutes in all; asked for: training.minutes=%g", minutes, config.training.minutes)
 
 
 def _chosen(config: TrainConfig, corpus: Corpus, workers: Workers, started: float) -> TrainConfig:

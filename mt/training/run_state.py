@@ -169,7 +169,8 @@ def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
         text = config.text.model_copy(update={"rules": rules}) if rules else begun.text
         config = config.model_copy(update={"text": text})
     updates = begun.training.max_updates
-    if updates < config.training.max_updates and "max_updates" not in config.training.model_fields_set:
+    is_open = "max_updates" not in config.training.model_fields_set and begun.training.minutes is None
+    if updates < config.training.max_updates and is_open:
         logger.info("%s was begun when runs were shorter and stays so: training.max_updates=%d", run, updates)
         config = config.model_copy(update={"training": config.training.model_copy(update={"max_updates": updates})})
     return config

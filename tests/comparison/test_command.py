@@ -4,13 +4,16 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mt.comparison.command import compare
+from mt.comparison.cost import budget
 from mt.config import CompareConfig, TextConfig, TokenizerConfig
 from mt.errors import InputError
+from mt.reporting.systems import System, read_run
 from mt.run_folder import read_config, read_description, write_config, write_description
 from mt.scoring import corpus_scores
 from mt.text.tokenizer import Tokenizer
@@ -60,6 +63,7 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
         assert cost["minutes_to_reach"] == pytest.approx(sum(line["seconds"] for line in reached) / 120)
         assert cost["target_tokens_to_reach"] == sum(line["target_tokens"] for line in reached) / 2
     assert found["systems"][0]["scaling"]["key_width"] == 16 and found["systems"][1]["scaling"] is None
+    assert found["budget"] == "Equal updates: each run was given 80."
     assert "model.architecture" in found["differing_settings"] and "seed" not in found["differing_settings"]
     assert sum(group["count"] for group in found["bleu_by_length"]) == 40
     assert sum(group["count"] for group in found["bleu_by_rarest_word"]) == 40
@@ -336,3 +340,20 @@ def test_runs_that_do_not_say_what_took_effect_are_named(runs, tmp_path):
     assert told in page and found["bleu_by_rarest_word"]
     _, page = _compare(tmp_path / "p", transformers, list(map(str, older))[:1], studied_sentences=0)
     assert "What the settings came to is not known" not in page
+
+
+def test_the_report_says_whether_updates_or_minutes_were_equal(runs):
+    one, other = (System("one", [read_run(runs["transformer-1"])[1]]), System("other", [read_run(runs["rnn-1"])[1]]))
+
+    def given(system, **training):
+        (output,) = system.outputs
+        config = output.run.config
+        config = config.model_copy(update={"training": config.training.model_copy(update=training)})
+        return replace(system, outputs=[replace(output, run=replace(output.run, config=config))])
+
+    assert budget([one]) == ""
+    assert budget([one, other]) == "Equal updates: each run was given 80."
+    assert budget([one, given(other, max_updates=90)]) == "Neither updates nor minutes are equal."
+    both = [given(one, minutes=15.0), given(other, minutes=15.0, max_updates=90)]
+    assert budget(both).startswith("Equal minutes: each run was given training.minutes=15,")
+    assert budget([both[0], given(both[1], max_updates=80)]).endswith("was given 80, for training.minutes=15.")
