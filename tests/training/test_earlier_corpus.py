@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import yaml
 
 from mt.config import TrainConfig
@@ -18,8 +17,6 @@ from mt.run_folder import PROVENANCE, WEIGHTS
 from mt.training import trainer as trainer_module
 from mt.training.command import train
 from mt.training.earlier_corpus import corpus_of, with_replay
-from mt.training.preparation import prepare
-from mt.training.workers import Workers
 from tests import toy
 from tests.cleaning.conftest import good_pairs
 
@@ -147,7 +144,7 @@ def test_a_stopped_run_with_replay_goes_on_bitwise(folder, base, monkeypatch):
 
 def test_the_vocabulary_of_the_earlier_run_is_kept_and_its_corpus_told(folder, base, caplog):
     caplog.set_level("INFO")
-    prepare(tuned(folder, "any", base), base.folder, Workers(torch.device("cpu")))
+    toy.prepared(tuned(folder, "any", base), base.folder)
     assert f"train: replayed from {base.folder}: 900 pairs read, " in caplog.text
 
 
