@@ -26,7 +26,7 @@ FEWEST_TIMES = 10
 """How often a word must be the first of a sentence of the training text, to tell how it ends."""
 
 
-def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, list[str]]:
+def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:
     """Returns the marks that end the sentences of a training text, the most frequent one first, each with the first
     words by which it is taken: for the first one none, because it is taken in all other cases.
 
@@ -50,11 +50,11 @@ def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, li
     if marked < FEWEST_MARKED * max(1, lines):
         return {}
     usual = marks.most_common(1)[0][0]
-    found: dict[str, list[str]] = {usual: []}
+    found: dict[str, tuple[str, ...]] = {usual: ()}
     for word, endings in sorted(by_word.items()):
         mark, times = endings.most_common(1)[0]
         if word and mark != usual and endings.total() >= FEWEST_TIMES and 2 * times > endings.total():
-            found.setdefault(mark, []).append(word)
+            found[mark] = (*found.get(mark, ()), word)
     return found
 
 

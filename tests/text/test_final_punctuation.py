@@ -6,7 +6,7 @@ from mt.text.final_punctuation import FEWEST_TIMES, first_word, learn_marks, mis
 from mt.text.layer import TextLayer
 from tests import languages
 
-MARKS = {".": [], "?": ["how", "where's"], "!": ["hurrah"]}
+MARKS = {".": (), "?": ("how", "where's"), "!": ("hurrah",)}
 
 
 def corpus(*counts: tuple[int, str]) -> list[tuple[str, str]]:
