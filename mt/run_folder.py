@@ -14,9 +14,19 @@ from typing import TypeVar
 import pydantic
 import yaml
 
-from mt.config import KeptConfig, ModelDescription, PiecesConfig, RulesConfig, Section, TrainConfig
+from mt.config import (
+    KeptConfig,
+    ModelConfig,
+    ModelDescription,
+    PiecesConfig,
+    RulesConfig,
+    Section,
+    TrainConfig,
+    TransformerConfig,
+)
 from mt.config.earlier import as_of_today, with_text_layer, without_cleaning
 from mt.errors import InputError
+from mt.exchange.marian import describe, is_marian, located, read_weights
 from mt.files import read_lines, resolved, write_atomically
 from mt.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.model.build import build_model, build_shapes
@@ -24,7 +34,7 @@ from mt.model.seq2seq import Seq2Seq
 from mt.text.layer import TextLayer
 from mt.text.spelling import WORD, Spelling
 from mt.text.tokenizer import TokenizerPair
-from mt.weights import copy_weights, read_fitting, refuse_another_tokenizer
+from mt.weights import copy_weights, load_weights, read_fitting, refuse_another_tokenizer
 
 Checked = TypeVar("Checked", bound=Section)
 
@@ -54,7 +64,7 @@ SOURCE_WORDS = "source_words.json"
 MISTAKES_TOLD = 10
 """How many mistakes in one file an error message tells."""
 
-FORMAT = 4
+FORMAT = 5
 """The format of model.yaml. It is raised whenever a key is added, taken away or given another meaning. Every earlier
 format stays readable. Folders of format 1 have no model.yaml; their config.yaml says the same among other things."""
 
@@ -104,6 +114,9 @@ def open_model(folder: Path) -> TrainedModel:
     Raises:
         InputError: A file is missing, damaged or does not fit the others. The message names it.
     """
+    folder = _found(folder)
+    if is_marian(folder):
+        return _open_marian(folder)
     description = read_description(folder)
     weights = folder / WEIGHTS
     if (folder / CHECKPOINTS).is_dir() and not (folder / RESULTS).is_file():
@@ -128,6 +141,56 @@ def open_model(folder: Path) -> TrainedModel:
     model = build_model(description.model, tokenizers)
     copy_weights(tensors, model)
     return TrainedModel(description, tokenizers, model.eval(), spelling)
+
+
+def _open_marian(folder: Path) -> TrainedModel:
+    description, tokenizers = describe(folder)
+    assert isinstance(description.model, TransformerConfig)
+    tensors = read_weights(folder, description.model, tokenizers)
+    model = build_model(description.model, tokenizers)
+    copy_weights(tensors, model)
+    logger.info("%s: a MarianMT model, without slots: lines go to it as they are (text.rules=0)", folder)
+    return TrainedModel(description, tokenizers, model.eval(), None)
+
+
+def read_tokenizers(folder: Path) -> TokenizerPair:
+    """Reads the tokenizers of a run or model folder. Raises InputError if a file is missing or damaged."""
+    folder = _found(folder)
+    return describe(folder)[1] if is_marian(folder) else TokenizerPair.load(folder)
+
+
+def load_weights_of(folder: Path, model: Seq2Seq, config: ModelConfig, tokenizers: TokenizerPair) -> None:
+    """Copies the weights of a run or model folder into a model.
+
+    Args:
+        folder: The folder.
+        model: The model.
+        config: Its settings.
+        tokenizers: Its tokenizers.
+
+    Raises:
+        InputError: They are damaged, or do not fit.
+    """
+    folder = _found(folder)
+    if is_marian(folder):
+        assert isinstance(config, TransformerConfig)
+        copy_weights(read_weights(folder, config, tokenizers), model)
+    else:
+        load_weights(model, config, folder / WEIGHTS)
+
+
+def _found(folder: Path) -> Path:
+    """Returns the folder that is meant, which may be that of a model of the hub, if it may be opened.
+
+    Raises:
+        InputError: It does not exist, or see ``refuse_links_out``.
+    """
+    found = located(folder)
+    if not found.is_dir():
+        raise InputError(f"{folder}: no such run or model folder")
+    if found == folder:  # what the hub's own library keeps consists of links
+        refuse_links_out(found)
+    return found
 
 
 def open_models(folders: Sequence[Path]) -> list[TrainedModel]:
@@ -236,9 +299,9 @@ def read_description(folder: Path) -> ModelDescription:
     Raises:
         InputError: A file is missing, damaged or of a newer format. The message names it.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such run or model folder")
-    refuse_links_out(folder)
+    folder = _found(folder)
+    if is_marian(folder):
+        return describe(folder)[0]
     path = folder / MODEL
     if not path.exists():
         return _read_description_of_format_1(folder)

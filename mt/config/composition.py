@@ -152,6 +152,12 @@ def model_presets(architecture: str) -> dict[str, ModelConfig]:
     return {name: model for name, model in models.items() if model.architecture == architecture and name != AUTO}
 
 
+def default_model() -> ModelConfig:
+    """Returns the model of a training whose command line asks for none."""
+    (job,) = compose_jobs("train", TrainConfig, [], multirun=False)
+    return job.config.model
+
+
 @dataclass(frozen=True)
 class _Setting:
     """``key=value``: the value as Hydra understands it, and the letters as typed."""

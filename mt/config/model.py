@@ -26,7 +26,7 @@ class TransformerConfig(Section):
     """Dropout on embeddings, residual branches and the feed-forward activation (P_drop)."""
     attention_dropout: Probability = 0.0
     """Dropout on the attention weights."""
-    activation: Literal["relu", "gelu"] = "relu"
+    activation: Literal["relu", "gelu", "silu"] = "relu"
     """The activation in the feed-forward blocks."""
     norm: Literal["pre", "post"] = "pre"
     """LayerNorm before each block (pre, which trains more steadily) or after it (post, as in the paper)."""
@@ -36,6 +36,12 @@ class TransformerConfig(Section):
     """The longest sequence that learned positions can take."""
     tie_embeddings: bool = True
     """Use the target embedding as the output matrix, and with a joint vocabulary as the source embedding too."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by √width, as in the paper. This and the next two are for models that come from MarianMT."""
+    output_bias: bool = False
+    """Add a learned bias to the score of each piece."""
+    decoder_start: Literal["bos", "pad"] = "bos"
+    """What the decoder reads first: a piece of its own (bos), or the one that also pads (pad), as in MarianMT."""
 
     def contradictions(self) -> Iterator[str]:
         if self.width % self.heads:

@@ -52,8 +52,8 @@ def export(config: ArgosExportConfig) -> None:
     run = Path(config.run)
     trained = open_model(run)
     reasons = obstacles(trained)
-    if not trained.tokenizers.joint:
-        reasons.append("tokenizer.joint=false: a package has one sentencepiece.model for both languages")
+    if trained.tokenizers.source is not trained.tokenizers.target:
+        reasons.append("a package has one sentencepiece.model for both languages, and here each has its own")
     if reasons:
         raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}")
     metadata = _metadata(trained, config.version)

@@ -23,7 +23,7 @@ from mt.model.attention import MultiHeadAttention
 from mt.model.embedding import Embedding, LearnedPositions, sinusoidal_positions
 from mt.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from mt.run_folder import TrainedModel, open_model
-from mt.text.tokenizer import BOS, EOS, UNK
+from mt.text.tokenizer import BOS, EOS, PAD, UNK
 
 logger = logging.getLogger(__name__)
 
@@ -154,11 +154,13 @@ def _specification(trained: TrainedModel) -> Any:
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=config.norm == "pre",
-        activation=specs.Activation.RELU if config.activation == "relu" else specs.Activation.GELU,
+        activation=getattr(specs.Activation, {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}[config.activation]),
     )
     _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.encoder.embedding, config)
     _set_embedding(spec.decoder, spec.decoder.embeddings, model.decoder.embedding, config)
     spec.decoder.projection.weight = _array(model.output_weight)
+    if model.output_bias is not None:
+        spec.decoder.projection.bias = _array(model.output_bias)
     for layer_spec, encoder_layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
         _set_encoder_layer(layer_spec, cast(EncoderLayer, encoder_layer))
     for layer_spec, decoder_layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
@@ -172,8 +174,9 @@ def _specification(trained: TrainedModel) -> Any:
         (trained.tokenizers.target, spec.register_target_vocabulary),
     ):
         register(tokenizer.pieces(range(tokenizer.vocabulary_size)))
+    start = PAD if config.decoder_start == "pad" else BOS
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = trained.tokenizers.target.pieces(
-        [UNK, BOS, EOS]
+        [UNK, start, EOS]
     )
     spec.config.decoder_start_token = spec.config.bos_token
     spec.config.add_source_eos = True
@@ -209,7 +212,7 @@ def _set_feed_forward(spec: Any, feed_forward: FeedForward, around: Residual) ->
 
 def _set_embedding(side: Any, tokens: Any, embedding: Embedding, config: TransformerConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
-    side.scale_embeddings = True  # multiplied by √width
+    side.scale_embeddings = config.scale_embeddings  # multiplied by √width
     if isinstance(embedding.positions, LearnedPositions):
         table = _array(embedding.positions.weight)
         # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing reads the rows added here.

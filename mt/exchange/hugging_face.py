@@ -23,7 +23,7 @@ from mt.exchange.hugging_face_weights import renamed_weights
 from mt.files import new_folder, refuse_taken, write_atomically
 from mt.model.transformer import Transformer
 from mt.run_folder import TrainedModel, open_model
-from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, UNK, TokenizerPair
+from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +70,15 @@ def export(config: HuggingFaceExportConfig) -> None:
         raise InputError(f"{config.run}: transformers cannot run this model: {'; '.join(reasons)}")
     settings = trained.description.model
     assert isinstance(trained.model, Transformer) and isinstance(settings, TransformerConfig)
-    generation = _generation_config(trained.description, settings)
+    special = _special_pieces(trained.tokenizers.target, settings)
+    generation = _generation_config(trained.description, settings, special)
     usage = USAGE.replace("{max_length}", str(generation["max_length"]))
     with new_folder(output) as folder:
-        weights = renamed_weights(trained.model, settings, trained.tokenizers.joint)
+        weights = renamed_weights(trained.model, settings, trained.tokenizers, positions_of(settings))
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
-        _write_json(folder / "config.json", _model_config(settings, trained.tokenizers))
+        _write_json(folder / "config.json", _model_config(settings, trained.tokenizers, special))
         _write_json(folder / "generation_config.json", generation)
-        _write_tokenizer(folder, trained, positions_of(settings))
+        _write_tokenizer(folder, trained, positions_of(settings), special)
         write_card(folder, model_card(trained, run, config.license, usage, TAGS))
     logger.info("exported the model for transformers to %s", config.output)
     warn_of_losses(trained, config.output)
@@ -102,7 +103,15 @@ def obstacles(trained: TrainedModel) -> list[str]:
     return found
 
 
-def _model_config(config: TransformerConfig, tokenizers: TokenizerPair) -> dict[str, object]:
+def _special_pieces(tokenizer: Tokenizer, config: TransformerConfig) -> dict[str, int]:
+    """Returns the number of each special piece in the exported model: where it came from another, those of that one."""
+    theirs = tokenizer.vocabulary
+    if theirs:
+        return {"pad": theirs.pad, "unk": theirs.unk, "start": theirs.start, "eos": theirs.eos}
+    return {"pad": PAD, "unk": UNK, "start": PAD if config.decoder_start == "pad" else BOS, "eos": EOS}
+
+
+def _model_config(config: TransformerConfig, tokenizers: TokenizerPair, special: dict[str, int]) -> dict[str, object]:
     """Returns the content of config.json."""
     model_type, name = ARCHITECTURES[config.norm, config.positions]
     shared = tokenizers.joint and config.tie_embeddings
@@ -119,7 +128,7 @@ def _model_config(config: TransformerConfig, tokenizers: TokenizerPair) -> dict[
         **(marian if model_type == "marian" else {}),
         "tie_word_embeddings": config.tie_embeddings,
         "d_model": config.width,
-        "scale_embedding": True,
+        "scale_embedding": config.scale_embeddings,
         "max_position_embeddings": positions_of(config),
         "encoder_layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
@@ -127,21 +136,29 @@ def _model_config(config: TransformerConfig, tokenizers: TokenizerPair) -> dict[
         "decoder_attention_heads": config.heads,
         "encoder_ffn_dim": config.feed_forward,
         "decoder_ffn_dim": config.feed_forward,
-        "activation_function": config.activation,
+        "activation_function": "swish" if config.activation == "silu" else config.activation,
         "dropout": config.dropout,
         "activation_dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         # Blenderbot would otherwise forbid that three pieces of the source come back.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": EOS,
+        **_numbers(special),
     }
 
 
-def _generation_config(description: ModelDescription, config: TransformerConfig) -> dict[str, object]:
+def _numbers(special: dict[str, int]) -> dict[str, int]:
+    return {
+        "pad_token_id": special["pad"],
+        "bos_token_id": special["start"],
+        "eos_token_id": special["eos"],
+        "decoder_start_token_id": special["start"],
+        "forced_eos_token_id": special["eos"],
+    }
+
+
+def _generation_config(
+    description: ModelDescription, config: TransformerConfig, special: dict[str, int]
+) -> dict[str, object]:
     """Returns the content of generation_config.json: our beam search in the words of ``transformers``."""
     decoding = description.decoding
     longest = int(decoding.max_source_length * decoding.max_length_ratio) + decoding.max_length_extra
@@ -152,36 +169,32 @@ def _generation_config(description: ModelDescription, config: TransformerConfig)
         # Here BOS and EOS count. The decoder reads BOS and all other pieces, but not EOS.
         "max_length": min(longest + 2, positions_of(config) + 1),
         "do_sample": False,
-        "suppress_tokens": [PAD, UNK, BOS],
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": EOS,
+        "suppress_tokens": sorted({special[name] for name in ("pad", "unk", "start")}),
+        **_numbers(special),
     }
 
 
-def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int) -> None:
-    """Writes the files of MarianTokenizer. The numbers of the pieces are SentencePiece's own."""
-    source, target = trained.tokenizers.source, trained.tokenizers.target
-    separate = not trained.tokenizers.joint
-    source.save(folder / "source.spm")
-    target.save(folder / "target.spm")
-    for name, tokenizer in (("vocab.json", source), ("target_vocab.json", target)):
-        if name == "vocab.json" or separate:
-            names = tokenizer.pieces(range(tokenizer.vocabulary_size))
-            _write_json(folder / name, {piece: number for number, piece in enumerate(names)})
-    special = dict(zip(SPECIAL, source.pieces(SPECIAL), strict=True))
+def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, special: dict[str, int]) -> None:
+    """Writes the files of MarianTokenizer. The numbers of the pieces are SentencePiece's own, or those that they had
+    where the tokenizer came from."""
+    tokenizers = trained.tokenizers
+    separate = not tokenizers.joint
+    for side, tokenizer in (("target", tokenizers.target), ("source", tokenizers.source)):
+        theirs = tokenizer.vocabulary
+        write_atomically(folder / f"{side}.spm", theirs.removed_from(tokenizer.model) if theirs else tokenizer.model)
+        names = theirs.pieces if theirs else tokenizer.pieces(range(tokenizer.vocabulary_size))
+        if side == "source" or separate:
+            file = "vocab.json" if side == "source" else "target_vocab.json"
+            _write_json(folder / file, {piece: number for number, piece in enumerate(names)})
     settings = {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": trained.description.source_language,
         "target_lang": trained.description.target_language,
         "separate_vocabs": separate,
         "model_max_length": positions,
-        "pad_token": special[PAD],
-        "unk_token": special[UNK],
-        "bos_token": special[BOS],
-        "eos_token": special[EOS],
+        **{f"{name}_token": names[special[name]] for name in ("pad", "eos")},
+        "unk_token": tokenizers.source.pieces([UNK])[0],
+        **({"bos_token": names[special["start"]]} if special["start"] != special["pad"] else {}),
         "split_special_tokens": True,  # "</s>" in a line is text like any other
         "clean_up_tokenization_spaces": False,
     }

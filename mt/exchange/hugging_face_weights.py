@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from mt.config import TransformerConfig
-from mt.exchange.ctranslate2 import positions_of
-from mt.model.embedding import LearnedPositions
+from mt.model.embedding import LearnedPositions, sinusoidal_positions
 from mt.model.transformer import Transformer
+from mt.text.tokenizer import TokenizerPair
+from mt.text.vocabulary import Vocabulary
 from mt.weights import weights_of
 
 MODULES = {
@@ -36,29 +37,58 @@ EMBEDDINGS = {
     "output.weight": "lm_head.weight",
 }
 SHARED = "model.shared.weight"
+BIAS = "final_logits_bias"
 
 
-def renamed_weights(model: Transformer, config: TransformerConfig, joint: bool) -> dict[str, Tensor]:
+def renamed_weights(
+    model: Transformer, config: TransformerConfig, tokenizers: TokenizerPair, positions: int
+) -> dict[str, Tensor]:
     """Returns the weights as ``transformers`` saves them: tied ones once.
 
     Args:
         model: The model.
         config: Its settings.
-        joint: Whether its vocabulary is joint.
+        tokenizers: Its tokenizers. Their pieces get the numbers that they had where they come from.
+        positions: The number of sinusoidal positions that are saved, if they are.
     """
     order = _order_of_features(config)
-    found = {}
+    found = {BIAS: torch.zeros(1, len(model.output_weight))}
     for name, weight in weights_of(model).items():
         if name in EMBEDDINGS:
-            shared = joint and config.tie_embeddings
-            found[SHARED if shared else EMBEDDINGS[name]] = weight[:, order]
+            shared = tokenizers.joint and config.tie_embeddings
+            vocabulary = (tokenizers.source if name.startswith("encoder.") else tokenizers.target).vocabulary
+            rows = weight[torch.tensor(vocabulary.order).argsort()] if vocabulary else weight
+            found[SHARED if shared else EMBEDDINGS[name]] = rows[:, order]
+        elif name == "output.bias":
+            vocabulary = tokenizers.target.vocabulary
+            found[BIAS] = (weight[torch.tensor(vocabulary.order).argsort()] if vocabulary else weight)[None]
         elif "embedding.positions" not in name:
-            found[_renamed(name)] = _reordered(name, weight, order)
-    found["final_logits_bias"] = torch.zeros(1, len(model.output_weight))
+            found[renamed(name)] = _reordered(name, weight, order)
     if config.norm == "pre":
         # MarianMT does not save its positions, but computes them.
-        found |= dict(_positions(model, config, order))
+        found |= dict(_positions(model, positions, order))
     return {name: weight.contiguous() for name, weight in found.items()}
+
+
+def weight_from(name: str, weight: Tensor, config: TransformerConfig, vocabulary: Vocabulary) -> Tensor:
+    """Returns a weight of ``transformers`` as ours.
+
+    Args:
+        name: Our name for it.
+        weight: What is saved under their name.
+        config: The model's settings.
+        vocabulary: The pieces of its side.
+    """
+    if name == "output.bias":
+        return weight[0, vocabulary.order]
+    features = _order_of_features(config).argsort()
+    return weight[vocabulary.order][:, features] if name in EMBEDDINGS else _reordered(name, weight, features)
+
+
+def positions_in_halves(length: int, width: int) -> Tensor:
+    """Returns the table (length, width) of positions that MarianMT computes: all sines, then all cosines."""
+    table = sinusoidal_positions(length, width)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
 
 
 def _order_of_features(config: TransformerConfig) -> Tensor:
@@ -67,8 +97,13 @@ def _order_of_features(config: TransformerConfig) -> Tensor:
     return features if config.positions == "learned" else torch.cat([features[0::2], features[1::2]])
 
 
-def _renamed(name: str) -> str:
-    """``encoder.layers.0.around_attention.norm.weight`` → ``model.encoder.layers.0.self_attn_layer_norm.weight``"""
+def renamed(name: str) -> str:
+    """Returns the name there of a weight other than embeddings.
+
+    ``encoder.layers.0.around_attention.norm.weight`` → ``model.encoder.layers.0.self_attn_layer_norm.weight``
+    """
+    if name == "output.bias":
+        return BIAS
     side, *parts, kind = name.split(".")
     if parts == ["norm"]:  # behind the last layer
         return f"model.{side}.layer_norm.{kind}"
@@ -85,11 +120,9 @@ def _reordered(name: str, weight: Tensor, order: Tensor) -> Tensor:
     return weight[:, order] if kind == "weight" else weight
 
 
-def _positions(model: Transformer, config: TransformerConfig, order: Tensor) -> Iterator[tuple[str, Tensor]]:
+def _positions(model: Transformer, count: int, order: Tensor) -> Iterator[tuple[str, Tensor]]:
     for side, embedding in (("encoder", model.encoder.embedding), ("decoder", model.decoder.embedding)):
         positions = embedding.positions
-        if isinstance(positions, LearnedPositions):
-            table = positions.weight.detach()
-        else:
-            table = positions(0, positions_of(config))[:, order]
+        learned = isinstance(positions, LearnedPositions)
+        table = positions.weight.detach() if learned else positions(0, count)[:, order]
         yield f"model.{side}.embed_positions.weight", table

@@ -12,14 +12,15 @@ from mt.text.tokenizer import PAD
 
 
 class TokenEmbedding(nn.Embedding):
-    """Learned vectors of pieces, multiplied by √width so that they are about as large as the position vectors."""
+    """Learned vectors of pieces, multiplied by √width so that they are about as large as the position vectors, unless
+    ``scaled`` is False."""
 
     cutoff = 0.0
     """Probability that the vector of a piece is set to zero; see ``cut_embeddings``."""
 
-    def __init__(self, vocabulary_size: int, width: int) -> None:
+    def __init__(self, vocabulary_size: int, width: int, scaled: bool = True) -> None:
         super().__init__(vocabulary_size, width, padding_idx=PAD)
-        self.scale = math.sqrt(width)
+        self.scale = math.sqrt(width) if scaled else 1.0
         nn.init.normal_(self.weight, std=width**-0.5)
         with torch.no_grad():
             self.weight[PAD].zero_()

@@ -64,6 +64,10 @@ class Ensemble(TranslationModel):
         return largest + total.div_(len(log_p)).log_()
 
     @property
+    def never_written(self) -> list[int]:
+        return sorted({piece for model in self.members for piece in model.never_written})
+
+    @property
     def max_length(self) -> int | None:
         limits = [model.max_length for model in self.members if model.max_length is not None]
         return min(limits, default=None)

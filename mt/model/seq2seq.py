@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mt.model.linear import linear
+from mt.text.tokenizer import BOS, PAD, UNK
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ class TranslationModel(ABC, nn.Module):
 
     @abstractmethod
     def decode(self, memory: Any, target: Tensor) -> Any:
-        """Returns features (B, T, D) that predict y₁ y₂ …, given the pieces BOS y₁ … (B, T) (teacher forcing)."""
+        """Returns features (B, T, D) that predict y₁ y₂ …, given the pieces BOS y₁ … (B, T) (teacher forcing).
+
+        A model that starts with another piece reads that one in place of BOS, here and in the first ``advance``.
+        """
 
     @abstractmethod
     def start(self, memory: Any) -> State:
@@ -97,6 +101,11 @@ class TranslationModel(ABC, nn.Module):
         """The device that the pieces must be on."""
 
     @property
+    def never_written(self) -> list[int]:
+        """The pieces that no translation may have."""
+        return [PAD, UNK, BOS]
+
+    @property
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
 
@@ -124,6 +133,11 @@ class Seq2Seq(TranslationModel):
         """Weight (V, D) of the output layer."""
 
     @property
+    def output_bias(self) -> Tensor | None:
+        """Bias (V,) of the output layer, if it has one."""
+        return None
+
+    @property
     def hidden_matrices(self) -> list[nn.Parameter]:
         """Parameters that the optimizer Muon may update: matrices through which features flow from layer to layer."""
         return []
@@ -136,7 +150,7 @@ class Seq2Seq(TranslationModel):
 
     def project(self, features: Tensor) -> Tensor:
         """Applies the output layer to features (…, D); returns logits (…, V)."""
-        return linear(features, self.output_weight)
+        return linear(features, self.output_weight, self.output_bias)
 
     def log_probabilities(self, features: Tensor) -> Tensor:
         return self.project(features).log_softmax(dim=-1, dtype=torch.float32)

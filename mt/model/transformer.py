@@ -6,6 +6,7 @@ Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T targe
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
+import torch
 from torch import Tensor, nn
 
 from mt.config import TransformerConfig
@@ -14,10 +15,12 @@ from mt.model.dropout import Dropout, ReluDropout
 from mt.model.embedding import Embedding, LearnedPositions, SinusoidalPositions, TokenEmbedding
 from mt.model.linear import Linear
 from mt.model.seq2seq import Memory, Seq2Seq, State, sentences_of
+from mt.text.tokenizer import PAD, UNK
 
 
 class FeedForward(nn.Module):
-    """The feed-forward sublayer max(0, x W₁ + b₁) W₂ + b₂ (section 3.3), or the same with GELU instead of ReLU."""
+    """The feed-forward sublayer max(0, x W₁ + b₁) W₂ + b₂ (section 3.3), or the same with GELU or SiLU instead of
+    ReLU."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -26,7 +29,7 @@ class FeedForward(nn.Module):
         self.activation = (
             ReluDropout(config.dropout)
             if config.activation == "relu"
-            else nn.Sequential(nn.GELU(), Dropout(config.dropout))
+            else nn.Sequential(nn.GELU() if config.activation == "gelu" else nn.SiLU(), Dropout(config.dropout))
         )
         for layer in (self.inner, self.outer):
             nn.init.xavier_uniform_(layer.weight)
@@ -202,12 +205,17 @@ class Transformer(Seq2Seq):
         joint_vocabulary: bool,
     ) -> None:
         super().__init__()
-        source_tokens = TokenEmbedding(source_vocabulary, config.width)
+        source_tokens = TokenEmbedding(source_vocabulary, config.width, config.scale_embeddings)
         shared = joint_vocabulary and config.tie_embeddings
-        target_tokens = source_tokens if shared else TokenEmbedding(target_vocabulary, config.width)
+        target_tokens = (
+            source_tokens if shared else TokenEmbedding(target_vocabulary, config.width, config.scale_embeddings)
+        )
         self.encoder = Encoder(config, Embedding(source_tokens, _positions(config), config.dropout))
         self.decoder = Decoder(config, Embedding(target_tokens, _positions(config), config.dropout))
-        self.output = Linear(config.width, target_vocabulary, bias=False)
+        self.output = Linear(config.width, target_vocabulary, bias=config.output_bias)
+        self.starts_with_pad = config.decoder_start == "pad"
+        if config.output_bias:
+            nn.init.zeros_(self.output.bias)
         if config.tie_embeddings:
             self.output.weight = target_tokens.weight
         else:
@@ -216,6 +224,14 @@ class Transformer(Seq2Seq):
     @property
     def output_weight(self) -> Tensor:
         return self.output.weight
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        return self.output.bias
+
+    @property
+    def never_written(self) -> list[int]:
+        return [PAD, UNK] if self.starts_with_pad else super().never_written
 
     @property
     def max_length(self) -> int | None:
@@ -239,6 +255,8 @@ class Transformer(Seq2Seq):
         return Memory(self.encoder(source), padding_mask(source)[:, 0, 0])
 
     def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        if self.starts_with_pad:
+            target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
         features, _ = self.decoder(target, self.decoder.project_memory(memory), memory.mask[:, None, None])
         return features
 
@@ -247,6 +265,8 @@ class Transformer(Seq2Seq):
         return TransformerState(len(mask), None, self.decoder.project_memory(memory), mask)
 
     def advance(self, pieces: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        if self.starts_with_pad and state.own is None:
+            pieces = torch.full_like(pieces, PAD)
         features, own = self.decoder(pieces[:, None], state.memory, state.memory_mask, state.own)
         return features[:, 0], replace(state, own=own)
 

@@ -1,6 +1,8 @@
 """Turns text into pieces and back with SentencePiece. A model's bytes are kept in memory and written as they are.
 
-Byte fallback is always on: a character without a piece of its own becomes its UTF-8 bytes, so no text is ever unknown.
+Byte fallback is always on in what is trained here: a character without a piece of its own becomes its UTF-8 bytes, so
+no text is ever unknown. A tokenizer that comes from a MarianMT model has a vocabulary of its own (``Vocabulary``), and
+what that lacks becomes UNK.
 """
 
 import functools
@@ -25,11 +27,10 @@ from mt.randomness import generator
 from mt.text.sentencepiece_file import character_coverage, normalization
 from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
+from mt.text.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 
 if TYPE_CHECKING:
     import datasets  # takes a second to import, which translate.py need not wait for
-
-PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
 TOKENIZER_FILES = {"tokenizer.model", "source.model", "target.model"}
 """Files of a run or model folder: the first if both sides share one vocabulary, otherwise the other two."""
@@ -42,6 +43,8 @@ MOST_CHARACTERS_WITHOUT_SPACES = 10_000_000
 """The same if one of the languages has no spaces between words. To SentencePiece a sentence is one word then, and it
 takes up to 100 bytes of memory for each character."""
 
+NAME_OF_LANGUAGE = re.compile(r">>[^<>\s]+<<")
+"""At the beginning of a source, tells a MarianMT model with several target languages which of them to write."""
 FEWEST_FOR_THREADS = 500
 """The fewest texts that are encoded by several threads."""
 CUTS = 64
@@ -77,7 +80,12 @@ class Tokenizer:
         if not model:
             # SentencePiece itself accepts an empty model.
             raise ValueError("it is empty")
-        if (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) != SPECIAL:
+        self.vocabulary = Vocabulary.kept_in(model)
+        """The numbers of the pieces, if they are not SentencePiece's own."""
+        self._names = self.vocabulary.names if self.vocabulary else []
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if not self.vocabulary and special != SPECIAL:
             raise ValueError("its special pieces are not those of this project")
         self._scores = {
             processor.id_to_piece(number): processor.get_score(number)
@@ -171,7 +179,16 @@ class Tokenizer:
 
     @property
     def vocabulary_size(self) -> int:
-        return self._processor.get_piece_size()
+        return len(self._names) or self._processor.get_piece_size()
+
+    @property
+    def is_unigram(self) -> bool:
+        return self._unigram
+
+    @property
+    def cuts_into(self) -> list[str]:
+        """The pieces that it can cut a text into, other than bytes. Its vocabulary may lack some of them."""
+        return list(self._scores)
 
     @property
     def normalization(self) -> str:
@@ -207,6 +224,13 @@ class Tokenizer:
         Half a surrogate pair is read as U+FFFD, like broken UTF-8.
         """
         readable = [UNDECODABLE.sub("\ufffd", text) for text in texts]
+        if self.vocabulary:
+            cut = [self._without_language(text) for text in readable]
+            found = self._processor.encode([text for _, text in cut], out_type=str)
+            return [
+                [self._number(piece) for piece in [*language, *pieces]]
+                for (language, _), pieces in zip(cut, found, strict=True)
+            ]
         if len(texts) < FEWEST_FOR_THREADS:
             # For a list, SentencePiece starts threads, for which few texts would wait.
             return [self._processor.encode(text, out_type=int) for text in readable]
@@ -214,15 +238,29 @@ class Tokenizer:
 
     def spans(self, texts: Sequence[str]) -> list[list[PieceSpan]]:
         """Returns the pieces of each text like ``encode``, with their places in it."""
-        texts = [UNDECODABLE.sub("\ufffd", text) for text in texts]
-        found = self._processor.encode(texts, return_type="offset_mapping")
-        return [
-            [
-                PieceSpan(piece, end - len(text[start:end].lstrip()), end)
-                for piece, (start, end) in zip(one["ids"], one["offsets"], strict=True)
+        cut = [self._without_language(UNDECODABLE.sub("\ufffd", text)) for text in texts]
+        found = self._processor.encode([text for _, text in cut], return_type="offset_mapping")
+        spans = []
+        for (language, text), one in zip(cut, found, strict=True):
+            before = sum(map(len, language))
+            pieces = map(self._number, one["pieces"]) if self.vocabulary else one["ids"]
+            spans.append([PieceSpan(self._number(name), 0, len(name)) for name in language])
+            spans[-1] += [
+                PieceSpan(piece, before + end - len(text[start:end].lstrip()), before + end)
+                for piece, (start, end) in zip(pieces, one["offsets"], strict=True)
             ]
-            for text, one in zip(texts, found, strict=True)
-        ]
+        return spans
+
+    def _without_language(self, text: str) -> tuple[list[str], str]:
+        """Returns the name of a target language at the beginning of a text, if it is a piece, and the rest."""
+        found = NAME_OF_LANGUAGE.match(text)
+        if not found or found[0] not in self._numbers:
+            return [], text
+        return [found[0]], text[found.end() :]
+
+    def _number(self, piece: str) -> int:
+        """Returns the number of a piece in SentencePiece's spelling, or UNK."""
+        return self._numbers.get(piece, UNK) if self.vocabulary else self._processor.piece_to_id(piece)
 
     def sample(self, text: str, sampling: float, key: int) -> list[int]:
         """Cuts a text into pieces in one of several ways, which depends on ``key`` alone.
@@ -231,10 +269,11 @@ class Tokenizer:
         drawn once and for all, and each occurrence of the word takes one of them. Unigram takes one of the CUTS best
         ways to cut a word, in proportion to its probability to the power of 1 - ``sampling`` (Kudo 2018).
         """
-        words = split_words(self._processor.normalize(UNDECODABLE.sub("\ufffd", text)))
+        language, text = self._without_language(UNDECODABLE.sub("\ufffd", text))
+        words = split_words(self._processor.normalize(text))
         draws = np.random.Generator(np.random.Philox(key=key)).random(len(words)).tolist()
         cut = self._cut_unigram if self._unigram else self._cut_bpe
-        pieces: list[int] = []
+        pieces = [self._number(name) for name in language]
         for word, draw in zip(words, draws, strict=True):
             pieces += cut(word, sampling, draw)
         return pieces
@@ -267,25 +306,30 @@ class Tokenizer:
         if word == WORD_START:
             return [self._pieces_of(word)], [0.0]
         # The mark of the word's start is left out: SentencePiece adds it itself.
-        cuts = [tuple(pieces) for pieces in self._processor.nbest_encode(word[1:], nbest_size=CUTS, out_type=int)]
-        return cuts, [sum(map(self._processor.get_score, pieces)) for pieces in cuts]
+        cuts = self._processor.nbest_encode(word[1:], nbest_size=CUTS, out_type=str)
+        scores = [sum(self._processor.get_score(self._processor.piece_to_id(piece)) for piece in cut) for cut in cuts]
+        return [tuple(map(self._number, cut)) for cut in cuts], scores
 
     def _pieces_of(self, symbol: str) -> tuple[int, ...]:
         """Returns the number of a piece or, for a character without a piece, the numbers of its bytes."""
-        if symbol in self._scores:
-            return (self._processor.piece_to_id(symbol),)
-        return tuple(self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in symbol.encode())
+        if symbol in self._scores or not self._processor.is_byte(self._processor.piece_to_id("<0x00>")):
+            return (self._number(symbol),)
+        return tuple(self._number(f"<0x{byte:02X}>") for byte in symbol.encode())
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Returns the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.
 
         The text can contain line breaks, because a row can spell any byte.
         """
+        if self.vocabulary:
+            names = [[self._names[piece] for piece in row if piece not in self.vocabulary.special] for row in ids]
+            # A piece that only the other language's SentencePiece model has keeps the mark of its word's start.
+            return [text.replace(WORD_START, " ").strip() for text in self._processor.decode(names)]
         return self._processor.decode([list(row) for row in ids])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Returns the pieces as text, for people to read."""
-        return self._processor.id_to_piece(list(ids))
+        return [self._names[piece] for piece in ids] if self.vocabulary else self._processor.id_to_piece(list(ids))
 
 
 @dataclass(frozen=True)
@@ -297,7 +341,7 @@ class TokenizerPair:
 
     @property
     def joint(self) -> bool:
-        return self.source is self.target
+        return self.source is self.target or (self.source.vocabulary is not None and self.source.vocabulary.joint)
 
     @classmethod
     def train(
@@ -353,7 +397,7 @@ class TokenizerPair:
 
     def by_file(self) -> dict[str, Tokenizer]:
         """Returns the one or two different tokenizers by the names of their files."""
-        if self.joint:
+        if self.source is self.target:
             return {"tokenizer.model": self.source}
         return {"source.model": self.source, "target.model": self.target}
 

@@ -156,7 +156,7 @@ def show_results(run: Path) -> None:
         ("test TER", f"{results['ter']:.2f}", results["ter_signature"]),
         *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
         ("parameters", f"{results['parameters']:,}", ""),
-        ("updates", f"{results['updates']:,}", f"best on validation at {results['best_update']:,}"),
+        ("updates", f"{results['updates']:,}", _best(results)),
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
         ("model", str(run / WEIGHTS), as_typed_here(f"translate with: python translate.py run={run}")),
         ("scored lines", str(run / SCORED), ""),
@@ -169,6 +169,12 @@ def show_results(run: Path) -> None:
         logger.warning("%s", advice)
     for advice in advice_on_changes(changes):
         logger.warning("%s", advice)
+
+
+def _best(results: dict) -> str:
+    if results["best_update"] == 0:
+        return "best on validation before the first: the run delivers the weights that it began with"
+    return f"best on validation at {results['best_update']:,}"
 
 
 def _changes(run: Path, recorded: object) -> dict[str, Change]:

@@ -11,8 +11,9 @@ from mt.columns import evenly_spaced_rows
 from mt.config import TrainConfig
 from mt.errors import InputError
 from mt.json_file import read_json
+from mt.model.seq2seq import Seq2Seq
 from mt.randomness import generator
-from mt.run_folder import PROVENANCE, WEIGHTS, read_description, read_scored
+from mt.run_folder import PROVENANCE, WEIGHTS, load_weights_of, read_description, read_scored
 from mt.scoring import corpus_metrics
 from mt.significance import SIGNIFICANCE_LEVEL, blocks_of, bootstrap_scores, middle_95, randomisation_test, sum_blocks
 from mt.training.preparation import PreparedData
@@ -122,16 +123,18 @@ def _translations_before(
 ) -> dict[str, list[str]]:
     """Returns the translations of each test set with the weights that the run began with; none if these are gone."""
     delivered = config.folder / WEIGHTS
+    model = translator.model
+    assert isinstance(model, Seq2Seq)
     try:
-        load_weights(translator.model, config.model, Path(str(config.training.init_from)) / WEIGHTS)
-        if checksum(weights_of(translator.model)) != read_json(config.folder / PROVENANCE).get("initial_weights"):
+        load_weights_of(Path(str(config.training.init_from)), model, config.model, translator.tokenizers)
+        if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE).get("initial_weights"):
             raise InputError("its weights are others than the run began with")
         return {name: translate_together(translator, one.sources, workers) for name, one in sets.items()}
     except InputError as error:
         logger.warning("what fine-tuning gained is not measured: %s", error)
         return {}
     finally:
-        load_weights(translator.model, config.model, delivered)
+        load_weights(model, config.model, delivered)
 
 
 def _test_set_of(origin: Path, config: TrainConfig) -> TestSet | None:

@@ -43,51 +43,58 @@ class _ProjectedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, formula: Formula, weight: Tensor, gold: Tensor, *features: Tensor) -> Tensor:
-        """Returns the sum of the losses, given weight (V, D), gold (R,) and features (R, D) of each prediction."""
+    def forward(
+        ctx: Any, formula: Formula, weight: Tensor, bias: Tensor | None, gold: Tensor, *features: Tensor
+    ) -> Tensor:
+        """Returns the sum of the losses, given weight (V, D), bias (V,), gold (R,) and features (R, D) of each
+        prediction."""
         device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         rows, vocabulary = len(gold), len(weight)
         training = any(x.requires_grad for x in features)
-        matrix = weight.to(precision)
+        matrix, vector = weight.to(precision), None if bias is None else bias.to(precision)
         features = tuple(x.to(precision) for x in features)
         chunk = min(max(1, rows), CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)])
         cached = torch.get_num_threads() * max(16, CACHED_LOGITS // vocabulary) if device == "cpu" else chunk
         total = torch.zeros((), device=weight.device)
         gradients = [torch.empty_like(x) for x in features] if training else []
         weight_sum = torch.zeros_like(weight) if training else weight.new_empty(0)
+        bias_sum = torch.zeros_like(bias) if training and bias is not None else None
         for first in range(0, rows, chunk):
             part = slice(first, first + chunk)
             total += _loss_of_chunk(
-                formula, matrix, gold[part], [x[part] for x in features], [x[part] for x in gradients],
-                weight_sum, cached,
+                formula, matrix, vector, gold[part], [x[part] for x in features], [x[part] for x in gradients],
+                weight_sum, bias_sum, cached,
             )  # fmt: skip
-        ctx.save_for_backward(weight_sum, *gradients)
+        ctx.save_for_backward(weight_sum, bias_sum, *gradients)
         return total
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        weight_sum, *gradients = ctx.saved_tensors
-        return None, weight_sum * scale, None, *(gradient * scale for gradient in gradients)
+        weight_sum, bias_sum, *gradients = ctx.saved_tensors
+        for_bias = None if bias_sum is None else bias_sum * scale
+        return None, weight_sum * scale, for_bias, None, *(gradient * scale for gradient in gradients)
 
 
 def _loss_of_chunk(
-    formula: Formula, weight: Tensor, gold: Tensor, features: Sequence[Tensor], gradients: Sequence[Tensor],
-    weight_sum: Tensor, cached: int,
+    formula: Formula, weight: Tensor, bias: Tensor | None, gold: Tensor, features: Sequence[Tensor],
+    gradients: Sequence[Tensor], weight_sum: Tensor, bias_sum: Tensor | None, cached: int,
 ) -> Tensor:  # fmt: skip
     """Returns the loss of a chunk of rows, whose logits are freed before those of the next chunk are computed.
 
     Args:
         formula: The loss.
         weight: The output matrix (V, D).
+        bias: The output bias (V,), if there is one.
         gold: The pieces to predict (R,).
         features: (R, D) of each prediction.
         gradients: Filled in with the gradients of the features; empty if no gradients are needed.
         weight_sum: The gradient of the weight is added to it.
+        bias_sum: The gradient of the bias is added to it.
         cached: The rows to which the formula is applied at a time.
     """
     total = torch.zeros((), device=weight.device)
-    logits = [linear(x, weight) for x in features]
+    logits = [linear(x, weight, bias) for x in features]
     for start in range(0, len(gold), cached):
         few = slice(start, start + cached)
         log_p = [z[few].log_softmax(dim=-1, dtype=torch.float32) for z in logits]
@@ -100,6 +107,8 @@ def _loss_of_chunk(
         for x, gradient, by_logits in zip(features, gradients, logits, strict=True):
             gradient.copy_(linear(by_logits, weight.t()))
             weight_sum += weight_gradient(by_logits, x)
+            if bias_sum is not None:
+                bias_sum += by_logits.sum(dim=0)
     return total
 
 
@@ -113,17 +122,22 @@ def _by_logits(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
     return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))
 
 
-def smoothed_cross_entropy(features: Tensor, weight: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """Returns the summed loss of predicting pieces ``gold`` (R,) from features (R, D) by the output matrix (V, D)."""
+def smoothed_cross_entropy(
+    features: Tensor, weight: Tensor, gold: Tensor, smoothing: float, bias: Tensor | None = None
+) -> Tensor:
+    """Returns the summed loss of predicting pieces ``gold`` (R,) from features (R, D) by the output matrix (V, D), and
+    the output bias (V,) if there is one."""
 
     def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
         (a,) = log_p
         return _cross_entropy(a, gold, smoothing), lambda: [_by_logits(a.exp_(), gold, smoothing)]
 
-    return _ProjectedLoss.apply(formula, weight, gold, features)
+    return _ProjectedLoss.apply(formula, weight, bias, gold, features)
 
 
-def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float) -> Tensor:
+def simcut(
+    plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float, bias: Tensor | None = None
+) -> Tensor:
     """Returns the cross-entropy of the plain prediction + α · KL(plain ‖ cut), summed over the rows (Gao et al. 2022,
     equation 4). Gradients flow through both predictions.
 
@@ -134,6 +148,7 @@ def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: 
         gold: The pieces to predict (R,).
         smoothing: ε.
         alpha: α.
+        bias: The output bias (V,), if there is one.
     """
 
     def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
@@ -148,10 +163,12 @@ def simcut(plain: Tensor, cut: Tensor, weight: Tensor, gold: Tensor, smoothing: 
 
         return _cross_entropy(a, gold, smoothing) + alpha * divergence.sum(), derivatives
 
-    return _ProjectedLoss.apply(formula, weight, gold, plain, cut)
+    return _ProjectedLoss.apply(formula, weight, bias, gold, plain, cut)
 
 
-def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float) -> Tensor:
+def r_drop(
+    one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: float, alpha: float, bias: Tensor | None = None
+) -> Tensor:
     """Returns the mean cross-entropy of both predictions + α/4 · (KL(one ‖ other) + KL(other ‖ one)), summed over the
     rows. That is half of equation 4 of Liang et al. 2021, so that a piece counts once.
 
@@ -162,6 +179,7 @@ def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: 
         gold: The pieces to predict (R,).
         smoothing: ε.
         alpha: α.
+        bias: The output bias (V,), if there is one.
     """
 
     def formula(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
@@ -180,7 +198,7 @@ def r_drop(one: Tensor, other: Tensor, weight: Tensor, gold: Tensor, smoothing: 
         likelihoods = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
         return likelihoods + alpha / 4 * (of_one.sum() + of_other.sum()), derivatives
 
-    return _ProjectedLoss.apply(formula, weight, gold, one, other)
+    return _ProjectedLoss.apply(formula, weight, bias, gold, one, other)
 
 
 class Objective(nn.Module):
@@ -200,19 +218,19 @@ class Objective(nn.Module):
         """
         settings = self.settings
         gold = batch.target_output.flatten().index_select(0, batch.target_positions)  # (R,)
-        weight = self.model.output_weight
+        weight, bias = self.model.output_weight, self.model.output_bias
         if self.training and settings.objective == "r_drop":
             # Both predictions in one pass, which is faster than two: every row has a dropout mask of its own.
             one, other = self._training_features(batch.twice()).chunk(2)
-            return r_drop(one, other, weight, gold, settings.label_smoothing, settings.consistency)
+            return r_drop(one, other, weight, gold, settings.label_smoothing, settings.consistency, bias)
         if not self.training:
-            return smoothed_cross_entropy(self._features(batch), weight, gold, 0.0)
+            return smoothed_cross_entropy(self._features(batch), weight, gold, 0.0, bias)
         features = self._training_features(batch)
         if settings.objective == "cross_entropy":
-            return smoothed_cross_entropy(features, weight, gold, settings.label_smoothing)
+            return smoothed_cross_entropy(features, weight, gold, settings.label_smoothing, bias)
         with cut_embeddings(self.model, settings.cutoff):
             cut = self._training_features(batch)
-        return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency)
+        return simcut(features, cut, weight, gold, settings.label_smoothing, settings.consistency, bias)
 
     def _features(self, batch: Batch) -> Tensor:
         """Returns the features (R, D) from which the target pieces are predicted, without padding."""

@@ -17,7 +17,7 @@ from mt.data.encoding import drop_long, encode_pairs
 from mt.device import return_freed_memory
 from mt.errors import InputError
 from mt.language import writes_spaces
-from mt.run_folder import read_description, read_scored, read_spelling
+from mt.run_folder import read_description, read_scored, read_spelling, read_tokenizers
 from mt.text.final_punctuation import learn_marks
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
@@ -126,7 +126,7 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
 
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
     if origin is not None:
-        tokenizers = TokenizerPair.load(origin)
+        tokenizers = read_tokenizers(origin)
         logger.info("tokenizer from %s: %d pieces", origin, tokenizers.target.vocabulary_size)
         return tokenizers
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)

@@ -5,10 +5,12 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
-from mt.config import RulesConfig, TextConfig, TrainConfig
-from mt.config.composition import model_presets
+from mt.config import ModelConfig, RulesConfig, TextConfig, TrainConfig
+from mt.config.composition import default_model, model_presets
 from mt.errors import InputError
+from mt.exchange.marian import is_marian, located
 from mt.json_file import read_json
 from mt.run_folder import (
     CHOICE,
@@ -17,13 +19,15 @@ from mt.run_folder import (
     config_differences,
     read_config,
     read_description,
-    refuse_links_out,
     written_settings,
 )
 from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
 from mt.training.choice_file import RecordedChoice
-from mt.weights import refuse_another_tokenizer
+from mt.weights import deciding_settings, refuse_another_tokenizer
 from mt.wording import format_value
+
+FINE_TUNING_RATE = 1e-3
+"""The learning rate of a run that begins with the weights of another, unless one is given."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +63,7 @@ def run_state(config: TrainConfig) -> RunState:
     if checkpoint or (run / RESULTS).is_file():
         config = _as_begun(run, _with_choice(run, config))
         config = _with_tokenizer_of(run, config) if origin else config
+        config = _with_model_of(run, config) if config.training.init_from else config
         _refuse_another_config(config)
         if _is_finished(config):
             _refuse_to_extend_what_stopped_early(config)
@@ -92,16 +97,16 @@ def _with_choice(run: Path, config: TrainConfig) -> TrainConfig:
 
 def _starting_from(origin: Path, config: TrainConfig) -> TrainConfig:
     """Returns the config of a run that begins with the tokenizer, and perhaps the weights, of another."""
-    if not origin.is_dir():
+    folder = located(origin)
+    if not folder.is_dir():
         key = "training.init_from" if config.training.init_from else "tokenizer.reuse"
         raise InputError(f"{key}={origin}: no such run or model folder")
-    refuse_links_out(origin)
     config = _with_tokenizer_of(origin, config)
     if config.training.init_from:
-        _refuse_another_model(config, origin)
+        config = _with_slow_learning(_with_model_of(origin, config))
         _warn_of_another_split(config, origin)
-    if (origin / WEIGHTS).is_file() or config.training.init_from:
-        refuse_another_tokenizer(origin, origin / WEIGHTS)
+    if not is_marian(folder) and ((folder / WEIGHTS).is_file() or config.training.init_from):
+        refuse_another_tokenizer(folder, folder / WEIGHTS)
     return config
 
 
@@ -173,12 +178,56 @@ def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
     if updates < config.training.max_updates and is_open:
         logger.info("%s was begun when runs were shorter and stays so: training.max_updates=%d", run, updates)
         config = config.model_copy(update={"training": config.training.model_copy(update={"max_updates": updates})})
+    if config.training.init_from and "learning_rate" not in config.training.optimizer.model_fields_set:
+        config = _with_learning_rate(config, begun.training.optimizer.learning_rate)
     return config
 
 
-def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
-    """Raises InputError unless the weights of a folder fit the model of this run. Only dropout may differ."""
-    theirs = read_description(origin).model
+def _with_model_of(origin: Path, config: TrainConfig) -> TrainConfig:
+    """Returns the config with the model of a folder, whose weights fit no other. Only dropout may differ.
+
+    Raises:
+        InputError: Another model was asked for.
+    """
+    theirs, ours = read_description(origin).model, config.model
+    if not _weights_differ(theirs, ours):
+        return config
+    default = default_model()
+    if _weights_differ(default, ours):
+        _refuse_another_model(theirs, config, origin)
+    asked = {
+        name: value
+        for name, value in ours.model_dump().items()
+        if name.endswith("dropout") and name in theirs.model_fields and value != getattr(default, name)
+    }
+    logger.info("the model is that of %s", origin)
+    config = config.model_copy(update={"model": theirs.model_copy(update=asked)})
+    if wrong := list(config.contradictions()):
+        raise InputError("; ".join(wrong))
+    return config
+
+
+def _weights_differ(one: ModelConfig, other: ModelConfig) -> bool:
+    """Returns whether two models differ in more than dropout."""
+    return deciding_settings(one) != deciding_settings(other)
+
+
+def _with_slow_learning(config: TrainConfig) -> TrainConfig:
+    """Returns the config of a run that begins with another's weights: with a lower learning rate, if none is given."""
+    optimizer = config.training.optimizer
+    if "learning_rate" in optimizer.model_fields_set:
+        return config
+    logger.info("fine-tuning: training.optimizer.learning_rate=%g, as none is given", FINE_TUNING_RATE)
+    return _with_learning_rate(config, FINE_TUNING_RATE)
+
+
+def _with_learning_rate(config: TrainConfig, rate: float) -> TrainConfig:
+    optimizer = config.training.optimizer.model_copy(update={"learning_rate": rate})
+    return config.model_copy(update={"training": config.training.model_copy(update={"optimizer": optimizer})})
+
+
+def _refuse_another_model(theirs: ModelConfig, config: TrainConfig, origin: Path) -> NoReturn:
+    """Raises InputError, which says what model fits the weights of a folder."""
     if theirs.architecture != config.model.architecture:
         raise InputError(
             f"training.init_from={origin} is a {theirs.architecture}, this run a {config.model.architecture}: "
@@ -189,9 +238,8 @@ def _refuse_another_model(config: TrainConfig, origin: Path) -> None:
         for name, (before, _) in config_differences(theirs, config.model).items()
         if not name.endswith("dropout")
     }
-    if differing:
-        needed = " ".join(f"model.{name}={format_value(before)}" for name, before in differing.items())
-        raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
+    needed = " ".join(f"model.{name}={format_value(before)}" for name, before in differing.items())
+    raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
 
 
 def _warn_of_another_split(config: TrainConfig, origin: Path) -> None:

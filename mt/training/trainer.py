@@ -21,7 +21,15 @@ from mt.json_file import write_json
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
-from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, write_config, write_description, write_spelling
+from mt.run_folder import (
+    PROVENANCE,
+    RESULTS,
+    WEIGHTS,
+    load_weights_of,
+    write_config,
+    write_description,
+    write_spelling,
+)
 from mt.training.advice import advice_on_length
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
 from mt.training.delivery import write_scores, write_weights
@@ -90,9 +98,12 @@ class Trainer:
         self.belonging = what_belongs_to(config.model, data.tokenizers)
         """What belongs to the weights. It is written into their file, wherever they are written."""
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
-        if brought := checkpoint.folder if checkpoint else settings.init_from:
-            load_weights(self.model, config.model, Path(brought) / WEIGHTS)
-        initial_weights = checksum(weights_of(self.model)) if brought and not checkpoint else None
+        initial_weights = None
+        if checkpoint:
+            load_weights(self.model, config.model, checkpoint.folder / WEIGHTS)
+        elif settings.init_from:
+            load_weights_of(Path(settings.init_from), self.model, config.model, data.tokenizers)
+            initial_weights = checksum(weights_of(self.model))
         self.model.to(device)
         self.objective = Objective(self.model, settings)
         if settings.shard:
@@ -101,7 +112,8 @@ class Trainer:
             self.replica = replicate(self.objective, workers)
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates, workers)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
-        self.progress = Progress()
+        # What a run begins with is the first candidate for the best weights.
+        self.progress = Progress(validation_due=initial_weights is not None)
         self.interval_loss = torch.zeros((), device=device)
         """This worker's part of ``progress.interval_loss``. It stays on the device, because reading it at each update
         would make the GPU wait."""

@@ -35,7 +35,7 @@ from mt.exchange.ctranslate2 import EXPORT, export_into, library, obstacles, pos
 from mt.run_folder import TrainedModel
 from mt.text.tokenizer import EOS, UNK
 from mt.translation.engine import TorchEngine
-from mt.translation.search import NEVER_WRITTEN, Hypothesis, forced_log_probabilities, longest_hypotheses
+from mt.translation.search import Hypothesis, forced_log_probabilities, longest_hypotheses
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class CTranslate2Engine:
         names = target.pieces(range(target.vocabulary_size))
         self._target_numbers = {name: number for number, name in enumerate(names)}
         self._end = names[EOS]
-        self._ends = {self._end, *(names[piece] for piece in NEVER_WRITTEN)}
+        self._ends = {self._end, *(names[piece] for piece in self.model.never_written)}
         threads = torch.get_num_threads()
         self._translator = library().Translator(
             name,
@@ -209,7 +209,7 @@ class CTranslate2Engine:
             beam_size=self.config.beam_size,
             num_hypotheses=self.config.beam_size,
             length_penalty=self.config.length_penalty or NO_PENALTY,
-            end_token=[EOS, *NEVER_WRITTEN],
+            end_token=[EOS, *self.model.never_written],
             return_end_token=True,
             return_scores=True,
             min_decoding_length=0,

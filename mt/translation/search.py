@@ -16,9 +16,8 @@ from mt.config import DecodingConfig
 from mt.errors import RunError
 from mt.model.seq2seq import TranslationModel
 from mt.randomness import generator
-from mt.text.tokenizer import BOS, EOS, PAD, UNK
+from mt.text.tokenizer import BOS, EOS, PAD
 
-NEVER_WRITTEN = [PAD, UNK, BOS]
 BLOCK = 64
 """Elements per block in ``largest``, which starts with the largest element of each block."""
 
@@ -101,7 +100,7 @@ def _next_log_p(model: TranslationModel, features: Any, at_limit: Tensor | None)
             its hypothesis is as complete as any other.
     """
     log_p = model.log_probabilities(features)
-    for piece in NEVER_WRITTEN:
+    for piece in model.never_written:
         log_p[:, piece] = -torch.inf
     if at_limit is not None:
         end = log_p[:, EOS].clone()

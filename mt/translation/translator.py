@@ -21,6 +21,7 @@ from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfi
 from mt.data.batching import collate
 from mt.device import autocast, choose_device, choose_precision
 from mt.errors import InputError
+from mt.exchange.marian import located
 from mt.language import between_words
 from mt.model.attention import AttentionMap, record_attention
 from mt.model.ensemble import Ensemble
@@ -208,7 +209,7 @@ class Translator:
                 message names it.
         """
         chosen = choose_device(device)
-        folders = [Path(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
+        folders = [located(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None and config.engine == "ctranslate2":
             if len(folders) > 1:
                 raise InputError("CTranslate2 does not combine several models: an ensemble needs engine=torch")

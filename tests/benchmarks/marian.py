@@ -7,8 +7,7 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
 from mt.model.embedding import sinusoidal_positions
-from mt.text.tokenizer import BOS, EOS, PAD
-from mt.translation.search import NEVER_WRITTEN
+from mt.text.tokenizer import BOS, EOS, PAD, UNK
 from tests.benchmarks import task
 
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
@@ -62,7 +61,7 @@ def copy_into_marian(weights: Mapping[str, Tensor], marian: MarianMTModel) -> No
     Raises KeyError or RuntimeError where the two differ in more than names.
     """
     copied = {"final_logits_bias": torch.zeros(1, task.VOCABULARY)}
-    copied["final_logits_bias"][0, NEVER_WRITTEN] = -1e9
+    copied["final_logits_bias"][0, [PAD, UNK, BOS]] = -1e9
     vectors = weights["encoder.embedding.tokens.weight"]
     for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):
         copied[f"{name}.weight"] = vectors

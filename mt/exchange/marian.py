@@ -1,0 +1,377 @@
+"""Reads a folder of Hugging Face's MarianMT, such as the OPUS-MT models, as a model of this project.
+
+It is read anew whenever it is opened; nothing is written. The weights are the same numbers in another order (see
+``hugging_face_weights``), and the pieces keep their numbers but for the special ones (see ``mt.text.vocabulary``).
+Nothing of ``transformers`` is needed, and nothing in the folder is executed: pickles are refused.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pydantic
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from mt.config import DecodingConfig, ModelDescription, PiecesConfig, TextDescription, TransformerConfig
+from mt.errors import InputError
+from mt.exchange.hugging_face_weights import BIAS, EMBEDDINGS, SHARED, positions_in_halves, renamed, weight_from
+from mt.model.build import build_shapes
+from mt.text.tokenizer import Tokenizer, TokenizerPair
+from mt.text.vocabulary import Vocabulary
+from mt.weights import NUMBER_FORMATS, weights_of
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+FILES = (
+    CONFIG,
+    WEIGHTS,
+    "generation_config.json",
+    "source.spm",
+    "target.spm",
+    "tokenizer_config.json",
+    "vocab.json",
+    "target_vocab.json",
+)
+POSITIONS = "embed_positions.weight"
+PICKLES = ("pytorch_model.bin", "tf_model.h5", "rust_model.ot")
+TO_SAFETENSORS = (
+    "python -c \"from transformers import MarianMTModel as M; M.from_pretrained('{0}').save_pretrained('{0}')\""
+)
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+"""OWNER/NAME, perhaps with @REVISION."""
+ACTIVATIONS: Mapping[str, Literal["relu", "gelu", "silu"]] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "swish": "silu",
+    "silu": "silu",
+}
+LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
+LEAST_SHARE = 0.1
+"""Of a SentencePiece model's pieces that its vocabulary must have. One that fits has nearly all of them."""
+
+Read = TypeVar("Read", bound=pydantic.BaseModel)
+logger = logging.getLogger(__name__)
+
+
+class _Config(pydantic.BaseModel):
+    """What matters in config.json, with the defaults of ``transformers``."""
+
+    model_config = pydantic.ConfigDict(strict=True)
+
+    vocab_size: int = 58101
+    decoder_vocab_size: int | None = None
+    d_model: int = 1024
+    encoder_layers: int = 12
+    decoder_layers: int = 12
+    encoder_attention_heads: int = 16
+    decoder_attention_heads: int = 16
+    encoder_ffn_dim: int = 4096
+    decoder_ffn_dim: int = 4096
+    activation_function: str = "gelu"
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    scale_embedding: bool = False
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
+    max_position_embeddings: int = 1024
+    pad_token_id: int = 58100
+    eos_token_id: int = 0
+    decoder_start_token_id: int | None = None
+    normalize_before: Literal[False] = False
+    normalize_embedding: Literal[False] = False
+    static_position_embeddings: Literal[True] = True
+
+
+class _Generation(pydantic.BaseModel):
+    """What matters in generation_config.json. Older folders have it in config.json."""
+
+    num_beams: int | None = None
+    length_penalty: float | None = None
+
+
+class _TokenizerConfig(pydantic.BaseModel):
+    """What matters in tokenizer_config.json."""
+
+    source_lang: str | None = None
+    target_lang: str | None = None
+    separate_vocabs: bool = False
+
+
+def is_marian(folder: Path) -> bool:
+    """Returns whether a folder is one of ``transformers``, and not a run or model folder of this project."""
+    return (folder / CONFIG).is_file() and not any((folder / name).exists() for name in ("model.yaml", "config.yaml"))
+
+
+def located(given: str | Path) -> Path:
+    """Returns the folder that a user means: itself, or that of a model of the hub, which is fetched if need be.
+
+    Args:
+        given: A folder, or OWNER/NAME of a model of the hub, perhaps with @REVISION. What is inside of a folder that
+            exists, such as runs/first, is never looked for on the hub.
+
+    Raises:
+        InputError: The hub cannot be reached, or has no such model.
+    """
+    name = str(given)
+    if Path(name).exists() or Path(name).parent.is_dir() or not HUB_NAME.fullmatch(name):
+        return Path(name)
+    import huggingface_hub  # takes a while, and is needed for the hub only
+
+    name, _, revision = name.partition("@")
+    try:
+        found = huggingface_hub.snapshot_download(name, revision=revision or None, allow_patterns=list(FILES))
+    except Exception as error:  # of many kinds: no network, no such model, no permission, a full disk
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{given}: no such folder, and the model could not be fetched from the Hugging Face hub: {reason[:300]}"
+        ) from None
+    return Path(found)
+
+
+def describe(folder: Path) -> tuple[ModelDescription, TokenizerPair]:
+    """Reads all but the weights.
+
+    Raises:
+        InputError: A file is missing or damaged, or no model of this project computes what the folder says. The message
+            names the file.
+    """
+    values = _json(folder / CONFIG)
+    if (kind := values.get("model_type")) != "marian":
+        raise InputError(
+            f"{folder / CONFIG}: model_type={kind!r} is not supported: of the architectures of transformers, only "
+            "marian (MarianMTModel) is"
+        )
+    config = _checked(folder / CONFIG, _Config, values)
+    if wrong := list(_contradictions(config)):
+        raise InputError(f"{folder / CONFIG}: {'; '.join(wrong)}")
+    tokenizers, settings = _read_tokenizers(folder, config)
+    path = folder / "generation_config.json"
+    search = _checked(path, _Generation, _json(path) if path.is_file() else values)
+    try:
+        return _described(config, search, settings, tokenizers), tokenizers
+    except pydantic.ValidationError as error:  # sizes that are out of all bounds, for instance
+        raise InputError(f"{folder / CONFIG}: {_mistakes(error)}") from None
+
+
+def _described(
+    config: _Config, search: _Generation, settings: _TokenizerConfig, tokenizers: TokenizerPair
+) -> ModelDescription:
+    model = TransformerConfig(
+        architecture="transformer",
+        width=config.d_model,
+        feed_forward=config.encoder_ffn_dim,
+        heads=config.encoder_attention_heads,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        activation=ACTIVATIONS[config.activation_function],
+        norm="post",
+        tie_embeddings=config.tie_word_embeddings,
+        scale_embeddings=config.scale_embedding,
+        output_bias=True,
+        decoder_start="pad" if config.decoder_start_token_id in (None, config.pad_token_id) else "bos",
+    )
+    return ModelDescription(
+        source_language=_language(settings.source_lang),
+        target_language=_language(settings.target_lang),
+        text=TextDescription(rules=0),
+        model=model,
+        tokenizer=PiecesConfig(
+            kind="unigram" if tokenizers.source.is_unigram else "bpe",
+            vocabulary_size=tokenizers.target.vocabulary_size,
+            joint=tokenizers.joint,
+        ),
+        decoding=DecodingConfig(
+            beam_size=search.num_beams or 1,
+            length_penalty=1.0 if search.length_penalty is None else search.length_penalty,
+            max_source_length=min(256, config.max_position_embeddings - 1),
+        ),
+    )
+
+
+def read_weights(folder: Path, model: TransformerConfig, tokenizers: TokenizerPair) -> dict[str, Tensor]:
+    """Reads the weights under the names of this project, in fp32.
+
+    Args:
+        folder: The folder.
+        model: The settings of the model, which ``describe`` returned.
+        tokenizers: Its tokenizers.
+
+    Raises:
+        InputError: The file is missing or damaged, or its tensors are not those that config.json describes.
+    """
+    path = folder / WEIGHTS
+    if not path.is_file():
+        pickles = [name for name in PICKLES if (folder / name).exists()]
+        hint = f"; {pickles[0]} is not read, because opening it could run code in it" if pickles else ""
+        raise InputError(f"{path}: no such file{hint}. This makes it: {TO_SAFETENSORS.format(folder)}")
+    theirs = _tensors(path)
+    found: dict[str, Tensor] = {}
+    wrong: list[str] = []
+    for name, shape in ((name, tuple(one.shape)) for name, one in weights_of(build_shapes(model, tokenizers)).items()):
+        names = _names_of(name, tokenizers.joint, model.tie_embeddings)
+        here = {one: theirs.pop(one) for one in names if one in theirs}
+        expected = (1, *shape) if names[0] == BIAS else shape
+        if not here:
+            wrong.append(f"{names[0]} is missing")
+            continue
+        first, *others = here.values()
+        if misshapen := [one for one, tensor in here.items() if tuple(tensor.shape) != expected]:
+            shape = tuple(here[misshapen[0]].shape)
+            wrong.append(f"{misshapen[0]} has shape {shape}, but {CONFIG} says {expected}")
+        elif model.tie_embeddings and not all(torch.equal(first, other) for other in others):
+            wrong.append(f"{' and '.join(here)} differ, but {CONFIG} says that they are the same")
+        elif first.dtype not in NUMBER_FORMATS:
+            wrong.append(f"{names[0]} is {first.dtype}")
+        else:
+            vocabulary = (tokenizers.source if name.startswith("encoder.") else tokenizers.target).vocabulary
+            assert vocabulary is not None
+            found[name] = weight_from(name, first.float(), model, vocabulary)
+    wrong += [
+        f"{name} is no part of the model that {CONFIG} describes"
+        for name, tensor in theirs.items()
+        if not (name.endswith(POSITIONS) and _are_sinusoids(tensor, model))
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise InputError(f"{path}: {'; '.join(wrong[:3])}{more}")
+    return found
+
+
+def _names_of(name: str, joint: bool, tied: bool) -> list[str]:
+    """Returns the names under which ``transformers`` may have saved a weight of ours. All that are there are the same
+    tensor if embeddings are tied; otherwise the first counts."""
+    if name not in EMBEDDINGS:
+        return [renamed(name)]
+    if tied:
+        if joint:
+            return [SHARED, *EMBEDDINGS.values()]
+        return [EMBEDDINGS[name], *([EMBEDDINGS["output.weight"]] if name.startswith("decoder.") else [])]
+    # Version 5 saves the shared matrix, too, though it then uses the others.
+    return [EMBEDDINGS[name], *([SHARED] if name != "output.weight" else [])]
+
+
+def _are_sinusoids(table: Tensor, model: TransformerConfig) -> bool:
+    """Returns whether a table of positions, which some folders have, is what MarianMT computes anyway."""
+    computed = positions_in_halves(len(table), model.width)
+    return table.shape == computed.shape and torch.allclose(table.float(), computed, atol=1e-3)
+
+
+def _contradictions(config: _Config) -> Iterator[str]:
+    if config.activation_function not in ACTIVATIONS:
+        yield f"activation_function={config.activation_function!r}: supported are {', '.join(ACTIVATIONS)}"
+    for name in ("attention_heads", "ffn_dim"):
+        sides = [getattr(config, f"{side}_{name}") for side in ("encoder", "decoder")]
+        if sides[0] != sides[1]:
+            yield f"encoder_{name}={sides[0]} and decoder_{name}={sides[1]}: only the same in both is supported"
+    if config.share_encoder_decoder_embeddings and config.decoder_vocab_size not in (None, config.vocab_size):
+        yield (
+            f"share_encoder_decoder_embeddings with vocab_size={config.vocab_size} and "
+            f"decoder_vocab_size={config.decoder_vocab_size}"
+        )
+    if config.decoder_start_token_id == config.eos_token_id:
+        yield "decoder_start_token_id is eos_token_id: only pad_token_id or a piece of its own is supported"
+
+
+def _read_tokenizers(folder: Path, config: _Config) -> tuple[TokenizerPair, _TokenizerConfig]:
+    path = folder / "tokenizer_config.json"
+    settings = _checked(path, _TokenizerConfig, _json(path)) if path.is_file() else _TokenizerConfig()
+    joint = config.share_encoder_decoder_embeddings
+    if joint and settings.separate_vocabs:
+        raise InputError(
+            f"{path}: separate_vocabs, but {CONFIG} says that both languages share their embeddings "
+            "(share_encoder_decoder_embeddings)"
+        )
+    sizes = config.vocab_size, config.decoder_vocab_size or config.vocab_size
+    lists = "vocab.json", "target_vocab.json" if settings.separate_vocabs else "vocab.json"
+    sides = (
+        _read_tokenizer(folder, file, pieces, size, config)
+        for file, pieces, size in zip(("source.spm", "target.spm"), lists, sizes, strict=True)
+    )
+    return TokenizerPair(*sides), settings
+
+
+def _read_tokenizer(folder: Path, file: str, pieces: str, size: int, config: _Config) -> Tokenizer:
+    """Reads the SentencePiece model of one side, and the vocabulary that numbers its pieces."""
+    numbers = _json(folder / pieces)
+    if sorted(map(str, numbers.values())) != sorted(map(str, range(size))):
+        raise InputError(
+            f"{folder / pieces}: has {len(numbers):,} pieces, but must number from 0 to {size - 1}, once each, "
+            f"as many as {CONFIG} says (vocab_size, decoder_vocab_size)"
+        )
+    if "<unk>" not in numbers:
+        raise InputError(f"{folder / pieces}: has no piece <unk>")
+    start = config.pad_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
+    vocabulary = Vocabulary(
+        pieces=sorted(numbers, key=lambda piece: int(numbers[piece])),
+        pad=config.pad_token_id,
+        unk=int(numbers["<unk>"]),
+        start=start,
+        eos=config.eos_token_id,
+        joint=config.share_encoder_decoder_embeddings,
+    )
+    try:
+        vocabulary.refuse_impossible_numbers()
+    except ValueError as error:
+        raise InputError(f"{folder / CONFIG}: does not fit {pieces}: {error}") from None
+    path = folder / file
+    try:
+        model = path.read_bytes()
+        tokenizer = Tokenizer(vocabulary.appended_to(model)) if model else None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if tokenizer is None:
+        raise InputError(f"{path}: cannot be read: it is empty")
+    cuts = tokenizer.cuts_into
+    known = sum(piece in numbers for piece in cuts)
+    if known < LEAST_SHARE * len(cuts):
+        raise InputError(
+            f"{folder / pieces}: fits another tokenizer than {file}: it has {known:,} of its {len(cuts):,} pieces"
+        )
+    if known < len(cuts):
+        logger.info("%s: %d of %d pieces are not in %s and become <unk>", path, len(cuts) - known, len(cuts), pieces)
+    return tokenizer
+
+
+def _language(code: str | None) -> str:
+    """Returns a language as the folder names it; the code of an unknown one if it does not or has no code."""
+    return code if code and re.fullmatch(LANGUAGE_CODE, code) else "und"
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (OSError, SafetensorError, NotImplementedError) as error:
+        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: cannot be read: it does not consist of keys and values")
+    return values
+
+
+def _checked(path: Path, schema: type[Read], values: dict[str, Any]) -> Read:
+    try:
+        return schema.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise InputError(f"{path}: {_mistakes(error)}") from None
+
+
+def _mistakes(error: pydantic.ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])

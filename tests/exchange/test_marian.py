@@ -1,0 +1,183 @@
+"""A MarianMT folder of ``transformers`` is a model of ours that cuts, computes and finds what the original does, and
+goes back as it came; and what cannot be read is refused."""
+
+import json
+import os
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+transformers = pytest.importorskip("transformers")
+
+from mt.config import DecodingConfig, HuggingFaceExportConfig  # noqa: E402
+from mt.data.batching import collate  # noqa: E402
+from mt.errors import InputError  # noqa: E402
+from mt.exchange import ctranslate2  # noqa: E402
+from mt.exchange.hugging_face import export  # noqa: E402
+from mt.run_folder import open_model, read_description  # noqa: E402
+from mt.text.tokenizer import PAD, UNK  # noqa: E402
+from mt.translation.translator import Translator  # noqa: E402
+from tests.marian_folder import EXTRA, LAYOUTS, sentences, write_folder  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
+
+LINES = [*sentences("source", 40, seed=9), "漢 ba", "漢字 ½½", "zzz Q", "  Ba de\u00a0fi  ", "ｂａ"]
+TARGETS = [*sentences("target", len(LINES) - 2, seed=9), "漢", "Qé"]
+LIMIT = 60
+SEARCH = {"max_length_ratio": 0.001, "max_length_extra": LIMIT}
+
+
+@pytest.fixture(scope="module", params=LAYOUTS, ids=lambda layout: layout.name)
+def folder(request, tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("marian"), request.param)
+
+
+@pytest.fixture(scope="module")
+def theirs(folder):
+    return transformers.AutoTokenizer.from_pretrained(folder), _model(folder)
+
+
+def _model(folder):
+    model, told = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
+    assert type(model) is transformers.MarianMTModel and not any(told.values()), told
+    return model.eval()
+
+
+def _originals(tokenizer, rows):
+    return [[tokenizer.vocabulary.order[piece] for piece in row] for row in rows]
+
+
+def _pairs(trained):
+    return collate(
+        range(len(LINES)), trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(TARGETS)
+    )
+
+
+def test_pieces_and_texts_are_the_same(folder, theirs):
+    tokenizer, pair = theirs[0], open_model(folder).tokenizers
+    assert _originals(pair.source, pair.source.encode(LINES)) == [row[:-1] for row in tokenizer(LINES).input_ids]
+    targets = [row[:-1] for row in tokenizer(text_target=TARGETS).input_ids]
+    assert _originals(pair.target, pair.target.encode(TARGETS)) == targets
+    assert any(UNK in row for row in pair.source.encode(LINES)), "a test without unknown pieces"
+    texts = tokenizer.batch_decode(targets, skip_special_tokens=True)
+    assert pair.target.decode(pair.target.encode(TARGETS)) == texts
+    for line, spans in zip(LINES, pair.source.spans(LINES), strict=True):
+        assert [span.piece for span in spans] == pair.source.encode([line])[0]
+
+
+@torch.inference_mode()
+def test_logits_are_the_same(folder, theirs):
+    trained, (tokenizer, model) = open_model(folder), theirs
+    pairs = _pairs(trained)
+    ours = trained.model.project(trained.model.decode(trained.model.encode(pairs.source), pairs.target_input))
+    batch = tokenizer(LINES, text_target=TARGETS, return_tensors="pt", padding=True)
+    logits = model(**batch).logits[..., trained.tokenizers.target.vocabulary.order]
+    written = pairs.target_output != PAD
+    assert ours.std() > 0.5, "a test of next to nothing"
+    assert torch.allclose(ours[written], logits[written], atol=1e-4)
+
+
+@torch.inference_mode()
+def test_forced_scores_are_the_same(folder, theirs):
+    tokenizer, model = theirs
+    batch = tokenizer(LINES, text_target=TARGETS, return_tensors="pt", padding=True)
+    log_p = model(**batch).logits.log_softmax(dim=-1).gather(-1, batch.labels[..., None])[..., 0]
+    written = batch.labels != tokenizer.pad_token_id
+    expected = (log_p * written).sum(dim=1) / written.sum(dim=1)
+    scored = Translator.load(folder).score(LINES, TARGETS)
+    assert [one.score for one in scored] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_both_engines_find_the_same(folder, theirs, engine, beam_size):
+    """Lines are left out whose translation reaches the limit there, where the end counts as certain."""
+    tokenizer, model = theirs
+    found = _generate(tokenizer, model, beam_size)
+    config = DecodingConfig(engine=engine, beam_size=beam_size, **SEARCH)
+    translator = Translator.load(folder, config, device="cpu")
+    ours = translator.hypotheses(LINES)
+    ended = [place for place, (_, _, length) in enumerate(found) if length < LIMIT]
+    assert len({found[place][0] for place in ended}) >= 5, "a test of few translations"
+    assert [ours[place][0].text for place in ended] == [found[place][0] for place in ended]
+    if beam_size > 1:
+        scores = [ours[place][0].score for place in ended]
+        assert scores == pytest.approx([found[place][1] for place in ended], abs=1e-4)
+
+
+def _generate(tokenizer, model, beam_size):
+    """Returns the text, the score and the length of each translation that ``generate`` finds, of what our search may
+    write."""
+    config = model.config
+    found = model.generate(
+        **tokenizer(LINES, return_tensors="pt", padding=True),
+        num_beams=beam_size,
+        early_stopping=beam_size > 1,
+        max_length=LIMIT + 2,
+        length_penalty=1.0,
+        suppress_tokens=sorted({config.pad_token_id, config.decoder_start_token_id, tokenizer.unk_token_id, 1}),
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    texts = tokenizer.batch_decode(found.sequences, skip_special_tokens=True)
+    special = {config.pad_token_id, config.decoder_start_token_id, config.eos_token_id}
+    lengths = [sum(piece not in special for piece in row) for row in found.sequences.tolist()]
+    scores = found.sequences_scores.tolist() if beam_size > 1 else [0.0] * len(texts)
+    return list(zip(texts, scores, lengths, strict=True))
+
+
+def test_it_comes_back_as_it_was(folder, tmp_path):
+    """To the bit, with the numbers that the pieces had."""
+    export(HuggingFaceExportConfig(run=str(folder), output=str(tmp_path / "out")))
+    before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
+    assert after.keys() == before.keys() - {"model.shared.weight"} | (after.keys() & {"model.shared.weight"})
+    assert all(torch.equal(after[name], before[name]) for name in after)
+    for name in ("source.spm", "target.spm"):
+        assert (tmp_path / "out" / name).read_bytes() == (folder / name).read_bytes()
+    for name in ("vocab.json", "target_vocab.json"):
+        if (folder / name).exists():
+            assert json.loads((tmp_path / "out" / name).read_text()) == json.loads((folder / name).read_text())
+    _model(tmp_path / "out")
+    kept = ("pad_token_id", "eos_token_id", "decoder_start_token_id", "activation_function", "scale_embedding")
+    configs = [json.loads((place / "config.json").read_text()) for place in (folder, tmp_path / "out")]
+    same = {"silu": "swish"}
+    assert [same.get(configs[1][name], configs[1][name]) for name in kept] == [
+        same.get(configs[0][name], configs[0][name]) for name in kept
+    ]
+
+
+def test_names_of_target_languages_are_pieces(folder):
+    source = open_model(folder).tokenizers.source
+    plain, named = source.encode(["ba de", ">>xx<< ba de"])
+    assert source.pieces(named) == [">>xx<<", *source.pieces(plain)]
+    assert source.encode([">>qq<< ba"])[0] != source.encode(["ba"])[0]
+    assert source.spans([">>xx<< ba"])[0][0] == (named[0], 0, 6)
+    assert source.sample(">>xx<< ba de", 0.0, 1) == named
+    assert EXTRA[2] == ">>xx<<"
+
+
+def test_converters_agree(tmp_path):
+    """CTranslate2's own converter leaves <pad> out of the softmax; here, its bias makes that no difference."""
+    library = ctranslate2.library()
+    folder = write_folder(tmp_path / "marian")
+    _change_tensors(folder, lambda tensors: tensors["final_logits_bias"][0, -1:].fill_(-100.0))
+    library.converters.TransformersConverter(str(folder)).convert(str(tmp_path / "converted"))
+    trained = open_model(folder)
+    (tmp_path / "ours").mkdir()
+    ctranslate2.write_model(trained, tmp_path / "ours")
+    pieces = [
+        [*trained.tokenizers.source.pieces(row), "</s>"] for row in trained.tokenizers.source.encode(LINES)
+    ]
+    settings = {"beam_size": 4, "max_decoding_length": LIMIT, "return_scores": True}
+    expected = library.Translator(str(tmp_path / "converted"), "cpu").translate_batch(pieces, **settings)
+    found = library.Translator(str(tmp_path / "ours"), "cpu").translate_batch([row[:-1] for row in pieces], **settings)
+    assert [one.hypotheses[0] for one in found] == [one.hypotheses[0] for one in expected]
+    assert [one.scores[0] for one in found] == pytest.approx([one.scores[0] for one in expected], abs=1e-4)
+
+
+def _change_tensors(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
