@@ -28,7 +28,8 @@ class OptimizerConfig(Section):
 
     An LSTM has no matrices that Muon suits."""
     learning_rate: PositiveFloat = 4e-3
-    """The highest learning rate of the schedule. Lower it for a Transformer with adamw, or for a large model."""
+    """The highest learning rate of the schedule. Lower it for a Transformer with adamw, or for a large model. With
+    init_from it is 1e-3 unless it is set."""
     embedding_factor: PositiveFloat = 2.5
     """Embeddings and output layer learn at this many times learning_rate."""
     muon_iterations: Annotated[int, NotABool, Field(ge=1, le=20)] = 3
@@ -114,7 +115,8 @@ class TrainingConfig(Section):
     average: PositiveInt = 5
     """With weights=average: how many checkpoints. keep_last must keep as many."""
     init_from: Text | None = None
-    """A run or model folder to start from (fine-tuning): its weights and its tokenizer."""
+    """What to start from (fine-tuning), with its weights, its tokenizer and its model settings: a run or model folder,
+    or a MarianMT model: its folder, or OWNER/NAME[@REVISION] on the Hugging Face hub."""
     replay: Probability = 0.0
     """With init_from: the share of each epoch's pairs that is taken from the training pairs of that run, so that it
     does not forget them. Its corpus must still be there; what it held out stays held out."""

@@ -123,6 +123,5 @@ def _reordered(name: str, weight: Tensor, order: Tensor) -> Tensor:
 def _positions(model: Transformer, count: int, order: Tensor) -> Iterator[tuple[str, Tensor]]:
     for side, embedding in (("encoder", model.encoder.embedding), ("decoder", model.decoder.embedding)):
         positions = embedding.positions
-        learned = isinstance(positions, LearnedPositions)
-        table = positions.weight.detach() if learned else positions(0, count)[:, order]
-        yield f"model.{side}.embed_positions.weight", table
+        length = positions.num_embeddings if isinstance(positions, LearnedPositions) else count
+        yield f"model.{side}.embed_positions.weight", positions(0, length).detach()[:, order]

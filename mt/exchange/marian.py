@@ -5,6 +5,7 @@ It is read anew whenever it is opened; nothing is written. The weights are the s
 Nothing of ``transformers`` is needed, and nothing in the folder is executed: pickles are refused.
 """
 
+import functools
 import json
 import logging
 import re
@@ -27,7 +28,7 @@ from mt.weights import NUMBER_FORMATS, weights_of
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
-FILES = (
+FILES = [
     CONFIG,
     WEIGHTS,
     "generation_config.json",
@@ -36,12 +37,13 @@ FILES = (
     "tokenizer_config.json",
     "vocab.json",
     "target_vocab.json",
-)
+]
 POSITIONS = "embed_positions.weight"
-PICKLES = ("pytorch_model.bin", "tf_model.h5", "rust_model.ot")
 TO_SAFETENSORS = (
-    "python -c \"from transformers import MarianMTModel as M; M.from_pretrained('{0}').save_pretrained('{0}')\""
+    'python -c "from transformers import MarianMTModel, MarianTokenizer; '
+    "[kind.from_pretrained('{0}').save_pretrained('{1}') for kind in (MarianTokenizer, MarianMTModel)]\""
 )
+"""Makes a folder with model.safetensors of a model, or of a folder, without."""
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 """OWNER/NAME, perhaps with @REVISION."""
 ACTIVATIONS: Mapping[str, Literal["relu", "gelu", "silu"]] = {
@@ -120,17 +122,35 @@ def located(given: str | Path) -> Path:
     name = str(given)
     if Path(name).exists() or Path(name).parent.is_dir() or not HUB_NAME.fullmatch(name):
         return Path(name)
+    return fetched(name)
+
+
+@functools.cache
+def fetched(name: str) -> Path:
+    """Returns the folder to which the hub's library has fetched a model. It is asked once in a process.
+
+    Args:
+        name: OWNER/NAME, perhaps with @REVISION.
+
+    Raises:
+        InputError: See ``located``.
+    """
     import huggingface_hub  # takes a while, and is needed for the hub only
 
-    name, _, revision = name.partition("@")
+    repository, _, revision = name.partition("@")
     try:
-        found = huggingface_hub.snapshot_download(name, revision=revision or None, allow_patterns=list(FILES))
+        folder = Path(huggingface_hub.snapshot_download(repository, revision=revision or None, allow_patterns=FILES))
     except Exception as error:  # of many kinds: no network, no such model, no permission, a full disk
         reason = " ".join(str(error).split())
         raise InputError(
-            f"{given}: no such folder, and the model could not be fetched from the Hugging Face hub: {reason[:300]}"
+            f"{name}: no such folder, and the model could not be fetched from the Hugging Face hub: {reason[:300]}"
         ) from None
-    return Path(found)
+    if not (folder / WEIGHTS).is_file():
+        raise InputError(
+            f"{name}: has no {WEIGHTS}, and pickles are not read, because opening one could run code in it. This makes "
+            f"a folder with one: {TO_SAFETENSORS.format(repository, repository.rpartition('/')[2])}"
+        )
+    return folder
 
 
 def describe(folder: Path) -> tuple[ModelDescription, TokenizerPair]:
@@ -208,9 +228,10 @@ def read_weights(folder: Path, model: TransformerConfig, tokenizers: TokenizerPa
     """
     path = folder / WEIGHTS
     if not path.is_file():
-        pickles = [name for name in PICKLES if (folder / name).exists()]
-        hint = f"; {pickles[0]} is not read, because opening it could run code in it" if pickles else ""
-        raise InputError(f"{path}: no such file{hint}. This makes it: {TO_SAFETENSORS.format(folder)}")
+        raise InputError(
+            f"{path}: no such file, and pickles are not read, because opening one could run code in it. This makes it: "
+            f"{TO_SAFETENSORS.format(folder, folder)}"
+        )
     theirs = _tensors(path)
     found: dict[str, Tensor] = {}
     wrong: list[str] = []

@@ -258,6 +258,11 @@ class Tokenizer:
             return [], text
         return [found[0]], text[found.end() :]
 
+    def language_of(self, pieces: Sequence[int]) -> list[int]:
+        """Returns the name of a target language with which the pieces of a source begin; an empty list if with none."""
+        begins = self.vocabulary is not None and NAME_OF_LANGUAGE.fullmatch(self._names[pieces[0]])
+        return list(pieces[:1]) if begins else []
+
     def _number(self, piece: str) -> int:
         """Returns the number of a piece in SentencePiece's spelling, or UNK."""
         return self._numbers.get(piece, UNK) if self.vocabulary else self._processor.piece_to_id(piece)

@@ -198,7 +198,7 @@ def _with_model_of(origin: Path, config: TrainConfig) -> TrainConfig:
     asked = {
         name: value
         for name, value in ours.model_dump().items()
-        if name.endswith("dropout") and name in theirs.model_fields and value != getattr(default, name)
+        if name.endswith("dropout") and name in type(theirs).model_fields and value != getattr(default, name)
     }
     logger.info("the model is that of %s", origin)
     config = config.model_copy(update={"model": theirs.model_copy(update=asked)})

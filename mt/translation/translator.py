@@ -209,7 +209,7 @@ class Translator:
                 message names it.
         """
         chosen = choose_device(device)
-        folders = [located(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
+        folders = [Path(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None and config.engine == "ctranslate2":
             if len(folders) > 1:
                 raise InputError("CTranslate2 does not combine several models: an ensemble needs engine=torch")
@@ -223,7 +223,7 @@ class Translator:
             first.layer_with(kept),
             config,
             choose_precision(precision, chosen),
-            open_engine(first, folders[0], config) if config.engine == "ctranslate2" else None,
+            open_engine(first, located(folders[0]), config) if config.engine == "ctranslate2" else None,
             first.description.alignment,
         )
 
@@ -429,15 +429,17 @@ class Translator:
         if len(pieces) <= longest:
             return [pieces] if pieces else []
         names = self.tokenizers.source.pieces(pieces)
-        parts, start = [], 0
-        while len(pieces) - start > longest:
-            end = start + longest
+        language = self.tokenizers.source.language_of(pieces)  # each part has it
+        parts, start = [], len(language)
+        room = max(1, longest - len(language))
+        while len(pieces) - start > room:
+            end = start + room
             # Cut between words rather than inside one, if a word begins in the second half of the part.
-            starts_word = (place for place in range(end, start + longest // 2, -1) if names[place].startswith("▁"))
+            starts_word = (place for place in range(end, start + room // 2, -1) if names[place].startswith("▁"))
             end = next(starts_word, end)
-            parts.append(pieces[start:end])
+            parts.append(language + pieces[start:end])
             start = end
-        parts.append(pieces[start:])
+        parts.append(language + pieces[start:])
         logger.warning(
             "line %d has %d pieces, more than the %d of %s: translated in %d parts",
             number + 1,

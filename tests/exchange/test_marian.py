@@ -16,6 +16,7 @@ from mt.data.batching import collate  # noqa: E402
 from mt.errors import InputError  # noqa: E402
 from mt.exchange import ctranslate2  # noqa: E402
 from mt.exchange.hugging_face import export  # noqa: E402
+from mt.exchange.marian import fetched, located  # noqa: E402
 from mt.run_folder import open_model, read_description  # noqa: E402
 from mt.text.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
@@ -100,7 +101,7 @@ def test_both_engines_find_the_same(folder, theirs, engine, beam_size):
     translator = Translator.load(folder, config, device="cpu")
     ours = translator.hypotheses(LINES)
     ended = [place for place, (_, _, length) in enumerate(found) if length < LIMIT]
-    assert len({found[place][0] for place in ended}) >= 5, "a test of few translations"
+    assert len({found[place][0] for place in ended}) >= (4 if beam_size > 1 else 2), "a test of few translations"
     assert [ours[place][0].text for place in ended] == [found[place][0] for place in ended]
     if beam_size > 1:
         scores = [ours[place][0].score for place in ended]
@@ -158,6 +159,18 @@ def test_names_of_target_languages_are_pieces(folder):
     assert EXTRA[2] == ">>xx<<"
 
 
+def test_each_part_of_a_long_line_has_the_name_of_the_language(tmp_path):
+    folder = write_folder(tmp_path / "marian")
+    translator = Translator.load(folder, DecodingConfig(max_source_length=9), device="cpu")
+    line = ">>yy<< " + " ".join(LINES[:6])
+    parts = [
+        pieces for one in translator._cut_lines([line], [0], [None]) for part in one.parts for pieces in part.pieces
+    ]
+    language, *pieces = translator.tokenizers.source.encode([line])[0]
+    assert len(parts) > 5 and all(len(part) <= 9 and part[0] == language for part in parts)
+    assert [piece for part in parts for piece in part[1:]] == pieces
+
+
 def test_converters_agree(tmp_path):
     """CTranslate2's own converter leaves <pad> out of the softmax; here, its bias makes that no difference."""
     library = ctranslate2.library()
@@ -167,9 +180,7 @@ def test_converters_agree(tmp_path):
     trained = open_model(folder)
     (tmp_path / "ours").mkdir()
     ctranslate2.write_model(trained, tmp_path / "ours")
-    pieces = [
-        [*trained.tokenizers.source.pieces(row), "</s>"] for row in trained.tokenizers.source.encode(LINES)
-    ]
+    pieces = [[*trained.tokenizers.source.pieces(row), "</s>"] for row in trained.tokenizers.source.encode(LINES)]
     settings = {"beam_size": 4, "max_decoding_length": LIMIT, "return_scores": True}
     expected = library.Translator(str(tmp_path / "converted"), "cpu").translate_batch(pieces, **settings)
     found = library.Translator(str(tmp_path / "ours"), "cpu").translate_batch([row[:-1] for row in pieces], **settings)
@@ -181,3 +192,157 @@ def _change_tensors(folder, change):
     tensors = load_file(folder / "model.safetensors")
     change(tensors)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _without(name):
+    return lambda tensors: tensors.pop(name)
+
+
+def _renamed(tensors):
+    tensors["model.encoder.layers.0.fc9.weight"] = tensors.pop("model.encoder.layers.0.fc1.weight")
+
+
+def _misshapen(tensors):
+    tensors["final_logits_bias"] = tensors["final_logits_bias"][:, 1:].contiguous()
+
+
+def _untied(tensors):
+    tensors["lm_head.weight"] = tensors["model.shared.weight"] + 1
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (_without("model.decoder.layers.1.fc2.bias"), r"model\.decoder\.layers\.1\.fc2\.bias is missing$"),
+        (_renamed, r"fc1\.weight is missing; model\.encoder\.layers\.0\.fc9\.weight is no part of the model"),
+        (_misshapen, r"final_logits_bias has shape \(1, 816\), but config\.json says \(1, 817\)"),
+        (_untied, r"model\.shared\.weight and lm_head\.weight differ, but config\.json says that they are the same"),
+        (
+            lambda tensors: tensors.update({"model.encoder.embed_positions.weight": torch.ones(512, 32)}),
+            r"model\.encoder\.embed_positions\.weight is no part of the model",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(tmp_path, change, message):
+    folder = write_folder(tmp_path / "marian")
+    _change_tensors(folder, change)
+    with pytest.raises(InputError, match=rf"model\.safetensors: .*{message}"):
+        open_model(folder)
+
+
+def test_tables_of_positions_that_are_computed_anyway_are_read_over(tmp_path):
+    folder = write_folder(tmp_path / "marian")
+    table = _model(folder).model.encoder.embed_positions.weight.detach().clone()
+    _change_tensors(folder, lambda tensors: tensors.update({"model.encoder.embed_positions.weight": table}))
+    open_model(folder)
+
+
+@pytest.mark.parametrize(
+    "file, changes, message",
+    [
+        ("config.json", {"model_type": "mbart"}, r"model_type='mbart' is not supported: .* only marian"),
+        ("config.json", {"activation_function": "tanh"}, r"activation_function='tanh': supported are relu, gelu"),
+        ("config.json", {"encoder_ffn_dim": 64}, r"encoder_ffn_dim=64 and decoder_ffn_dim=48: only the same"),
+        ("config.json", {"normalize_before": True}, r"normalize_before: Input should be False"),
+        ("config.json", {"d_model": "wide"}, r"d_model: Input should be a valid integer"),
+        ("config.json", {"d_model": 1}, r"heads"),
+        (
+            "config.json",
+            {"vocab_size": 816, "decoder_vocab_size": 816},
+            r"vocab\.json: has 817 pieces, but must",
+        ),
+        ("config.json", {"pad_token_id": 0}, r"does not fit vocab\.json: its special pieces do not have different"),
+        ("config.json", {"decoder_start_token_id": 0}, r"decoder_start_token_id is eos_token_id"),
+        ("config.json", {"encoder_layers": 3}, r"model\.encoder\.layers\.2\.self_attn\.k?q?v?_?proj.* is missing"),
+        ("tokenizer_config.json", {"separate_vocabs": True}, r"separate_vocabs, but config\.json says that both"),
+    ],
+)
+def test_what_config_says_is_checked(tmp_path, file, changes, message):
+    folder = write_folder(tmp_path / "marian")
+    path = folder / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(InputError, match=rf"(?s){message}"):
+        open_model(folder)
+
+
+def test_a_vocabulary_of_other_tokenizers_is_refused(tmp_path):
+    folder = write_folder(tmp_path / "marian")
+    path = folder / "vocab.json"
+    others = {name: f"⟨{name}⟩" for name in json.loads(path.read_text()) if name not in ("</s>", "<unk>", "<pad>")}
+    numbers = json.loads(path.read_text())
+    path.write_text(json.dumps({others.get(name, name): number for name, number in numbers.items()}))
+    with pytest.raises(InputError, match=r"vocab\.json: fits another tokenizer than source\.spm: it has 0 of its"):
+        read_description(folder)
+
+
+@pytest.mark.parametrize("name", ["source.spm", "vocab.json", "config.json", "model.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "damaged"])
+def test_missing_and_damaged_files_are_named(tmp_path, name, damage):
+    folder = write_folder(tmp_path / "marian")
+    if damage == "missing":
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(b"\x08rubbish")
+    named = "model.yaml" if (name, damage) == ("config.json", "missing") else name
+    with pytest.raises(InputError, match=rf"{named}: .*(no such file|cannot be read|damaged)"):
+        open_model(folder)
+
+
+def test_a_pickle_is_never_read(tmp_path):
+    folder = write_folder(tmp_path / "marian")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"pickles are not read, .*save_pretrained"):
+        open_model(folder)
+
+
+def test_links_out_of_a_local_folder_are_not_followed(tmp_path):
+    folder = write_folder(tmp_path / "marian")
+    (folder / "vocab.json").rename(tmp_path / "vocab.json")
+    (folder / "vocab.json").symlink_to(tmp_path / "vocab.json")
+    with pytest.raises(InputError, match=r"vocab\.json: a link that leads out of the folder"):
+        open_model(folder)
+
+
+def test_without_a_network_a_name_of_the_hub_is_one_message(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(InputError, match=r"^Helsinki-NLP/opus-mt-xx-yy@main: no such folder, and the model"):
+        open_model(located("Helsinki-NLP/opus-mt-xx-yy@main"))
+
+
+def test_a_folder_that_exists_is_never_looked_for_on_the_hub(tmp_path, monkeypatch):
+    """Nor is what should be inside of one, such as a run whose name has a typing error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("it was looked for"))
+    (tmp_path / "runs").mkdir()
+    for name in ("runs/tpyo", "runs", "nowhere", "/a/b", "../x"):
+        assert str(located(name)) == name
+    with pytest.raises(InputError, match=r"^runs/tpyo: no such run or model folder$"):
+        read_description(located("runs/tpyo"))
+
+
+def test_a_model_of_the_hub_is_where_the_hub_puts_it(tmp_path, monkeypatch):
+    """With the revision that was asked for, and through links, of which the hub's cache consists."""
+    folder = write_folder(tmp_path / "blobs")
+    snapshot = tmp_path / "snapshot"
+    snapshot.mkdir()
+    for path in folder.iterdir():
+        (snapshot / path.name).symlink_to(path)
+    asked = []
+
+    def download(name, revision, allow_patterns):
+        asked.append((name, revision))
+        assert not any(pattern.endswith((".bin", "*")) for pattern in allow_patterns)
+        return str(snapshot)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    fetched.cache_clear()
+    expected = Translator.load(folder).translate(LINES[:5])
+    assert Translator.load("owner/model@v2").translate(LINES[:5]) == expected
+    assert Translator.load("owner/model").translate(LINES[:5]) == expected
+    (snapshot / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"^owner/pickled: has no .*from_pretrained\('owner/pickled'\)"):
+        Translator.load("owner/pickled")
+    asked.pop()
+    assert dict.fromkeys(asked) == dict.fromkeys([("owner/model", "v2"), ("owner/model", None)])

@@ -67,6 +67,20 @@ def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing, cached_logits,
 
 
 @pytest.mark.parametrize("name", LOSSES)
+def test_a_bias_is_the_weight_of_a_feature_that_is_always_one(name):
+    ours, _, predictions = LOSSES[name]
+    features, weight, gold = _tensors(600, predictions)
+    bias = torch.randn(len(weight), requires_grad=True)
+    loss = ours(*features, weight, gold, 0.1, bias=bias)
+    longer = [functional.pad(one, (0, 1), value=1.0) for one in features]
+    expected = ours(*longer, torch.cat([weight, bias[:, None]], dim=1), gold, 0.1)
+    assert torch.allclose(loss, expected, rtol=1e-5)
+    actual, expected = (torch.autograd.grad(value, (*features, weight, bias)) for value in (loss, expected))
+    for one, other in zip(actual, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", LOSSES)
 def test_under_bf16_autocast_it_stays_close_to_the_formula(name):
     ours, plain, predictions = LOSSES[name]
     features, weight, gold = _tensors(600, predictions, vocabulary=50)

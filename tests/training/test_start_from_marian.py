@@ -1,0 +1,135 @@
+"""A run that begins with a MarianMT model: it goes on exactly, takes what fits from the folder, delivers the start if
+nothing was better, and is a MarianMT model again."""
+
+import json
+import os
+import signal
+
+import pytest
+import torch
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+transformers = pytest.importorskip("transformers")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from mt.config import AugmentationConfig, HuggingFaceExportConfig, OptimizerConfig, TextConfig, TokenizerConfig  # noqa: E402
+from mt.config.composition import default_model  # noqa: E402
+from mt.data.batching import collate  # noqa: E402
+from mt.errors import InputError, Interrupted  # noqa: E402
+from mt.exchange.hugging_face import export  # noqa: E402
+from mt.json_file import read_json  # noqa: E402
+from mt.run_folder import open_model, read_config  # noqa: E402
+from mt.text.tokenizer import PAD  # noqa: E402
+from mt.training.command import train  # noqa: E402
+from mt.training.trainer import Trainer  # noqa: E402
+from mt.weights import checksum, weights_of  # noqa: E402
+from tests import toy  # noqa: E402
+from tests.marian_folder import LAYOUTS, sentences, write_folder  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
+LINES = sentences("source", 30, seed=9)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("start"))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    for seed, (split, count) in enumerate({"train": 300, "valid": 20, "test": 20}.items()):
+        for language, side in (("xx", "source"), ("yy", "target")):
+            lines = sentences(side, count, seed)
+            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def tuned(corpus, start, name="tuned", rate=None, model=None, sampling=0.0, **training):
+    """A run of 20 updates. What the command line does not say comes from the folder."""
+    optimizer = {"kind": "adamw"} | ({} if rate is None else {"learning_rate": rate})
+    return toy.config(
+        corpus,
+        name,
+        text=TextConfig(augmentation=AugmentationConfig(**toy.UNCHANGED | {"slots": AugmentationConfig().slots})),
+        tokenizer=TokenizerConfig(sampling=sampling),
+        model=model or default_model(),
+        training={"init_from": str(start), "optimizer": OptimizerConfig.model_validate(optimizer), **training},
+    )
+
+
+def interrupt_at(monkeypatch, update):
+    """Makes training get a SIGTERM in the middle of an update, once."""
+    step, pending = Trainer._update, [update]
+
+    def stopping(self, ready):
+        result = step(self, ready)
+        if self.progress.update in pending:
+            pending.remove(self.progress.update)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return result
+
+    monkeypatch.setattr(Trainer, "_update", stopping)
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start, monkeypatch):
+    whole, broken = (tuned(corpus, start, name, sampling=0.2) for name in ("whole", "broken"))
+    train(whole)
+    interrupt_at(monkeypatch, 13)
+    with pytest.raises(Interrupted):
+        train(broken)
+    train(broken)
+    assert (whole.folder / "model.safetensors").read_bytes() == (broken.folder / "model.safetensors").read_bytes()
+    metrics = [json.loads(line) for line in (whole.folder / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in metrics if row["split"] == "valid"] == [0, 10, 20]
+    recorded = read_config(whole.folder)
+    assert (recorded.model.width, recorded.model.activation, recorded.model.output_bias) == (32, "silu", True)
+    assert recorded.training.optimizer.learning_rate == 1e-3 and recorded.text.rules == 0
+    assert read_json(whole.folder / "provenance.json")["initial_weights"] == checksum(
+        weights_of(open_model(start).model)
+    )
+    assert list(read_json(whole.folder / "results.json")["fine_tuning"]) == ["by fine-tuning"]
+
+
+def test_dropout_may_be_another_and_other_models_are_refused(corpus, start):
+    asked = tuned(corpus, start, model=default_model().model_copy(update={"dropout": 0.25}), max_updates=10)
+    train(asked)
+    assert read_config(asked.folder).model.dropout == 0.25
+    with pytest.raises(InputError, match=r"has another model than this run; add: model\.width=32 "):
+        train(tuned(corpus, start, "wide", model=default_model().model_copy(update={"width": 64})))
+
+
+@pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[4]], ids=lambda layout: layout.name)
+def test_a_fine_tuned_run_is_a_marian_model_again(corpus, tmp_path, layout):
+    start = write_folder(tmp_path / "start", layout)
+    run = tuned(corpus, start, weights="last")
+    train(run)
+    export(HuggingFaceExportConfig(run=str(run.folder), output=str(tmp_path / "out")))
+    model, told = transformers.MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
+    tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "out")
+    assert not any(told.values()), told
+    trained = open_model(run.folder)
+    targets = sentences("target", len(LINES), seed=9)
+    pairs = collate(
+        range(len(LINES)), trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(targets)
+    )
+    with torch.inference_mode():
+        ours = trained.model.project(trained.model.decode(trained.model.encode(pairs.source), pairs.target_input))
+        theirs = model.eval()(**tokenizer(LINES, text_target=targets, return_tensors="pt", padding=True)).logits
+    written = pairs.target_output != PAD
+    assert torch.allclose(ours[written], theirs[..., trained.tokenizers.target.vocabulary.order][written], atol=1e-4)
+    before, after = load_file(start / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
+    assert not all(torch.equal(before[name], after[name]) for name in after), "nothing was learnt"
+    numbers = [json.loads((place / "vocab.json").read_text()) for place in (start, tmp_path / "out")]
+    assert numbers[0] == numbers[1]
+
+
+def test_the_start_is_delivered_if_nothing_was_better(corpus, start, caplog):
+    caplog.set_level("INFO")
+    run = tuned(corpus, start, rate=5.0, metric="loss")
+    train(run)
+    results = read_json(run.folder / "results.json")
+    assert results["best_update"] == 0 and results["updates"] == 20
+    assert checksum(weights_of(open_model(run.folder).model)) == checksum(weights_of(open_model(start).model))
+    assert "the run delivers the weights that it began with" in caplog.text
+    assert results["fine_tuning"]["by fine-tuning"]["before"] == results["fine_tuning"]["by fine-tuning"]["after"]
