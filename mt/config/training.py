@@ -29,7 +29,7 @@ class OptimizerConfig(Section):
     An LSTM has no matrices that Muon suits."""
     learning_rate: PositiveFloat = 4e-3
     """The highest learning rate of the schedule. Lower it for a Transformer with adamw, or for a large model. With
-    init_from it is 1e-3 unless it is set."""
+    init_from and if it is not set, it is 1e-3 up to model.width=192, and less in proportion for wider models."""
     embedding_factor: PositiveFloat = 2.5
     """Embeddings and output layer learn at this many times learning_rate."""
     muon_iterations: Annotated[int, NotABool, Field(ge=1, le=20)] = 3

@@ -52,6 +52,10 @@ ACTIVATIONS: Mapping[str, Literal["relu", "gelu", "silu"]] = {
     "swish": "silu",
     "silu": "silu",
 }
+NOT_FOLLOWED = (
+    "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "encoder_repetition_penalty",
+)  # fmt: skip
+"""Settings of ``generate`` that would change translations and that our search lacks."""
 LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
 LEAST_SHARE = 0.1
 """Of a SentencePiece model's pieces that its vocabulary must have. One that fits has nearly all of them."""
@@ -171,7 +175,10 @@ def describe(folder: Path) -> tuple[ModelDescription, TokenizerPair]:
         raise InputError(f"{folder / CONFIG}: {'; '.join(wrong)}")
     tokenizers, settings = _read_tokenizers(folder, config)
     path = folder / "generation_config.json"
-    search = _checked(path, _Generation, _json(path) if path.is_file() else values)
+    generation = _json(path) if path.is_file() else values
+    search = _checked(path, _Generation, generation)
+    if ignored := [name for name in NOT_FOLLOWED if generation.get(name) not in (None, 0, 1)]:
+        logger.warning("%s: not followed: %s", folder, ", ".join(f"{name}={generation[name]}" for name in ignored))
     try:
         return _described(config, search, settings, tokenizers), tokenizers
     except pydantic.ValidationError as error:  # sizes that are out of all bounds, for instance

@@ -11,7 +11,7 @@ from mt.cleaning.findings import tell
 from mt.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
 from mt.cleaning.stage import find_faulty
 from mt.columns import release_memory, tables
-from mt.config import RulesConfig, TextDescription, TrainConfig
+from mt.config import RulesConfig, TextDescription, TrainConfig, TransformerConfig
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.device import return_freed_memory
@@ -128,6 +128,7 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     if origin is not None:
         tokenizers = read_tokenizers(origin)
         logger.info("tokenizer from %s: %d pieces", origin, tokenizers.target.vocabulary_size)
+        _refuse_without_a_start(config, tokenizers, origin)
         return tokenizers
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
@@ -143,6 +144,17 @@ def _texts_of(origin: Path) -> dict[str, list[str]] | None:
     except InputError:
         return None
     return {"source": lines["source"], "target": lines["reference"]}
+
+
+def _refuse_without_a_start(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:
+    """Raises InputError if the decoder is to start with BOS and the tokenizer of a MarianMT model has no such piece."""
+    vocabulary = tokenizers.target.vocabulary
+    has_none = vocabulary is not None and vocabulary.start == vocabulary.pad
+    if has_none and not (isinstance(config.model, TransformerConfig) and config.model.decoder_start == "pad"):
+        raise InputError(
+            f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no piece to start with; it needs a "
+            "Transformer with model.decoder_start=pad"
+        )
 
 
 def _learnt(

@@ -27,7 +27,9 @@ from mt.weights import deciding_settings, refuse_another_tokenizer
 from mt.wording import format_value
 
 FINE_TUNING_RATE = 1e-3
-"""The learning rate of a run that begins with the weights of another, unless one is given."""
+"""The learning rate of a run that begins with the weights of another, unless one is given, up to FINE_TUNING_WIDTH. Of
+wider models it is smaller in proportion, because they take smaller steps."""
+FINE_TUNING_WIDTH = 192
 
 logger = logging.getLogger(__name__)
 
@@ -217,8 +219,9 @@ def _with_slow_learning(config: TrainConfig) -> TrainConfig:
     optimizer = config.training.optimizer
     if "learning_rate" in optimizer.model_fields_set:
         return config
-    logger.info("fine-tuning: training.optimizer.learning_rate=%g, as none is given", FINE_TUNING_RATE)
-    return _with_learning_rate(config, FINE_TUNING_RATE)
+    rate = float(f"{FINE_TUNING_RATE * min(1, FINE_TUNING_WIDTH / config.model.width):.3g}")
+    logger.info("fine-tuning: training.optimizer.learning_rate=%g, as none is given", rate)
+    return _with_learning_rate(config, rate)
 
 
 def _with_learning_rate(config: TrainConfig, rate: float) -> TrainConfig:

@@ -133,3 +133,21 @@ def test_the_start_is_delivered_if_nothing_was_better(corpus, start, caplog):
     assert checksum(weights_of(open_model(run.folder).model)) == checksum(weights_of(open_model(start).model))
     assert "the run delivers the weights that it began with" in caplog.text
     assert results["fine_tuning"]["by fine-tuning"]["before"] == results["fine_tuning"]["by fine-tuning"]["after"]
+
+
+def test_a_run_that_was_stopped_before_its_first_update_goes_on(corpus, start, monkeypatch):
+    whole, broken = (tuned(corpus, start, name, max_updates=10) for name in ("whole", "broken"))
+    train(whole)
+    validate = Trainer._validate
+
+    def stopping(self, monitor):
+        validate(self, monitor)
+        monkeypatch.setattr(Trainer, "_validate", validate)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Trainer, "_validate", stopping)
+    with pytest.raises(Interrupted):
+        train(broken)
+    assert [path.name for path in (broken.folder / "checkpoints").iterdir()] == ["step_0"]
+    train(broken)
+    assert (whole.folder / "model.safetensors").read_bytes() == (broken.folder / "model.safetensors").read_bytes()
