@@ -120,8 +120,6 @@ LONG_RUN = 10_000
 """From so many updates on, three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
 ADAMW_RATE = 1.5e-3
 """For a Transformer that AdamW moves ("Optimizers")."""
-FINE_TUNING_RATE = 1e-3
-"""For training.init_from (docs/training.md has an example)."""
 WARMUP_SHARE, LONGEST_WARMUP = 12, 200
 """One twelfth of the updates, as in the default (100 of 1,200), and not more than in 40,000 updates of Multi30k."""
 
@@ -315,9 +313,7 @@ class Choice:
         is_transformer = isinstance(config.model, TransformerConfig)
         fitting = [size for size in SIZES if is_transformer and self.presets[size.preset].width == config.model.width]
         size = fitting[0] if fitting else SIZES[1]
-        if training.init_from:
-            rate, reason = FINE_TUNING_RATE, "fine-tuning takes small steps"
-        elif is_transformer and training.optimizer.kind == "adamw":
+        if is_transformer and training.optimizer.kind == "adamw":
             rate, reason = min(ADAMW_RATE, size.rate), "for a Transformer that AdamW moves"
         else:
             rate, reason = size.rate, "short runs take large steps"

@@ -120,8 +120,9 @@ class RecordedChoice:
             for decision in self.decisions
             if decision.settings.keys() & self._open(config).keys()
         ]
+        given = "given, or follows from training.init_from" if config.training.init_from else "given"
         rows += [
-            (key, format_value(value), "given")
+            (key, format_value(value), given)
             for key, value in flat_config(config).items()
             if key in DECIDED and is_given(config, key)
         ]
