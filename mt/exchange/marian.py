@@ -328,7 +328,8 @@ def _read_tokenizers(folder: Path, config: _Config) -> tuple[TokenizerPair, _Tok
 def _read_tokenizer(folder: Path, file: str, pieces: str, size: int, config: _Config) -> Tokenizer:
     """Reads the SentencePiece model of one side, and the vocabulary that numbers its pieces."""
     numbers = _json(folder / pieces)
-    if sorted(map(str, numbers.values())) != sorted(map(str, range(size))):
+    # The length comes first: config.json may claim any size.
+    if len(numbers) != size or sorted(n for n in numbers.values() if type(n) is int) != list(range(size)):
         raise InputError(
             f"{folder / pieces}: has {len(numbers):,} pieces, but must number from 0 to {size - 1}, once each, "
             f"as many as {CONFIG} says (vocab_size, decoder_vocab_size)"
@@ -337,9 +338,9 @@ def _read_tokenizer(folder: Path, file: str, pieces: str, size: int, config: _Co
         raise InputError(f"{folder / pieces}: has no piece <unk>")
     start = config.pad_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
     vocabulary = Vocabulary(
-        pieces=sorted(numbers, key=lambda piece: int(numbers[piece])),
+        pieces=sorted(numbers, key=lambda piece: numbers[piece]),
         pad=config.pad_token_id,
-        unk=int(numbers["<unk>"]),
+        unk=numbers["<unk>"],
         start=start,
         eos=config.eos_token_id,
         joint=config.share_encoder_decoder_embeddings,

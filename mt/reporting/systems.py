@@ -13,6 +13,7 @@ import numpy as np
 
 from mt.config import AlignmentConfig, CompareConfig, TrainConfig
 from mt.errors import InputError
+from mt.exchange.marian import is_marian
 from mt.files import read_lines
 from mt.json_file import is_number, read_json
 from mt.run_folder import (
@@ -213,6 +214,11 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
     Raises:
         InputError: The run is not finished, or one of its files is missing or damaged.
     """
+    if is_marian(folder):
+        raise InputError(
+            f"{folder}: a MarianMT model has no scored test set. Translate another run's with it, and compare that: "
+            f"python translate.py run={folder} input=RUN/scored/test.source output=theirs.txt"
+        )
     refuse_links_out(folder)
     if not (folder / RESULTS).is_file():
         read_config(folder)  # a folder that is no run at all has another message

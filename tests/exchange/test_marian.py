@@ -17,6 +17,7 @@ from mt.errors import InputError  # noqa: E402
 from mt.exchange import ctranslate2  # noqa: E402
 from mt.exchange.hugging_face import export  # noqa: E402
 from mt.exchange.marian import fetched, located  # noqa: E402
+from mt.reporting.systems import read_run  # noqa: E402
 from mt.run_folder import open_model, read_description  # noqa: E402
 from mt.text.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
@@ -251,6 +252,7 @@ def test_tables_of_positions_that_are_computed_anyway_are_read_over(tmp_path):
             {"vocab_size": 816, "decoder_vocab_size": 816},
             r"vocab\.json: has 817 pieces, but must",
         ),
+        ("config.json", {"vocab_size": 10**15, "decoder_vocab_size": 10**15}, r"vocab\.json: has 817 pieces, but must"),
         ("config.json", {"pad_token_id": 0}, r"does not fit vocab\.json: its special pieces do not have different"),
         ("config.json", {"decoder_start_token_id": 0}, r"decoder_start_token_id is eos_token_id"),
         ("config.json", {"encoder_layers": 3}, r"model\.encoder\.layers\.2\.self_attn\.k?q?v?_?proj.* is missing"),
@@ -286,6 +288,12 @@ def test_missing_and_damaged_files_are_named(tmp_path, name, damage):
     named = "model.yaml" if (name, damage) == ("config.json", "missing") else name
     with pytest.raises(InputError, match=rf"{named}: .*(no such file|cannot be read|damaged)"):
         open_model(folder)
+
+
+def test_in_a_comparison_it_is_a_file_of_translations(tmp_path):
+    folder = write_folder(tmp_path / "marian")
+    with pytest.raises(InputError, match=r"has no scored test set\. .*input=RUN/scored/test\.source"):
+        read_run(folder)
 
 
 def test_a_pickle_is_never_read(tmp_path):
