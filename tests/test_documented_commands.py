@@ -229,6 +229,8 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("train", TrainConfig, []),
         ("train", TrainConfig, ["model=rnn_attention"]),
         ("train", TrainConfig, shlex.split(example(CONF / "data" / "table.yaml") or "")),
+        ("train", TrainConfig, shlex.split(example(CONF / "data" / "hub.yaml") or "")),
+        ("train", TrainConfig, ["training.init_from=runs/first"]),
         ("translate", TranslateConfig, ["run=runs/demo"]),
         ("translate", TranslateConfig, ["run=runs/demo", "decoding.engine=ctranslate2"]),
         ("compare", CompareConfig, ["first=runs/A", "second=runs/B"]),

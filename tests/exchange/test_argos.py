@@ -119,7 +119,7 @@ def test_a_quantised_package_is_smaller(package, tmp_path):
 
 @pytest.mark.parametrize(
     ("architecture", "reasons"),
-    [("transformer", ["tokenizer.joint=false"]), ("rnn", ["tokenizer.joint=false", "rnn_attention"])],
+    [("transformer", ["each has its own"]), ("rnn", ["each has its own", "rnn_attention"])],
 )
 def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons):
     one, other = (Tokenizer.train(LINES, ("xx",), TokenizerConfig(vocabulary_size=size)) for size in (290, 300))

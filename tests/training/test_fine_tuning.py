@@ -50,7 +50,8 @@ def test_scores_are_those_of_both_weights_on_both_test_sets(runs):
         assert change.before == pytest.approx(bleu(base.folder, lines))
         assert change.after == pytest.approx(bleu(tuned.folder, lines))
         assert min(change.low, change.high) <= change.after - change.before <= max(change.low, change.high)
-    assert changes[OWN].after == results(tuned)["bleu"] and changes[EARLIER].before == results(base)["bleu"]
+    assert changes[OWN].after == pytest.approx(results(tuned)["bleu"])
+    assert changes[EARLIER].before == pytest.approx(results(base)["bleu"])
     assert changes[OWN].after > changes[OWN].before + 20 and changes[OWN].p < 0.01 and changes[OWN].low > 0
     assert changes[EARLIER].after < changes[EARLIER].before - 20 and changes[EARLIER].high < 0
     assert results(base)["fine_tuning"] == {}
