@@ -1,12 +1,17 @@
 """What holds for every test."""
 
+import os
 import signal
 
-import pytest
-import torch
-from hypothesis import settings
+# Before PyTorch is imported. Tests run side by side, and commands in processes of their own: with a thread for each
+# core, all of them would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from tests.processes import end_all
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+from tests.processes import end_all  # noqa: E402
 
 # How long an example takes depends on the machine and says nothing about the code.
 settings.register_profile("untimed", deadline=None)
