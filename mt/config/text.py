@@ -2,13 +2,15 @@
 people type."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from mt.config.fields import NotABool, PositiveInt, Probability, Section, Texts
 
-Character = Annotated[str, Field(min_length=1, max_length=1)]
+FINAL_MARKS: Final = ".!?…。！？।॥؟"
+"""What a sentence may end with."""
+FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 MOST_CHARACTERS = 500_000
 """The most characters of all terms together."""
 
@@ -56,7 +58,7 @@ class TextDescription(RulesConfig):
     fewest_times: PositiveInt | None = None
     """How often the training text has a word at least that an unknown one is taken for. null: typing errors are not
     corrected."""
-    final_marks: Annotated[dict[Character, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
+    final_marks: Annotated[dict[FinalMark, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
     """Which mark is put behind a sentence without final punctuation: the one with its first word, or else the first
     one. None: sentences stay as they are."""
 

@@ -119,7 +119,7 @@ class TrainingConfig(Section):
     or a MarianMT model: its folder, or OWNER/NAME[@REVISION] on the Hugging Face hub."""
     replay: Probability = 0.0
     """With init_from: the share of each epoch's pairs that is taken from the training pairs of that run, so that it
-    does not forget them. Its corpus must still be there; what it held out stays held out."""
+    does not forget them. Its corpus must still be there; what it held out, or replayed itself, is not among them."""
 
     def contradictions(self) -> Iterator[str]:
         if self.weights == "average" and self.keep_last < self.average:

@@ -348,7 +348,9 @@ def _telling_of_failures(path: str) -> Iterator[None]:
     """Raises InputError where a data set cannot be loaded, unless that is because the disk is full."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError, IndexError, DatasetGenerationError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # of many kinds: those of the library, of Arrow, and of the library for HTTP
         reason = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
         if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
             raise

@@ -74,9 +74,9 @@ def listening_socket(config: ServingConfig) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
         made = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-        # Opened again by its number, the socket says that it is TCP. Only then does asyncio switch off Nagle's
+        # Made again from its number, the socket says that it is TCP. Only then does asyncio switch off Nagle's
         # algorithm, with which the body of each answer waits 40 ms for the client to acknowledge the header.
-        return socket.socket(fileno=made.detach())
+        return socket.socket(made.family, made.type, socket.IPPROTO_TCP, fileno=made.detach())
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no such host"
         raise InputError(f"host={config.host} port={config.port}: {reason}") from error

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 
 import regex
 
+from mt.config.text import FINAL_MARKS
 from mt.text.case import in_small_letters
 from mt.text.sentences import sentences
 
-FINAL_PUNCTUATION = regex.compile(r"(?r)\s*[.!?…。！？।॥؟]+\s*$")  # (?r): searched from the end
-FINAL_MARK = regex.compile(r"(?r)\s*(?:\.{2,}|[.!?…。！？।॥؟])$")
+FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
+FINAL_MARK = regex.compile(rf"(?r)\s*(?:\.{{2,}}|[{FINAL_MARKS}])$")
 OPENING_MARK = regex.compile(r"^[¿¡]\s*")
 """Spanish puts marks of the same kind in front of a question and of an exclamation."""
 OPEN_END = regex.compile(r"(?r)[\p{L}\p{M}\p{N}\p{Co}]$")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import regex
 
 from mt.config import TextDescription
+from mt.config.text import FINAL_MARKS
 from mt.files import UNDECODABLE
 from mt.language import writes_spaces
 from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercased
@@ -26,7 +27,7 @@ from mt.text.slots import OF_NUMBERS, SLOT, missing_slots, put_slots, with_missi
 from mt.text.spelling import FEWEST_TIMES, WORD, Correction, Spelling
 from mt.text.tokenizer import TokenizerPair
 
-ENDS_SENTENCE = regex.compile(rf"(?r)[.!?…。！？।॥؟]\p{{P}}*[\s{SLOT.pattern[1:-1]}]*$")
+ENDS_SENTENCE = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*[\s{SLOT.pattern[1:-1]}]*$")
 """The end of a sentence, and nothing but slots behind it. It is searched from the end: (?r)."""
 SLOTS_ALONE = regex.compile(rf"[\s{SLOT.pattern[1:-1]}]*")
 LOOKED_BACK = 200

@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
@@ -191,6 +192,25 @@ def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path: Path) -> None:
     assert texts(load(**settings, streaming=True).train) == PAIRS[:5]
     with pytest.raises(InputError, match="this data set cannot be loaded"):
         load(**settings | {"most_pairs": len(PAIRS) + 1}, streaming=True)
+
+
+class NoNetwork(Exception):
+    """Like the errors of libraries for HTTP, it is no OSError."""
+
+
+def test_a_network_that_fails_in_the_middle_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for split in ("train", "validation", "test"):
+        write(tmp_path / f"{split}.jsonl", ['{"de": "a", "en": "b"}'])
+
+    def iterate(self: object, batch_size: int) -> Iterator[pyarrow.Table]:
+        yield pyarrow.table({"de": ["a"], "en": ["b"]})
+        raise NoNetwork("no route to host")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("datasets.IterableDataset.iter", iterate)
+        with pytest.raises(InputError, match="this data set cannot be loaded: no route to host"):
+            load(kind="hub", path=str(tmp_path), streaming=True)
+    assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == [("a", "b")]
 
 
 # Odd text ---------------------------------------------------------------------------------------------------

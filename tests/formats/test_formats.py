@@ -168,6 +168,7 @@ def test_unknown_training_settings_make_no_model_useless(number, tmp_path):
         (lambda values: values["model"].update(width="16"), r"model\.transformer\.width: .*integer"),
         (lambda values: values["model"].update(width=10**9), r"model\.transformer\.width"),
         (lambda values: values["model"].update(architecture="mamba"), "model: .*mamba"),
+        (lambda values: values["text"].update(final_marks={"\U0010f000": ["a"]}), r"text\.final_marks\."),
         (lambda values: values["decoding"].update(new=1), r"decoding\.new"),
         (lambda values: values["decoding"].update(method="sample"), "one best translation of plain text by the model"),
         (lambda values: values["tokenizer"].update(sampling=0.1), r"tokenizer\.sampling"),
