@@ -103,7 +103,7 @@ def test_the_layer_gives_the_model_a_mark_and_takes_it_back(line, texts, transla
 
 
 def test_no_mark_where_a_sentence_is_cut_because_of_its_items():
-    line = "see " + ", ".join(["{x}"] * (languages.SLOTS + 2)) + " there"
+    line = "see " + " ".join(["{x}"] * (languages.SLOTS + 2)) + " there"
     parts = layer().mark(line)
     assert [part.added for part in parts] == ["", "."]
     assert "".join(layer().restore(part, part.text) for part in parts) == line
