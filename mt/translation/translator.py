@@ -553,10 +553,7 @@ class Translator:
                     target_start + targets[link.target_start],
                     target_start + targets[link.target_end],
                 )
-                for link in of_part
-                # There is nothing left of punctuation that was added.
-                if sources[link.source_start] < sources[link.source_end]
-                and targets[link.target_start] < targets[link.target_end]
+                for link in of_part  # of punctuation that was added nothing is left, and its link connects no words
             ]
             source_start += len(self.layer.restore(part, part.text))
             target_start += len(whole)

@@ -268,3 +268,12 @@ def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> No
 
 def test_half_a_surrogate_pair_is_a_character_like_others() -> None:
     assert aligned(Copying(1, AlignmentConfig()), AlignmentConfig(), ["a \ud800 b"], ["\udfff b"])[0]
+
+
+def test_a_link_of_no_characters_connects_no_words():
+    """Of punctuation that was added for the model, nothing is left at the end or the beginning of a word, but its link
+    still has a place."""
+    source, target = "is it", "ist es da"
+    for place in (0, 2, 3, 5):
+        for other in (0, 3, 4, 6, 7, 9):
+            assert word_links([Link(place, place, 0, 3), Link(0, 2, other, other)], source, target) == []
