@@ -59,8 +59,9 @@ class TextDescription(RulesConfig):
     """How often the training text has a word at least that an unknown one is taken for. null: typing errors are not
     corrected."""
     final_marks: Annotated[dict[FinalMark, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
-    """Which mark is put behind a sentence without final punctuation: the one with its first word, or else the first
-    one. None: sentences stay as they are."""
+    """The marks that are put behind sentences without final punctuation, each with the first words of the sentences
+    that get it. A sentence with any other first word gets the first mark. If there are no marks, sentences stay as they
+    are."""
 
 
 class AlignmentConfig(Section):

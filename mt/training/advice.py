@@ -33,7 +33,7 @@ MOST_LENGTHENED = 1.3
 """How many times as many pieces a character may take as in the texts of the other run: with a vocabulary learnt from
 everyday French, French news take 1.04 times as many, Spanish 1.5 and German 1.7."""
 
-UNSUITABLE = "If training from scratch is possible, compare: it learns a vocabulary that fits"
+UNSUITABLE = "Training from scratch would learn a vocabulary that fits: if there are enough pairs, try both"
 
 LEAST_BLEU = 1.0
 LEAST_CHRF = 25.0
@@ -119,7 +119,7 @@ def advice_on_vocabulary(
             frequent = " ".join(one for one, _ in missing.most_common(10))
             yield (
                 f"{share:.1%} of the characters of the {side}s have no piece of their own in the tokenizer of the "
-                f"earlier run, and are cut into bytes: {frequent} … {UNSUITABLE}"
+                f"earlier run: {frequent} … {UNSUITABLE}"
             )
         elif earlier:
             before, now = (_pieces_per_character(tokenizer, one) for one in (earlier[side], texts))
