@@ -65,10 +65,10 @@ compare: .venv/installed
 	$(BIN)/python -m mt.comparison 'first=[$(call runs,demo)]' 'second=[$(call runs,demo-rnn)]'
 
 test: .venv/installed
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
+	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 test-lowest: $(LOWEST)/installed
-	$(LOWEST)/bin/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
+	$(LOWEST)/bin/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 faults: .venv/installed
 	$(BIN)/python -m tests.faults

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 # Before PyTorch is imported. Tests run side by side, and commands in processes of their own: with a thread for each
 # core, all of them would wait for each other.
@@ -19,6 +20,27 @@ settings.load_profile("untimed")
 
 # Tests run side by side, and their models are too small to be shared out; results are then the same everywhere, too.
 torch.set_num_threads(1)
+
+
+LONGEST_FIRST = (
+    "training/test_workers.py",
+    "faults/test_campaign.py",
+    "training/test_trainer.py",
+    "training/test_resume.py",
+    "test_wheel.py",
+    "comparison/test_command.py",
+    "robustness/test_beside_a_comparison.py",
+    "training/test_earlier_corpus.py",
+    "synthesis/test_command.py",
+    "training/test_start_from_marian.py",
+    "training/test_fine_tuning.py",
+)
+"""Files that take minutes. A file is one worker's: begun last, it would leave the other workers with nothing to do."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
 @pytest.fixture(autouse=True)

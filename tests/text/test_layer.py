@@ -105,7 +105,7 @@ def test_positions_agree_with_what_is_restored(
             expected = in_capitals(one, target) if capitals else one
             if SLOT.match(one):
                 expected = part.items[SLOT.findall(part.text).index(one)]
-            if end == start and part.added:
+            if end == start and part.added and place not in corrected:
                 assert one.isspace() or one in ".?!…¿¡。"
             elif is_copied and part.written != part.text:
                 assert place in corrected or end - start == len(expected)

@@ -1,0 +1,370 @@
+"""A run that was stopped, killed, damaged or changed goes on bitwise as if nothing had happened, or says why not."""
+
+import json
+import logging
+import os
+import shutil
+import signal
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from mt.data.corpus import load_corpus
+from mt.errors import InputError, Interrupted
+from mt.json_file import CHECKSUM_KEY
+from mt.run_folder import FILES, open_model, read_config
+from mt.training import trainer as trainer_module
+from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
+from mt.training.command import train
+from mt.training.feed import feed
+from mt.training.validation import Validation
+from mt.training.workers import Workers
+from mt.translation.translator import Translator
+from tests import toy
+from tests.training.runs import ALONE, read_metrics, read_results, stop_after
+
+EVERYTHING_RANDOM = {
+    "text": {"augmentation": toy.CHANGED},
+    "tokenizer": {"sampling": 0.2},
+    "model": {"dropout": 0.2},
+}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer": {"kind": "adamw"}, "weights": "last"},
+        {"optimizer": {"kind": "auto"}, "weights": "average", "average": 3, "keep_last": 3, "save_every": 6},
+        {"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "weights": "best", "patience": 2, "metric": "loss"},
+    ],
+    ids=lambda settings: settings["weights"],
+)
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings, monkeypatch):
+    """With dropout, subword sampling, augmentation and accumulation on, stopped in the middle of an epoch and of a log
+    interval, and where a validation is due."""
+    objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
+    training = {"accumulate": 2, "max_updates": 33, "objective": objective}
+    changes = EVERYTHING_RANDOM | {"training": training | settings}
+    whole, broken = (toy.config(folder, name, architecture, **changes) for name in ("whole", "broken"))
+    train(whole)
+    updates = [7, 10, 13, 26]
+    stops = len([update for update in updates if update <= read_results(whole)["updates"]])
+    stop_after(monkeypatch, updates)
+    for _ in range(stops):
+        with pytest.raises(Interrupted) as stopped:
+            train(broken)
+        assert stopped.value.signal_number == signal.SIGTERM
+    train(broken)
+
+    names = {path.relative_to(whole.folder) for path in whole.folder.rglob("*.safetensors")}
+    assert names == {path.relative_to(broken.folder) for path in broken.folder.rglob("*.safetensors")}
+    assert all((whole.folder / name).read_bytes() == (broken.folder / name).read_bytes() for name in names)
+    assert read_metrics(whole.folder) == read_metrics(broken.folder)
+    timed = {"training_minutes", "decoding_sentences_per_second", "peak_memory_bytes", FILES, CHECKSUM_KEY}
+    first, second = ({k: v for k, v in read_results(run).items() if k not in timed} for run in (whole, broken))
+    assert first == second
+    for name in ("source", "reference", "hypothesis"):
+        path = f"scored/test.{name}"
+        assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
+
+
+def test_metrics_of_a_killed_process_are_cut_back(folder, monkeypatch):
+    """Killed after lines that no checkpoint knows, resumed, and stopped again before the first new line."""
+    config = toy.config(folder, training={"max_updates": 40, "log_every": 4, "validate_every": 10})
+    stop_after(monkeypatch, [13])
+    with pytest.raises(Interrupted):
+        train(config)
+    with (config.folder / "metrics.jsonl").open("a") as metrics:
+        metrics.write(json.dumps({"step": 16, "split": "train"}) + "\n")
+    stop_after(monkeypatch, [14])
+    with pytest.raises(Interrupted):
+        train(config)
+    train(config)
+    train_steps = [line["step"] for line in read_metrics(config.folder) if line["split"] == "train"]
+    assert train_steps == list(range(4, 41, 4))
+
+
+def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder, monkeypatch):
+    config = toy.config(folder)
+    stop_after(monkeypatch, [12])
+    with pytest.raises(Interrupted):
+        train(config)
+    checkpoints = config.folder / "checkpoints"
+    (checkpoints / "step_12").rename(checkpoints / ".step_12.0123456789ab.replaced")
+    (checkpoints / ".step_12.0123456789ab.partial").mkdir()
+    train(config)
+    assert read_results(config)["updates"] == 20
+    steps = [line["step"] for line in read_metrics(config.folder) if line["split"] == "valid"]
+    assert steps == [10, 20]
+    assert [path.name for path in checkpoints.iterdir()] == ["step_20"]
+
+
+def test_a_finished_run_without_its_checkpoints_is_still_finished(folder, caplog):
+    config = toy.config(folder)
+    train(config)
+    shutil.rmtree(config.folder / "checkpoints")
+    with caplog.at_level(logging.INFO):
+        train(config)
+    assert "is finished" in caplog.text
+    with pytest.raises(InputError, match="checkpoints are gone"):
+        train(toy.config(folder, training={"max_updates": 30}))
+
+
+def test_a_run_that_is_being_extended_has_no_old_results(folder, monkeypatch):
+    train(toy.config(folder))
+    longer = toy.config(folder, training={"max_updates": 40})
+    stop_after(monkeypatch, [25])
+    with pytest.raises(Interrupted):
+        train(longer)
+    assert not (longer.folder / "results.json").exists()
+
+
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_a_signal_during_validation_saves_and_validates_again(folder, architecture, monkeypatch):
+    config = toy.config(folder, architecture=architecture)
+    real_translate = Translator.translate
+
+    def translate(self, lines, numbers=None, after_batch=None):
+        os.kill(os.getpid(), signal.SIGINT)
+        return real_translate(self, lines, numbers, after_batch)
+
+    monkeypatch.setattr(Translator, "translate", translate)
+    with pytest.raises(Interrupted):
+        train(config)
+    assert newest_checkpoint(config.folder).progress.validation_due
+    monkeypatch.setattr(Translator, "translate", real_translate)
+    train(config)
+    assert [line["step"] for line in read_metrics(config.folder) if line["split"] == "valid"] == [10, 20]
+
+
+def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog):
+    config = toy.config(folder)
+    train(config)
+    before = (config.folder / "model.safetensors").stat().st_mtime_ns
+    with caplog.at_level(logging.INFO):
+        train(config)
+    assert "is finished" in caplog.text
+    assert (config.folder / "model.safetensors").stat().st_mtime_ns == before
+    train(toy.config(folder, training={"max_updates": 30}))
+    assert newest_checkpoint(config.folder).progress.update == 30
+    assert read_config(config.folder).training.max_updates == 30
+
+
+def test_an_unfinished_run_of_the_same_settings_under_another_name_is_told_of(folder, monkeypatch, caplog):
+    """So whoever repeats a command whose default name has changed since does not begin anew without knowing."""
+    old = toy.config(folder, "old-name")
+    stop_after(monkeypatch, [12])
+    with pytest.raises(Interrupted):
+        train(old)
+    told = f"{old.folder} is an unfinished run with the same settings: name=old-name goes on with it"
+    with caplog.at_level(logging.INFO):
+        train(toy.config(folder, "another", training={"batch_tokens": 128}))
+        assert told not in caplog.text
+        train(toy.config(folder, "new-name"))
+        assert caplog.text.count(told) == 1
+        train(old)
+        train(toy.config(folder, "newer-name"))
+    assert caplog.text.count(told) == 1
+
+
+def test_a_changed_config_is_refused_with_the_keys_that_differ(folder):
+    train(toy.config(folder))
+    with pytest.raises(InputError, match=r"training\.batch_tokens: 256 in the run, now 128"):
+        train(toy.config(folder, training={"batch_tokens": 128}))
+    with pytest.raises(InputError, match=r"training\.max_updates: 20 in the run, now 15"):
+        train(toy.config(folder, training={"max_updates": 15}))
+
+
+def test_a_changed_corpus_is_refused(folder):
+    train(toy.config(folder, training={"max_updates": 10}))
+    lines = (folder / "train.xx").read_text().splitlines()
+    (folder / "train.xx").write_text("\n".join(["za za za", *lines[1:]]) + "\n")
+    with pytest.raises(InputError, match="the train pairs have changed since the run began"):
+        train(toy.config(folder))
+
+
+def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder, monkeypatch):
+    """Three pairs of files with the lines of the one pair, and a bad pair, of which nothing is used."""
+    pile = folder / "pile"
+    pile.mkdir()
+    for side in ("xx", "yy"):
+        lines = (folder / f"train.{side}").read_text().splitlines(keepends=True)
+        for number in range(3):
+            (pile / f"{number}.{side}").write_text("".join(lines[200 * number : 200 * number + 200]))
+    (pile / "bad.xx").write_text("ba\nde\n")
+    (pile / "bad.yy").write_text("ba\n")
+    named = {"train": (f"{pile}/*.xx", f"{pile}/*.yy"), "on_bad_file": "skip"}
+    one, many = toy.config(folder, "one"), toy.config(folder, "many", data=named)
+    train(one)
+    with monkeypatch.context() as stopping, pytest.raises(Interrupted):
+        stop_after(stopping, [7])
+        train(many)
+    files = json.loads((many.folder / "provenance.json").read_text())["files"]["train"]
+    assert [[path.rpartition("/")[2] for path in file["paths"]] for file in files] == [
+        [f"{name}.xx", f"{name}.yy"] for name in ("0", "1", "2", "bad")
+    ]
+    assert [file["pairs"] for file in files] == [200, 200, 200, 0]
+    assert "bad.xx has 2 lines but" in files[3]["left_out"]
+
+    def refused(message):
+        with pytest.raises(InputError, match=rf"(?s)its files are not those that the run began with.*train: {message}"):
+            train(many)
+
+    before = {path: path.read_text() for path in pile.iterdir()}
+    for name, text, message in (
+        ("1.yy", before[pile / "1.yy"].replace("ba", "de", 1), r".*1\.xx \+ .*1\.yy: has other pairs"),
+        ("1.yy", "ba\n", r".*1\.yy: now left out: .*1\.yy has 1"),
+        ("bad.yy", "ba\nde\n", r".*bad\.xx \+ .*bad\.yy: was left out and can be read now"),
+    ):
+        (pile / name).write_text(text)
+        refused(message)
+        (pile / name).write_text(before[pile / name])
+    for side in ("xx", "yy"):
+        (pile / f"3.{side}").write_text("za\n")
+    refused(r".*3\.xx \+ .*3\.yy: new")
+    for side in ("xx", "yy"):
+        (pile / f"3.{side}").unlink()
+        (pile / f"2.{side}").rename(folder / f"2.{side}")
+    refused(r".*2\.xx \+ .*2\.yy: no longer among the files")
+    for side in ("xx", "yy"):
+        (folder / f"2.{side}").rename(pile / f"2.{side}")
+    train(many)
+    recorded = [json.loads((config.folder / "provenance.json").read_text()) for config in (one, many)]
+    assert "files" not in recorded[0] and recorded[1]["files"]["train"] == files
+    assert recorded[0]["data"] == recorded[1]["data"]
+    assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
+
+
+def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
+    config = toy.config(folder)
+    config.folder.mkdir(parents=True)
+    data = toy.prepared(config)
+    training = trainer_module.Trainer(config, data, ALONE, None)
+    training.begin()
+    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
+    updates = feed(training.batches, 0, 0, 1, ALONE)
+    for _ in range(3):
+        training._update(next(updates))
+    with training.monitor() as monitor:
+        training._save(monitor)
+    updates.close()
+    before = training.scaler.state_dict()
+    assert before["scale"] == 2.0**11
+
+    again = trainer_module.Trainer(config, data, ALONE, None)
+    again.scaler = torch.amp.GradScaler("cpu")
+    again._restore(newest_checkpoint(config.folder))
+    assert again.scaler.state_dict() == before
+    updates = feed(again.batches, 0, 3, 1, ALONE)
+    again._update(next(updates))
+    assert again.scaler.get_scale() == 2.0**12
+    updates.close()
+
+
+def test_a_run_from_before_there_were_versions_of_the_split_keeps_its_own(folder, monkeypatch, caplog):
+    caplog.set_level("INFO")
+    # Every sentence again, in other spelling, so that the versions hold other pairs out.
+    for language in ("xx", "yy"):
+        lines = (folder / f"train.{language}").read_text()
+        (folder / f"train.{language}").write_text(lines + lines.upper())
+
+    def config(name, **data):
+        return toy.config(folder, name, data={"valid": None, "test": None, "valid_pairs": 20, "test_pairs": 20} | data)
+
+    older, newer = config("older", split_version=1), config("older")
+    held_out = [load_corpus(each.data).test["source"][:] for each in (older, newer)]
+    assert held_out[0] != held_out[1]
+
+    stop_after(monkeypatch, [7])
+    with pytest.raises(Interrupted):
+        train(older)
+    with pytest.raises(InputError, match="there are no weights"):
+        open_model(older.folder)
+    recorded = older.folder / "config.yaml"
+    recorded.write_text(recorded.read_text().replace("  split_version: 1\n", ""))
+    toy.change_json(older.folder / "provenance.json", lambda made: (made.pop("took_effect"), made.pop("resumed")))
+    assert read_config(older.folder) == older
+    train(newer)
+    assert "keeps it: data.split_version=1" in caplog.text
+    assert (older.folder / "scored" / "test.source").read_text().splitlines() == held_out[0]
+    assert read_config(older.folder) == older
+
+    for version in (1, 2):
+        assert "learnt from data.split_version" not in caplog.text
+        tuned = config(f"tuned {version}", split_version=version)
+        training = tuned.training.model_copy(update={"init_from": str(older.folder)})
+        stop_after(monkeypatch, [1])
+        with pytest.raises(Interrupted):
+            train(tuned.model_copy(update={"training": training}))
+    assert f"init_from={older.folder} learnt from data.split_version=1" in caplog.text
+
+    # The other way round it is not the default that differs.
+    recorded.write_text(recorded.read_text().replace("  split_version: 1\n", "  split_version: 2\n"))
+    with pytest.raises(InputError, match=r"data\.split_version: 2 in the run, now 1"):
+        train(older)
+
+
+def test_a_first_score_that_is_no_number_does_not_stay_the_best_of_a_resumed_run(tmp_path):
+    """As a checkpoint that an earlier version wrote has it."""
+    save_checkpoint(tmp_path, Progress(update=1, best_score=float("nan"), best_loss=float("nan")), {}, {}, {})
+    training = SimpleNamespace(training=SimpleNamespace(metric="loss"))
+    trainer = SimpleNamespace(progress=newest_checkpoint(tmp_path).progress, config=training)
+    assert trainer_module.Trainer._is_best(trainer, Validation(9.0, 0.0, 0.0, [], [], []))
+
+
+def test_damage_is_told_before_a_run_goes_on(folder, monkeypatch):
+    """Whatever the rest of the run needs, be it only at its end."""
+    config = toy.config(folder)
+    stop_after(monkeypatch, [12])
+    with pytest.raises(Interrupted):
+        train(config)
+    for name in (
+        "tokenizer.model", "model.safetensors", "checkpoints/step_12/model.safetensors",
+        "checkpoints/step_12/optimizer.safetensors", "checkpoints/step_12/progress.json",
+    ):  # fmt: skip
+        path = config.folder / name
+        content = path.read_bytes()
+        path.write_bytes(content[:-40] + bytes([content[-40] ^ 1]) + content[-39:])
+        with pytest.raises(InputError, match=f"{name}: damaged"):
+            train(config)
+        path.write_bytes(content)
+    leftovers = [config.folder / ".model.safetensors.0123456789ab.partial", config.folder / "scored/.x.partial"]
+    leftovers[1].parent.mkdir()
+    for leftover in leftovers:
+        leftover.touch()
+    train(config)
+    assert read_results(config)["updates"] == 20 and not any(leftover.exists() for leftover in leftovers)
+
+
+def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folder, monkeypatch):
+    config = toy.config(folder)
+
+    def killed(*arguments):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mt.training.validation.Validator.translations", killed)
+        with pytest.raises(SystemExit):
+            train(config)
+    checkpoint = newest_checkpoint(config.folder)
+    assert checkpoint.progress.update == 10 and checkpoint.progress.validation_due
+    train(config)
+    assert [line["step"] for line in read_metrics(config.folder) if line["split"] == "valid"] == [10, 20]
+
+
+def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder):
+    config = toy.config(folder)
+    config.folder.mkdir(parents=True)
+    training = trainer_module.Trainer(config, toy.prepared(config), Workers(torch.device("cpu")), None)
+    training.begin()
+    with training.monitor() as monitor:
+        training._interrupt_between_batches(monitor)  # no signal has come
+        training.stop.signal_number = signal.SIGTERM
+        training.workers.size = 2
+        training._interrupt_between_batches(monitor)
+        training.workers.size = 1
+        with pytest.raises(Interrupted, match="stopped at update 0, state saved in"):
+            training._interrupt_between_batches(monitor)
+    assert newest_checkpoint(config.folder).progress.update == 0

@@ -1,0 +1,76 @@
+"""Fine-tuning begins from another run's weights, tokenizer and settings."""
+
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mt.config import TokenizerConfig
+from mt.errors import InputError, Interrupted
+from mt.run_folder import read_config
+from mt.training.command import train
+from tests import toy
+from tests.training.runs import read_results, stop_after
+
+
+def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
+    base = toy.config(folder, "base")
+    train(base)
+    tuned = toy.config(
+        folder,
+        "tuned",
+        training={"init_from": str(base.folder), "optimizer": {"kind": "adamw", "learning_rate": 1e-12}},
+    )
+    train(tuned)
+    assert (tuned.folder / "tokenizer.model").read_bytes() == (base.folder / "tokenizer.model").read_bytes()
+    first, second = (
+        load_file(base.folder / "model.safetensors"),
+        load_file(tuned.folder / "model.safetensors"),
+    )
+    assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
+
+
+def test_fine_tuning_another_model_names_the_settings_to_add(folder):
+    base = toy.config(folder, "base")
+    train(base)
+    tuned = toy.config(folder, "tuned", model={"width": 64, "dropout": 0.3}, training={"init_from": str(base.folder)})
+    with pytest.raises(InputError, match=r"add: model\.width=32$"):
+        train(tuned)
+
+
+def test_fine_tuning_another_architecture_names_the_models_to_take(folder):
+    base = toy.config(folder, "base")
+    train(base)
+    tuned = toy.config(folder, "tuned", "rnn", training={"init_from": str(base.folder)})
+    with pytest.raises(InputError, match=r"is a transformer, this run a rnn_attention: take one of model=transformer_"):
+        train(tuned)
+
+
+def test_settings_of_a_tokenizer_that_another_run_brings_are_that_runs_own(folder, monkeypatch):
+    base = toy.config(folder, "base", tokenizer={"joint": False, "vocabulary_size": 310})
+    train(base)
+    tuned = toy.config(folder, "tuned", tokenizer={"vocabulary_size": 5000}, training={"init_from": str(base.folder)})
+    with pytest.raises(InputError, match=r"^tokenizer.vocabulary_size=5000: .* or set tokenizer.vocabulary_size=310$"):
+        train(tuned)
+    tuned = tuned.model_copy(update={"tokenizer": TokenizerConfig(sampling=0.1)})
+    stop_after(monkeypatch, [7])
+    with pytest.raises(Interrupted):
+        train(tuned)
+    # Before the first update, the weights that it began with are the best so far.
+    begun = [load_file(run.folder / "model.safetensors") for run in (base, tuned)]
+    assert all(torch.equal(begun[0][name], begun[1][name]) for name in begun[0])
+    recorded = read_config(tuned.folder).tokenizer
+    assert (recorded.joint, recorded.vocabulary_size, recorded.sampling) == (False, 310, 0.1)
+    shutil.rmtree(base.folder)  # what a run needs to go on lies in its own folder
+    train(tuned)
+    assert read_results(tuned)["updates"] == 20
+
+
+def test_fine_tuning_reads_nothing_through_a_link(folder):
+    (folder / "secret").write_text("password: [")
+    (folder / "origin").mkdir()
+    (folder / "origin/model.yaml").symlink_to(folder / "secret")
+    with pytest.raises(InputError, match="leads out of the folder") as refused:
+        train(toy.config(folder, training={"init_from": str(folder / "origin")}))
+    assert "password" not in str(refused.value)
