@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, distributed
 
 from mt.errors import InputError
+from mt.training.lifeline import lifeline
 from mt.training.process_group import PATIENCE, STEP_PATIENCE, Seat, connection_errors
 
 Result = TypeVar("Result")
@@ -145,7 +146,9 @@ def working_together(device: torch.device, seat: Seat | None) -> Iterator[Worker
         RunError: The workers cannot reach each other. The message is that of gloo or NCCL.
     """
     with connection_errors(seat.rank) if seat else nullcontext():
-        yield Workers(device, seat)
+        workers = Workers(device, seat)
+        with lifeline(seat):
+            yield workers
     # Only after success: after an error this would wait for workers that are stuck in a collective operation.
     if distributed.is_initialized():
         distributed.destroy_process_group()

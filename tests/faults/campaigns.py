@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tests import toy
-from tests.faults import configs, disk, every_key, hostile, interruption, lines
+from tests.faults import configs, disk, every_key, hostile, interruption, lines, machines, network
 from tests.faults.interruption import Subject
 from tests.faults.outcome import Outcome
 
@@ -44,6 +44,9 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         found[f"lines-{architecture}"] = 520, translate(architecture)
     if disk.can_be_filled():
         found["disk"] = 12, on_training(disk.fill, "transformer")
+    if network.can_be_made():
+        for number, times in ((2, 6), (4, 6)):
+            found[f"machines-{number}"] = times, on_training(machines.fail, "transformer", workers=number)
     for command, times in (
         ("train", 2800),
         ("translate", 900),

@@ -1,0 +1,149 @@
+"""Training on several machines, of which one fails: it dies, its network is cut, it is slow, or its disk is full."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import Popen
+
+from mt.training.lifeline import SILENCE
+from tests import toy
+from tests.faults.interruption import Subject
+from tests.faults.network import Network, end_at_once
+from tests.faults.outcome import Outcome
+from tests.processes import wait_for
+
+BOUND = SILENCE + 120
+"""Seconds after which every process has ended that waits for a machine which is gone for good. torchrun takes the
+second part to see that its own connection is cut, too."""
+RESTARTS = "--max-restarts=3"
+
+
+class Cluster:
+    """One run on the machines of a network, each with torchrun and one worker."""
+
+    def __init__(self, network: Network, subject: Subject, name: str) -> None:
+        self.network, self.subject, self.name = network, subject, name
+        self.machines: list[Popen[bytes]] = []
+
+    def start(self, *options: str) -> None:
+        self.machines = [self._start(machine, *options) for machine in range(len(self.network.machines))]
+
+    def bring_back(self, machine: int, *options: str) -> None:
+        self.machines[machine] = self._start(machine, *options)
+
+    def _start(self, machine: int, *options: str) -> Popen[bytes]:
+        words = toy.words(self.subject.named(self.name))
+        return self.network.torchrun(machine, words, *options, log=self._log(machine))
+
+    def _log(self, machine: int) -> Path:
+        return self.subject.folder / f"{self.name}-{machine}.txt"
+
+    def said(self) -> str:
+        return "\n".join(self._log(machine).read_text(errors="replace") for machine in range(len(self.machines)))
+
+    def wait_for_updates(self, seconds: float) -> None:
+        """Until training has begun, and some time longer."""
+        self.subject.wait_for_update(self.machines[0], self.name)
+        time.sleep(seconds)
+
+    def end(self, seconds: float = 600) -> list[int]:
+        """Waits for all machines; returns how each has ended."""
+        wait_for(lambda: all(machine.poll() is not None for machine in self.machines), seconds)
+        return [machine.returncode for machine in self.machines]
+
+
+def fail(subject: Subject, times: int, seed: int) -> Outcome:
+    """One of the machines fails in each of the ways in turn. Without a fault they make the same weights as workers of
+    one machine."""
+    outcome = Outcome(f"one of {subject.workers} machines fails")
+    chance = random.Random(seed)
+    figures = []
+    for number in range(times):
+        failure = FAILURES[number % len(FAILURES)]
+        name = f"{failure.__name__.strip('_')}-{number}"
+        with Network(subject.workers) as network:
+            cluster = Cluster(network, subject, name)
+            began = time.monotonic()
+            try:
+                statuses = failure(cluster, chance)
+            except AssertionError as error:
+                troubles = [f"{name}: {error}"]
+            else:
+                troubles = subject.differences(name) if not any(statuses) else [f"{name} ended with {statuses}"]
+            figures.append(f"{name} {time.monotonic() - began:.0f} s")
+            outcome.judge([f"{trouble}\n{cluster.said()}" for trouble in troubles])
+    outcome.figures = ", ".join(figures)
+    return outcome
+
+
+def _victim(cluster: Cluster, chance: random.Random) -> int:
+    """Any machine but that where all meet, without which torchrun cannot go on."""
+    return chance.randrange(1, len(cluster.machines))
+
+
+def _undisturbed(cluster: Cluster, chance: random.Random) -> Sequence[int]:
+    cluster.start()
+    return cluster.end()
+
+
+def _power_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
+    """A machine is gone from one moment to the next, with its connections, and comes back."""
+    cluster.start(RESTARTS)
+    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
+    victim = _victim(cluster, chance)
+    cluster.network.cut(victim)  # nobody is told
+    end_at_once(cluster.machines[victim])
+    time.sleep(chance.uniform(0, SILENCE / 2))
+    cluster.network.heal(victim)
+    cluster.bring_back(victim, RESTARTS)
+    return cluster.end()
+
+
+def _short_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
+    """The network is away for less time than a machine may be silent: nobody notices."""
+    cluster.start()
+    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
+    victim = _victim(cluster, chance)
+    cluster.network.cut(victim)
+    time.sleep(chance.uniform(1, SILENCE / 4))
+    cluster.network.heal(victim)
+    return cluster.end()
+
+
+def _long_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
+    """torchrun ends where the network is away; the others wait for that machine until it comes back."""
+    cluster.start(RESTARTS)
+    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
+    victim = _victim(cluster, chance)
+    cluster.network.cut(victim)
+    wait_for(lambda: cluster.machines[victim].poll() is not None, BOUND)
+    cluster.network.heal(victim)
+    cluster.bring_back(victim, RESTARTS)
+    return cluster.end()
+
+
+def _cut_for_good(cluster: Cluster, chance: random.Random) -> Sequence[int]:
+    """Everything ends within the bound. The same command goes on when there is a network again."""
+    cluster.start()
+    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
+    victim = _victim(cluster, chance)
+    cluster.network.cut(victim)
+    statuses = cluster.end(BOUND)
+    assert all(statuses), f"ended with {statuses} without a network"
+    cluster.network.heal(victim)
+    cluster.start()
+    return cluster.end()
+
+
+def _slow_network(cluster: Cluster, chance: random.Random) -> Sequence[int]:
+    """Waiting is all that it costs."""
+    cluster.start()
+    cluster.wait_for_updates(0)
+    cluster.network.limit(_victim(cluster, chance), megabits=chance.uniform(0.5, 5))
+    return cluster.end()
+
+
+FAILURES: list[Callable[[Cluster, random.Random], Sequence[int]]] = [
+    _undisturbed, _power_cut, _short_cut, _long_cut, _cut_for_good, _slow_network,
+]  # fmt: skip
