@@ -45,7 +45,7 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
     if disk.can_be_filled():
         found["disk"] = 12, on_training(disk.fill, "transformer")
     if network.can_be_made():
-        for number, times in ((2, 6), (4, 6)):
+        for number, times in ((2, 7), (4, 7)):
             found[f"machines-{number}"] = times, on_training(machines.fail, "transformer", workers=number)
     for command, times in (
         ("train", 2800),

@@ -1,6 +1,8 @@
 """Training on several machines, of which one fails: it dies, its network is cut, it is slow, or its disk is full."""
 
 import random
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -144,6 +146,33 @@ def _slow_network(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     return cluster.end()
 
 
+def _full_disk(cluster: Cluster, chance: random.Random) -> Sequence[int]:
+    """The disk of the run fills up: the leader says so, and everything ends. The same command goes on."""
+    run = cluster.subject.run(cluster.name)
+    run.mkdir()
+    needed = sum(path.stat().st_size for path in cluster.subject.run("whole").rglob("*") if path.is_file()) // 1024
+    _do("mount", "-t", "tmpfs", "-o", f"size={chance.randrange(needed // 4, needed // 2)}k", "tmpfs", str(run))
+    try:
+        cluster.start()
+        statuses = cluster.end(BOUND)
+        assert all(statuses), f"ended with {statuses} though the disk is full"
+        told = cluster.said().count("disk is full")
+        assert told == 1, f"told {told} times that the disk is full"
+        _do("mount", "-o", "remount,size=1g", str(run))
+        cluster.start()
+        statuses = cluster.end()
+        shutil.copytree(run, run.with_name("copied"), symlinks=True)
+    finally:
+        _do("umount", str(run))
+    run.rmdir()
+    run.with_name("copied").rename(run)  # as if it had always been there
+    return statuses
+
+
+def _do(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
 FAILURES: list[Callable[[Cluster, random.Random], Sequence[int]]] = [
-    _undisturbed, _power_cut, _short_cut, _long_cut, _cut_for_good, _slow_network,
+    _undisturbed, _power_cut, _short_cut, _long_cut, _cut_for_good, _slow_network, _full_disk,
 ]  # fmt: skip
