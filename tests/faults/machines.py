@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from subprocess import Popen
 from mt.training.lifeline import SILENCE
 from tests import toy
 from tests.faults.interruption import Subject
-from tests.faults.network import Network, end_at_once
+from tests.faults.network import Network, do, end_at_once
 from tests.faults.outcome import Outcome
 from tests.processes import wait_for
 
@@ -151,26 +150,22 @@ def _full_disk(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     run = cluster.subject.run(cluster.name)
     run.mkdir()
     needed = sum(path.stat().st_size for path in cluster.subject.run("whole").rglob("*") if path.is_file()) // 1024
-    _do("mount", "-t", "tmpfs", "-o", f"size={chance.randrange(needed // 4, needed // 2)}k", "tmpfs", str(run))
+    do("mount", "-t", "tmpfs", "-o", f"size={chance.randrange(needed // 4, needed // 2)}k", "tmpfs", str(run))
     try:
         cluster.start()
         statuses = cluster.end(BOUND)
         assert all(statuses), f"ended with {statuses} though the disk is full"
         told = cluster.said().count("disk is full")
         assert told == 1, f"told {told} times that the disk is full"
-        _do("mount", "-o", "remount,size=1g", str(run))
+        do("mount", "-o", "remount,size=1g", str(run))
         cluster.start()
         statuses = cluster.end()
         shutil.copytree(run, run.with_name("copied"), symlinks=True)
     finally:
-        _do("umount", str(run))
+        do("umount", str(run))
     run.rmdir()
     run.with_name("copied").rename(run)  # as if it had always been there
     return statuses
-
-
-def _do(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True)
 
 
 FAILURES: list[Callable[[Cluster, random.Random], Sequence[int]]] = [

@@ -42,7 +42,8 @@ def _is_done(command: Sequence[str]) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def _do(*command: str) -> None:
+def do(*command: str) -> None:
+    """Runs a command of the system. Raises CalledProcessError if it fails."""
     subprocess.run(command, check=True, capture_output=True)
 
 
@@ -61,21 +62,21 @@ class Network:
 
     def __enter__(self) -> "Network":
         try:
-            _do("ip", "netns", "add", self.bridge)
-            _do("ip", "-n", self.bridge, "link", "add", "br0", "type", "bridge")
-            _do("ip", "-n", self.bridge, "link", "set", "br0", "up")
+            do("ip", "netns", "add", self.bridge)
+            do("ip", "-n", self.bridge, "link", "add", "br0", "type", "bridge")
+            do("ip", "-n", self.bridge, "link", "set", "br0", "up")
             for number, machine in enumerate(self.machines):
-                _do("ip", "netns", "add", machine)
-                _do("ip", "-n", machine, "link", "set", "lo", "up")
+                do("ip", "netns", "add", machine)
+                do("ip", "-n", machine, "link", "set", "lo", "up")
                 plug = f"to{number}"
-                _do(
+                do(
                     *("ip", "link", "add", INTERFACE, "netns", machine),
                     *("type", "veth", "peer", "name", plug, "netns", self.bridge),
                 )
-                _do("ip", "-n", self.bridge, "link", "set", plug, "master", "br0", "up")
-                _do("ip", "-n", machine, "address", "add", f"{self.address(number)}/24", "dev", INTERFACE)
-                _do("ip", "-n", machine, "link", "set", INTERFACE, "up")
-                _do("ip", "netns", "exec", machine, "sh", "-c", f"echo {RETRIES} > /proc/sys/net/ipv4/tcp_retries2")
+                do("ip", "-n", self.bridge, "link", "set", plug, "master", "br0", "up")
+                do("ip", "-n", machine, "address", "add", f"{self.address(number)}/24", "dev", INTERFACE)
+                do("ip", "-n", machine, "link", "set", INTERFACE, "up")
+                do("ip", "netns", "exec", machine, "sh", "-c", f"echo {RETRIES} > /proc/sys/net/ipv4/tcp_retries2")
         except BaseException:
             self._remove()
             raise
@@ -96,15 +97,15 @@ class Network:
 
     def cut(self, machine: int) -> None:
         """Pulls the machine's plug at the bridge. Its own interface stays up, so nobody is told: packets are lost."""
-        _do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "down")
+        do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "down")
 
     def heal(self, machine: int) -> None:
-        _do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "up")
+        do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "up")
 
     def limit(self, machine: int, megabits: float) -> None:
         """Lets a machine send, and be sent, so many megabits a second."""
         for namespace, interface in ((self.machines[machine], INTERFACE), (self.bridge, f"to{machine}")):
-            _do(
+            do(
                 *("tc", "-n", namespace, "qdisc", "replace", "dev", interface, "root", "tbf"),
                 *("rate", f"{megabits}mbit", "burst", f"{max(16, int(megabits))}kb", "latency", "400ms"),
             )
