@@ -115,9 +115,9 @@ def _watch(connections: dict[socket.socket, int], wakes: socket.socket, own: int
             selector.register(connection, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
-                connection = key.fileobj
-                if connection is wakes:
+                if key.fileobj is wakes:
                     return
+                connection = key.fileobj
                 assert isinstance(connection, socket.socket)
                 selector.unregister(connection)  # a process that ends closes it: the others notice that by themselves
                 try:

@@ -30,15 +30,14 @@ def can_be_made() -> bool:
     if os.name != "posix" or os.geteuid() or not shutil.which("ip"):
         return False
     name = f"mt-{uuid.uuid4().hex[:6]}"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False).returncode == 0
+    made = _is_done("ip", "netns", "add", name)
+    linked = made and _is_done("ip", "-n", name, "link", "add", "br0", "type", "bridge")
     if made:
-        linked = _is_done(["ip", "-n", name, "link", "add", "br0", "type", "bridge"])
-        _is_done(["ip", "netns", "del", name])
-        return linked
-    return False
+        do("ip", "netns", "del", name)
+    return linked
 
 
-def _is_done(command: Sequence[str]) -> bool:
+def _is_done(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
@@ -89,7 +88,7 @@ class Network:
         for process in self._started:
             end_at_once(process)
         for namespace in [*self.machines, self.bridge]:
-            _is_done(["ip", "netns", "del", namespace])
+            _is_done("ip", "netns", "del", namespace)
 
     @staticmethod
     def address(machine: int) -> str:
