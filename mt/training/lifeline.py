@@ -72,7 +72,7 @@ def _guests(seat: Seat) -> dict[socket.socket, int]:
     guests: dict[socket.socket, int] = {}
     with socket.create_server((address, 0), family=family, backlog=seat.size) as server:
         server.settimeout(MEETING)
-        seat.store.set("lifeline", b"%s %d %s" % (address.encode(), server.getsockname()[1], name.hex().encode()))
+        seat.store.set("lifeline", f"{address} {server.getsockname()[1]} {name.hex()}")
         while len(guests) < seat.size - 1:
             guest, _ = server.accept()
             said = b""
@@ -117,16 +117,16 @@ def _watch(connections: dict[socket.socket, int], wakes: socket.socket, own: int
             for key, _ in selector.select():
                 if key.fileobj is wakes:
                     return
-                connection = key.fileobj
-                assert isinstance(connection, socket.socket)
-                selector.unregister(connection)  # a process that ends closes it: the others notice that by themselves
+                broken = key.fileobj
+                assert isinstance(broken, socket.socket)
+                selector.unregister(broken)  # a process that ends closes it: the others notice that by themselves
                 try:
-                    connection.recv(1)
+                    broken.recv(1)
                 except OSError as error:
                     if error.errno in LOST:
                         logger.error(
                             "worker %d: worker %d cannot be reached any more (%s): its machine or the network has "
                             "failed. The same command goes on from the newest checkpoint",
-                            own, connections[connection], os.strerror(error.errno),
+                            own, connections[broken], os.strerror(error.errno),
                         )  # fmt: skip
                         os._exit(1)
