@@ -5,7 +5,8 @@ import struct
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from subprocess import PIPE, Popen
 
 import pytest
@@ -22,7 +23,7 @@ import sys, time
 from torch.distributed import TCPStore
 from mt.training import lifeline
 from mt.training.process_group import Seat
-lifeline.SILENCE = 4
+lifeline.SILENCE, lifeline.PROBES = 4, 3
 rank, address = int(sys.argv[1]), sys.argv[2]
 store = TCPStore(address, 29500, is_master=rank == 0, wait_for_workers=False)
 with lifeline.lifeline(Seat(rank, 2, 0, 1, store)):
@@ -33,13 +34,11 @@ with lifeline.lifeline(Seat(rank, 2, 0, 1, store)):
 
 
 @pytest.fixture
-def meeting(monkeypatch):
-    """What torchrun says of the place where the workers meet; returns the seats of two of them, on two machines."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-        monkeypatch.setenv("MASTER_PORT", str(server.getsockname()[1]))
-        store = HashStore()
-        yield [Seat(rank, 2, 0, 1, store) for rank in range(2)]
+def seats(monkeypatch):
+    """Of two workers, on two machines as far as they know."""
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    store = HashStore()
+    return [Seat(rank, 2, 0, 1, store) for rank in range(2)]
 
 
 @pytest.fixture
@@ -51,62 +50,76 @@ def ended(monkeypatch):
 
 
 def _together(seats, work):
-    threads = [threading.Thread(target=work, args=(seat,)) for seat in seats]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    """Raises what any of them raises."""
+    with ThreadPoolExecutor(len(seats)) as pool:
+        for worker in [pool.submit(work, seat) for seat in seats]:
+            worker.result(60)
 
 
-def test_a_worker_that_is_done_first_leaves_the_other_alone(meeting, ended):
+def test_a_worker_that_is_done_first_leaves_the_other_alone(seats, ended, monkeypatch, caplog):
+    monkeypatch.setattr(lifeline_module, "GRACE", 0.1)
     left = threading.Event()
 
     def work(seat):
         with lifeline(seat):
             if seat.rank == 0:
-                left.wait(30)
-                time.sleep(0.2)
+                assert left.wait(30)
+                time.sleep(0.5)
         left.set()
 
-    _together(meeting, work)
-    assert not ended
+    _together(seats, work)
+    assert not ended and not caplog.text
 
 
-def test_a_machine_that_knows_nothing_of_the_connection_any_more_is_lost(meeting, ended, monkeypatch, caplog):
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_worker_that_ends_without_a_goodbye_takes_the_other_with_it(seats, ended, monkeypatch, caplog, dead):
+    """Which may be waiting for a third one, of which nobody hears anything."""
+    monkeypatch.setattr(lifeline_module, "GRACE", 0.1)
+
+    def work(seat):
+        with suppress(RuntimeError), lifeline(seat):
+            if seat.rank == dead:
+                raise RuntimeError("of gloo")
+            wait_for(lambda: ended, 30)
+
+    _together(seats, work)
+    assert ended == [1] and f"worker {1 - dead}: worker {dead} has died. The same command goes on" in caplog.text
+
+
+def test_a_machine_that_knows_nothing_of_the_connection_any_more_is_lost(seats, ended, monkeypatch, caplog):
     """It has had a power cut and is back: it resets what it is asked about."""
-    keep = lifeline_module._connection_to_leader
+    connect = lifeline_module._connection_to_leader
 
-    def forgetful(store, rank):
-        connection = keep(store, rank)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        return connection
+    def forgetful(seat):
+        connections = connect(seat)
+        for connection in connections:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return connections
 
     monkeypatch.setattr(lifeline_module, "_connection_to_leader", forgetful)
 
     def work(seat):
-        with lifeline(seat):
-            if seat.rank == 0:
-                wait_for(lambda: ended, 30)
+        with suppress(RuntimeError), lifeline(seat):
+            if seat.rank == 1:
+                raise RuntimeError("without a goodbye")
+            wait_for(lambda: ended, 30)
 
-    _together(meeting, work)
+    _together(seats, work)
     assert ended == [1] and "worker 0: worker 1 cannot be reached any more" in caplog.text
 
 
-def test_strangers_are_sent_away(meeting, ended):
-    leader, guest = meeting
-
+def test_strangers_are_sent_away(seats, ended, caplog):
     def work(seat):
         with ExitStack() as stack:
-            if seat is guest:
-                address, port, _ = seat.store.get("lifeline").decode().split()
-                stranger = stack.enter_context(socket.create_connection((address, int(port)), 10))
+            if seat.rank == 1:
+                port, _ = seat.store.get("lifeline").decode().split()
+                stranger = stack.enter_context(socket.create_connection(("127.0.0.1", int(port)), 10))
                 stranger.sendall(b"x" * 20)
                 assert stranger.recv(1) == b""
             stack.enter_context(lifeline(seat))
 
-    _together(meeting, work)
-    assert not ended
+    _together(seats, work)
+    assert not ended and not caplog.text
 
 
 def test_workers_of_one_machine_need_none(monkeypatch):
@@ -117,11 +130,20 @@ def test_workers_of_one_machine_need_none(monkeypatch):
             assert threading.active_count() == before
 
 
-def test_without_a_connection_training_goes_on_and_says_what_is_missing(meeting, ended, monkeypatch, caplog):
-    monkeypatch.setenv("MASTER_PORT", "1")
-    with lifeline(meeting[0]):
-        pass
-    assert "no further connection between the machines can be made" in caplog.text and not ended
+def test_without_a_connection_training_goes_on_and_says_what_is_missing(seats, ended, monkeypatch, caplog):
+    def refuse(backlog):
+        raise OSError("no port is free")
+
+    monkeypatch.setattr(lifeline_module, "_server", refuse)
+
+    def work(seat):
+        with lifeline(seat):
+            pass
+
+    _together(seats, work)
+    for whither in ("to worker 1", "to the leader"):
+        assert f"no further connection {whither} can be made" in caplog.text
+    assert not ended
 
 
 @pytest.mark.skipif(not network.can_be_made(), reason="no network namespaces can be made here")
