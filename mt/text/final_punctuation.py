@@ -47,7 +47,7 @@ def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tu
         if FINAL_PUNCTUATION.search(source) and FINAL_PUNCTUATION.search(target):
             marked += 1
             marks[source[-1]] += 1
-            by_word[first_word(source, language)][source[-1]] += 1
+            by_word[first_word(sentences(source, language)[-1], language)][source[-1]] += 1
     if marked < FEWEST_MARKED * max(1, lines):
         return {}
     usual = marks.most_common(1)[0][0]

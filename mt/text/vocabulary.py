@@ -43,7 +43,7 @@ class Vocabulary:
         try:
             found = cls(**json.loads(content))
             found.refuse_impossible_numbers()
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"its vocabulary is damaged: {error}") from None
         return found
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import nn
 
 from mt.config import DecodingConfig, ModelConfig, TrainConfig
 from mt.data.batching import Batch, collate
@@ -20,7 +21,7 @@ from mt.text.tokenizer import SPECIAL
 from mt.training.choice import CorpusFacts, Speed, pieces_of
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
-from mt.training.replication import replicate, shard
+from mt.training.replication import replicate, shard, unsharded
 from mt.training.workers import Workers
 from mt.translation.search import search
 
@@ -53,13 +54,14 @@ def measure(
     precision = choose_precision(config.training.precision, workers.device)
     torch.manual_seed(0)
     model = build_of_sizes(model_config, vocabulary, vocabulary, config.tokenizer.joint).to(workers.device)
-    batches = [
-        _random_batch(tokens, source, target, vocabulary, workers)
-        for tokens in BATCHES.get(workers.device.type, GPU_BATCHES)
-    ]
+    small, large = (
+        max(1, tokens // (target * workers.size)) for tokens in BATCHES.get(workers.device.type, GPU_BATCHES)
+    )
+    batches = [_random_batch(pairs, source, target, vocabulary) for pairs in (small, max(2 * small, large))]
+    batches = [batch.to(workers.device) for batch in batches]
     with tf32_in_recurrent_layers(precision):
-        few, many = _update_seconds(config, model, batches, precision, workers)
-    with autocast(workers.device, precision):
+        (few, many), replica = _update_seconds(config, model, batches, precision, workers)
+    with autocast(workers.device, precision), unsharded(replica):
         greedy, beam = (
             _search_seconds(model.eval(), config.decoding.model_copy(update={"beam_size": beam}), source, target)
             for beam in (1, config.decoding.beam_size)
@@ -69,20 +71,19 @@ def measure(
     return workers.from_leader(lambda: Speed(update, token, greedy / workers.size, beam / workers.size))
 
 
-def _random_batch(tokens: int, source: int, target: int, vocabulary: int, workers: Workers) -> Batch:
-    """Returns this worker's share of a batch with about that many target tokens."""
-    pairs = max(1, tokens // (target * workers.size))
+def _random_batch(pairs: int, source: int, target: int, vocabulary: int) -> Batch:
+    """Returns a batch of so many pairs of the given lengths."""
 
     def side(length: int) -> list[list[int]]:
         return torch.randint(len(SPECIAL), vocabulary, (pairs, max(1, length - 1))).tolist()
 
-    return collate(range(pairs), side(source), side(target)).to(workers.device)
+    return collate(range(pairs), side(source), side(target))
 
 
 def _update_seconds(
     config: TrainConfig, model: Seq2Seq, batches: list[Batch], precision: torch.dtype, workers: Workers
-) -> list[float]:
-    """Returns the seconds of an update with each of the batches."""
+) -> tuple[list[float], nn.Module]:
+    """Returns the seconds of an update with each of the batches, and the replica that was updated."""
     settings = config.training.model_copy(update={"objective": "cross_entropy"})
     objective = Objective(model, settings)
     replica = shard(objective, model.blocks, workers) if settings.shard else replicate(objective, workers)
@@ -101,7 +102,7 @@ def _update_seconds(
         loss.item()
         _wait(workers)
 
-    return [_median(functools.partial(update, batch)) for batch in batches]
+    return [_median(functools.partial(update, batch)) for batch in batches], replica
 
 
 def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, target: int) -> float:

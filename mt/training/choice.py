@@ -15,7 +15,7 @@ from mt.config import ModelConfig, Section, TrainConfig, TransformerConfig
 from mt.errors import InputError
 from mt.language import has_many_characters
 
-RULES = 1
+RULES = 2
 """The version of these rules. It is raised with every change, so that no run takes over a choice by other rules."""
 Value = str | int | float
 Part = TypeVar("Part", bound=Section)
@@ -30,8 +30,8 @@ class CorpusFacts:
     source_characters: float
     """Mean length of a source."""
     target_characters: float
-    distinct_words: int
-    """Of both sides of some of the pairs."""
+    distinct_words: int | None
+    """Of both sides; None if only some of the pairs were looked at."""
     valid_pairs: int
     test_pairs: int
 
@@ -133,7 +133,7 @@ FORWARD_SHARE = 1 / 3
 SAVING = 0.5
 """Seconds for the checkpoints around a validation."""
 ALIGNED_PAIRS = 500
-"""Of the validation pairs, by which the attention that aligns words is found after the last update."""
+"""The most validation pairs by which the attention that aligns words is chosen, after the last update."""
 PREPARING = 4.0
 PREPARING_A_PAIR = 60e-6
 """Seconds until the first update, from the choice on, for the tokenizer and for cutting the pairs."""
@@ -184,7 +184,7 @@ class Choice:
         size = next(size for size in reversed(fitting) if not size.fewest_tokens)
         self._take_size(size, f"{pairs:,} training pairs")
         speed = measure(self.config.model, self.config.tokenizer.vocabulary_size)
-        tokens = seconds(speed) / speed.token
+        tokens = seconds(speed) / (speed.update / LARGEST_BATCH + speed.token)
         larger = fitting[fitting.index(size) + 1 :]
         affordable = [one for n, one in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= one.fewest_tokens]
         if not affordable:
@@ -208,8 +208,9 @@ class Choice:
         reason = f"usual for {facts.pairs:,} pairs"
         if pieces < size.vocabulary and any(map(has_many_characters, (data.source_language, data.target_language))):
             pieces, reason = size.vocabulary, "a language with many characters needs a piece for each"
-        if pieces > (most := PIECES_OF_WORDS + facts.distinct_words // 2):
-            pieces, reason = most, f"there are only {facts.distinct_words:,} different words"
+        words = facts.distinct_words
+        if words is not None and pieces > (most := PIECES_OF_WORDS + words // 2):
+            pieces, reason = most, f"there are only {words:,} different words"
         self.set("tokenizer.vocabulary_size", pieces, reason)
 
     def choose_length(self, speed: Speed, seconds: float) -> None:
@@ -253,6 +254,11 @@ class Choice:
     def _update_seconds(self, speed: Speed, batch: int, predictions: int) -> float:
         return SLOWER * (speed.update + self.config.training.accumulate * batch * speed.token * predictions)
 
+    def seconds_of(self, updates: int, speed: Speed) -> float:
+        """Returns how long so many updates and a validation take with the chosen settings."""
+        each = self._update_seconds(speed, self.config.training.batch_tokens, self._predictions)
+        return updates * each + self._validation_seconds(speed)
+
     def _validation_seconds(self, speed: Speed) -> float:
         facts = self.facts
         pieces = self._target_pieces / facts.pairs * facts.valid_pairs
@@ -294,7 +300,9 @@ class Choice:
             )
         else:
             updates = most
-            why = f"{_shown(self._passes(most))} passes, no longer run was measured; {most * each / 60:,.0f} minutes"
+            passes = _shown(self._passes(most))
+            limit = "as many as were ever tried" if most == FEWEST_AT_MOST else f"{passes} passes"
+            why = f"{limit}, more was not measured on a corpus of this size; {most * each / 60:,.0f} minutes"
         self.set("training.max_updates", updates, why)
 
     def _choose_dropout(self, passes: float) -> None:
@@ -354,10 +362,11 @@ def choose(
     seconds = left(speed)
     choice.choose_length(speed, seconds)
     if not is_given(config, "training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
-        needed = 60 * minutes - seconds
+        around = 60 * minutes - seconds
+        needed = around + choice.seconds_of(FEWEST_UPDATES, speed)
         raise InputError(
             f"training.minutes={minutes:g} leaves no time for training: preparation and test take about "
-            f"{needed / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
+            f"{around / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
         )
     return choice.decisions, speed
 

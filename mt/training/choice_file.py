@@ -157,11 +157,12 @@ def corpus_facts(corpus: Corpus) -> CorpusFacts:
     """Returns what the rules know of a corpus."""
     some = evenly_spaced(corpus.train, PAIRS_LOOKED_AT)
     sources, targets = list(some["source"]), list(some["target"])
+    words = {word for line in [*sources, *targets] for word in line.split()}
     return CorpusFacts(
         pairs=max(1, round(float(np.sum(numbers(corpus.train, "weight"))))),
         source_characters=round(float(np.mean([len(line) for line in sources])), 2),
         target_characters=round(float(np.mean([len(line) for line in targets])), 2),
-        distinct_words=len({word for line in [*sources, *targets] for word in line.split()}),
+        distinct_words=None if len(some) < len(corpus.train) else len(words),
         valid_pairs=len(corpus.valid),
         test_pairs=len(corpus.test),
     )
@@ -170,7 +171,7 @@ def corpus_facts(corpus: Corpus) -> CorpusFacts:
 def same_question(config: TrainConfig, question: Question) -> tuple[Path, RecordedChoice] | None:
     """Returns a choice that was made for the same question, and the folder of its run: this run, if it was stopped
     before its first checkpoint, or one that differs in its seed."""
-    for file in sorted(Path(config.runs).glob(f"*/{CHOICE}"), key=lambda file: file.parent != config.folder):
+    for file in sorted(Path(config.runs).glob(f"*/{CHOICE}"), key=lambda file: (file.parent != config.folder, file)):
         try:
             found = RecordedChoice.read(file)
         except InputError as error:

@@ -50,7 +50,8 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
     not forget them.
 
     Their weights are such that they make up the share ``config.training.replay`` of the pairs of an epoch, on average.
-    Pairs that share a sentence with validation or test are left out. What the earlier run held out stays held out.
+    Pairs that share a sentence with validation or test are left out. Nothing that the earlier run held out is among
+    them.
 
     Raises:
         InputError: The earlier corpus cannot be read again, is of another direction, or nothing of it can be used.

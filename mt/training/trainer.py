@@ -32,6 +32,7 @@ from mt.run_folder import (
 )
 from mt.training.advice import advice_on_length
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
+from mt.training.choice import ALIGNED_PAIRS
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
 from mt.training.monitor import Monitor, NoMonitor
@@ -59,8 +60,6 @@ logger = logging.getLogger(__name__)
 
 FILES_TOLD = 10
 """The most files that the message about changed files names."""
-PAIRS_ALIGNED = 500
-"""The most validation pairs by which the attention that aligns words is chosen."""
 
 
 def _is_greater(one: float, other: float) -> bool:
@@ -263,7 +262,7 @@ class Trainer:
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
             if workers.is_leader:
-                pairs = evenly_spaced(self.data.corpus.valid, PAIRS_ALIGNED)
+                pairs = evenly_spaced(self.data.corpus.valid, ALIGNED_PAIRS)
                 place = best_place(
                     self.model.eval(),
                     self.data.layer,

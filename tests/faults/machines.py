@@ -10,7 +10,7 @@ from subprocess import Popen
 from mt.training.lifeline import SILENCE
 from tests import toy
 from tests.faults.interruption import Subject
-from tests.faults.network import Network, do, end_at_once
+from tests.faults.network import Network, do
 from tests.faults.outcome import Outcome
 from tests.processes import wait_for
 
@@ -93,10 +93,9 @@ def _power_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     cluster.start(RESTARTS)
     cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
     victim = _victim(cluster, chance)
-    cluster.network.cut(victim)  # nobody is told
-    end_at_once(cluster.machines[victim])
+    cluster.network.switch_off(victim)
     time.sleep(chance.uniform(0, SILENCE / 2))
-    cluster.network.heal(victim)
+    cluster.network.switch_on(victim)
     cluster.bring_back(victim, RESTARTS)
     return cluster.end()
 
@@ -107,7 +106,7 @@ def _short_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
     victim = _victim(cluster, chance)
     cluster.network.cut(victim)
-    time.sleep(chance.uniform(1, SILENCE / 4))
+    time.sleep(chance.uniform(1, SILENCE * 0.75))
     cluster.network.heal(victim)
     return cluster.end()
 

@@ -6,6 +6,7 @@ neither used nor changed. Needs root and iproute2.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import uuid
@@ -13,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import Popen
-
-import psutil
 
 from tests.processes import ENVIRONMENT, PROJECT
 
@@ -64,18 +63,8 @@ class Network:
             do("ip", "netns", "add", self.bridge)
             do("ip", "-n", self.bridge, "link", "add", "br0", "type", "bridge")
             do("ip", "-n", self.bridge, "link", "set", "br0", "up")
-            for number, machine in enumerate(self.machines):
-                do("ip", "netns", "add", machine)
-                do("ip", "-n", machine, "link", "set", "lo", "up")
-                plug = f"to{number}"
-                do(
-                    *("ip", "link", "add", INTERFACE, "netns", machine),
-                    *("type", "veth", "peer", "name", plug, "netns", self.bridge),
-                )
-                do("ip", "-n", self.bridge, "link", "set", plug, "master", "br0", "up")
-                do("ip", "-n", machine, "address", "add", f"{self.address(number)}/24", "dev", INTERFACE)
-                do("ip", "-n", machine, "link", "set", INTERFACE, "up")
-                do("ip", "netns", "exec", machine, "sh", "-c", f"echo {RETRIES} > /proc/sys/net/ipv4/tcp_retries2")
+            for number in range(len(self.machines)):
+                self._add(number)
         except BaseException:
             self._remove()
             raise
@@ -84,11 +73,24 @@ class Network:
     def __exit__(self, *error: object) -> None:
         self._remove()
 
+    def _add(self, machine: int) -> None:
+        name, plug = self.machines[machine], f"to{machine}"
+        do("ip", "netns", "add", name)
+        do("ip", "-n", name, "link", "set", "lo", "up")
+        do(
+            *("ip", "link", "add", INTERFACE, "netns", name),
+            *("type", "veth", "peer", "name", plug, "netns", self.bridge),
+        )
+        do("ip", "-n", self.bridge, "link", "set", plug, "master", "br0", "up")
+        do("ip", "-n", name, "address", "add", f"{self.address(machine)}/24", "dev", INTERFACE)
+        do("ip", "-n", name, "link", "set", INTERFACE, "up")
+        do("ip", "netns", "exec", name, "sh", "-c", f"echo {RETRIES} > /proc/sys/net/ipv4/tcp_retries2")
+
     def _remove(self) -> None:
-        for process in self._started:
-            end_at_once(process)
         for namespace in [*self.machines, self.bridge]:
-            _is_done("ip", "netns", "del", namespace)
+            _end(namespace)
+        for process in self._started:
+            process.wait()
 
     @staticmethod
     def address(machine: int) -> str:
@@ -97,6 +99,16 @@ class Network:
     def cut(self, machine: int) -> None:
         """Pulls the machine's plug at the bridge. Its own interface stays up, so nobody is told: packets are lost."""
         do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "down")
+
+    def switch_off(self, machine: int) -> None:
+        """Ends everything there at once. Nobody is told, for the connections are forgotten with the machine."""
+        self.cut(machine)
+        _end(self.machines[machine])
+        _is_done("ip", "-n", self.bridge, "link", "del", f"to{machine}")  # the system does so, too, but takes its time
+
+    def switch_on(self, machine: int) -> None:
+        """Starts a machine that was switched off, with the address that it had."""
+        self._add(machine)
 
     def heal(self, machine: int) -> None:
         do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "up")
@@ -136,11 +148,10 @@ class Network:
         return process
 
 
-def end_at_once(process: Popen[bytes]) -> None:
-    """Ends a machine's torchrun and its workers at once, as a power cut does."""
-    with suppress(psutil.Error):
-        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        for one in family:
-            with suppress(psutil.Error):
-                one.kill()
-    process.wait()
+def _end(namespace: str) -> None:
+    """Kills what runs in a namespace, and removes it."""
+    found = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True, check=False)
+    for process in map(int, found.stdout.split()):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    _is_done("ip", "netns", "del", namespace)

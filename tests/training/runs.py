@@ -24,7 +24,7 @@ def read_results(config):
 
 
 def stop_after(monkeypatch, updates):
-    """Sends this process a SIGTERM in the middle of each of the given updates."""
+    """Sends this process a SIGTERM at the end of each of the given updates."""
     real_update = trainer_module.Trainer._update
 
     def update(self, ready):

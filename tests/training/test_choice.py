@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,16 @@ from mt.errors import InputError
 from mt.run_folder import CHOICE, read_config
 from mt.training import choice_file
 from mt.training.calibration import measure
-from mt.training.choice import CorpusFacts, Speed, around_training, choose, is_given, pieces_of, with_settings
+from mt.training.choice import (
+    FEWEST_UPDATES,
+    CorpusFacts,
+    Speed,
+    around_training,
+    choose,
+    is_given,
+    pieces_of,
+    with_settings,
+)
 from mt.training.choice_file import DECIDED, RecordedChoice
 from mt.training.command import train
 from mt.training.workers import Workers
@@ -69,7 +79,7 @@ corpora = st.builds(
     pairs=st.integers(100, 250_000),  # of the sizes that need no more than any speed
     source_characters=st.floats(5, 300),
     target_characters=st.floats(5, 300),
-    distinct_words=st.integers(10, 100_000),
+    distinct_words=st.none() | st.integers(10, 100_000),
     valid_pairs=st.integers(1, 3_000),
     test_pairs=st.integers(1, 3_000),
 )
@@ -80,7 +90,10 @@ def test_more_minutes_are_never_less_training_and_none_are_overdrawn(facts, spee
     try:
         less = _chosen(facts, "training.minutes=1", minutes=minutes, speed=speed)
     except InputError as error:
-        assert "training.minutes" in str(error)
+        enough = re.search(r"take training\.minutes=(\d+) or more", str(error))
+        assert enough
+        less = _chosen(facts, "training.minutes=1", minutes=float(enough[1]), speed=speed)
+        assert less.training.max_updates >= FEWEST_UPDATES
         return
     more = _chosen(facts, "training.minutes=1", minutes=minutes * times, speed=speed)
     rounding = 4 * more.training.batch_tokens
@@ -116,6 +129,19 @@ def test_size_follows_from_the_pairs_and_from_what_there_is_time_for():
 
     widths = [width(pairs, speed) for speed in (SLOW, FAST) for pairs in (5_000, 100_000, 1_000_000)]
     assert widths == [128, 192, 192, 128, 192, 512]
+
+
+def test_a_time_that_noise_hid_buys_no_larger_model():
+    """Two batches took equally long, so a token seems to cost nothing."""
+    hidden = Speed(update=0.5, token=1e-9, greedy=0.005, beam=0.02)
+    many = dataclasses.replace(TATOEBA, pairs=10_000_000)
+    assert _chosen(many, "training.minutes=60", speed=hidden).model.width == 192
+
+
+def test_a_vocabulary_is_limited_by_the_words_of_the_whole_corpus_alone():
+    for words, pieces in ((10_000, 5_500), (None, 8_000)):
+        facts = dataclasses.replace(TATOEBA, distinct_words=words)
+        assert _chosen(facts, "training.minutes=60").tokenizer.vocabulary_size == pieces
 
 
 def test_on_a_gpu_batches_grow_rather_than_more_updates_than_were_ever_measured():
@@ -301,6 +327,8 @@ def test_measuring_finds_times_and_leaves_training_as_it_was(folder):
     for model in (config.model, toy.config(folder, architecture="rnn").model):
         speed = measure(config, facts, alone, model, 320)
         assert all(0 < seconds < 60 for seconds in dataclasses.astuple(speed))
+    whole_documents = CorpusFacts(600, 2_500.0, 2_500.0, 15, 40, 40)  # one of them is a batch
+    assert measure(config, whole_documents, alone, config.model, 320).token > 0
     assert torch.get_num_threads() == 1
 
 
@@ -326,9 +354,11 @@ def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
     assert other.returncode == 2 and b"--explain is for training" in other.stderr
 
 
-def test_workers_agree_on_the_choice(folder):
+@pytest.mark.parametrize("sharded", ["false", "true"])
+def test_workers_agree_on_the_choice(folder, sharded):
     config = toy.config(folder)
-    status, said = finish(Together(_words(config, "training.minutes=5", "training.max_updates=8"), workers=2))
+    words = _words(config, "training.minutes=5", "training.max_updates=8", f"training.shard={sharded}")
+    status, said = finish(Together(words, workers=2))
     assert status == 0, said
     recorded = _recorded(config)
     assert recorded.question.machine["workers"] == 2
