@@ -5,7 +5,6 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from mt.config import ModelConfig, RulesConfig, TextConfig, TrainConfig
 from mt.config.composition import default_model, model_presets
@@ -192,16 +191,10 @@ def _with_model_of(origin: Path, config: TrainConfig) -> TrainConfig:
         InputError: Another model was asked for.
     """
     theirs, ours = read_description(origin).model, config.model
-    if not _weights_differ(theirs, ours):
+    if deciding_settings(theirs) == deciding_settings(ours):
         return config
-    default = default_model()
-    if _weights_differ(default, ours):
-        _refuse_another_model(theirs, config, origin)
-    asked = {
-        name: value
-        for name, value in ours.model_dump().items()
-        if name.endswith("dropout") and name in type(theirs).model_fields and value != getattr(default, name)
-    }
+    _refuse_another_model(theirs, config, origin)
+    asked = {name: getattr(ours, name) for name in _given(ours) if name in type(theirs).model_fields}
     logger.info("the model is that of %s", origin)
     config = config.model_copy(update={"model": theirs.model_copy(update=asked)})
     if wrong := list(config.contradictions()):
@@ -209,9 +202,10 @@ def _with_model_of(origin: Path, config: TrainConfig) -> TrainConfig:
     return config
 
 
-def _weights_differ(one: ModelConfig, other: ModelConfig) -> bool:
-    """Returns whether two models differ in more than dropout."""
-    return deciding_settings(one) != deciding_settings(other)
+def _given(model: ModelConfig) -> list[str]:
+    """Returns the settings of a model that were asked for, one by one or by the name of a preset. The architecture has
+    no part in this: the option that stands for "none asked for" has one, too."""
+    return [name for name in type(model).model_fields if name in model.model_fields_set - {"architecture"}]
 
 
 def _with_slow_learning(config: TrainConfig) -> TrainConfig:
@@ -229,20 +223,22 @@ def _with_learning_rate(config: TrainConfig, rate: float) -> TrainConfig:
     return config.model_copy(update={"training": config.training.model_copy(update={"optimizer": optimizer})})
 
 
-def _refuse_another_model(theirs: ModelConfig, config: TrainConfig, origin: Path) -> NoReturn:
-    """Raises InputError, which says what model fits the weights of a folder."""
-    if theirs.architecture != config.model.architecture:
+def _refuse_another_model(theirs: ModelConfig, config: TrainConfig, origin: Path) -> None:
+    """Raises InputError if another model was asked for than the one whose weights are in a folder."""
+    ours = config.model
+    if theirs.architecture != ours.architecture and (_given(ours) or ours.architecture != default_model().architecture):
         raise InputError(
-            f"training.init_from={origin} is a {theirs.architecture}, this run a {config.model.architecture}: "
-            f"take one of model={', '.join(model_presets(theirs.architecture))}"
+            f"training.init_from={origin} is a {theirs.architecture}, this run a {ours.architecture}: "
+            f"leave the model out, or take one of model={', '.join(model_presets(theirs.architecture))}"
         )
-    differing = {
-        name: before
-        for name, (before, _) in config_differences(theirs, config.model).items()
-        if not name.endswith("dropout")
-    }
-    needed = " ".join(f"model.{name}={format_value(before)}" for name, before in differing.items())
-    raise InputError(f"training.init_from={origin} has another model than this run; add: {needed}")
+    named = [name for name in _given(ours) if name in deciding_settings(ours)]
+    if wrong := [name for name in named if getattr(theirs, name) != getattr(ours, name)]:
+        asked, needed = (
+            " ".join(f"model.{name}={format_value(getattr(one, name))}" for name in wrong) for one in (ours, theirs)
+        )
+        raise InputError(
+            f"{asked}: the model is that of training.init_from={origin}; leave the model out, or set {needed}"
+        )
 
 
 def _warn_of_another_split(config: TrainConfig, origin: Path) -> None:

@@ -13,8 +13,15 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from mt.config import AugmentationConfig, HuggingFaceExportConfig, OptimizerConfig, TextConfig, TokenizerConfig  # noqa: E402
-from mt.config.composition import default_model  # noqa: E402
+from mt.config import (  # noqa: E402
+    AugmentationConfig,
+    HuggingFaceExportConfig,
+    OptimizerConfig,
+    TextConfig,
+    TokenizerConfig,
+    TrainConfig,
+)
+from mt.config.composition import compose_jobs, default_model  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
 from mt.errors import InputError, Interrupted  # noqa: E402
 from mt.exchange.hugging_face import export  # noqa: E402
@@ -22,6 +29,7 @@ from mt.json_file import read_json  # noqa: E402
 from mt.run_folder import open_model, read_config  # noqa: E402
 from mt.text.tokenizer import PAD  # noqa: E402
 from mt.training.command import train  # noqa: E402
+from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402
 from mt.weights import checksum, weights_of  # noqa: E402
 from tests import toy  # noqa: E402
@@ -95,8 +103,22 @@ def test_dropout_may_be_another_and_other_models_are_refused(corpus, start):
     asked = tuned(corpus, start, model=default_model().model_copy(update={"dropout": 0.25}), max_updates=10)
     train(asked)
     assert read_config(asked.folder).model.dropout == 0.25
-    with pytest.raises(InputError, match=r"has another model than this run; add: model\.width=32 "):
+    with pytest.raises(InputError, match=r"^model\.width=64: the model is that of .* or set model\.width=32$"):
         train(tuned(corpus, start, "wide", model=default_model().model_copy(update={"width": 64})))
+
+
+def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
+    """Not even the one that is as large as what is taken where none is typed."""
+    asks_for_none, asks_for_it = (
+        compose_jobs("train", TrainConfig, words, multirun=False)[0].config.model
+        for words in ([], ["model=transformer_small"])
+    )
+    assert asks_for_none == asks_for_it
+    with pytest.raises(InputError, match=r"^model\.width=192 .*: the model is that of training\.init_from=.*; leave"):
+        run_state(tuned(corpus, start, model=asks_for_it))
+    assert run_state(tuned(corpus, start, model=asks_for_none)).config.model.width == 32
+    some = asks_for_none.model_copy(update={"width": 32, "heads": 4})
+    assert run_state(tuned(corpus, start, model=some)).config.model.activation == "silu"
 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[4]], ids=lambda layout: layout.name)
