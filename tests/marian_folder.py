@@ -1,5 +1,5 @@
 """Makes folders of MarianMT as ``transformers`` saves them, with real SentencePiece models of different inventories, in
-the layouts that OPUS-MT and other models have."""
+the layouts that OPUS-MT and other models have; and runs that begin with them."""
 
 import functools
 import io
@@ -13,6 +13,10 @@ import numpy as np
 import sentencepiece
 import torch
 import transformers
+
+from mt.config import AugmentationConfig, OptimizerConfig, TextConfig, TokenizerConfig, TrainConfig
+from mt.config.composition import default_model
+from tests import toy
 
 SYLLABLES = {
     "source": ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze", "ä", "N", "S"],
@@ -129,6 +133,28 @@ def _randomise(model: transformers.MarianMTModel, tokenizer: transformers.Marian
     logits = model.eval()(**tokenizer(sources, text_target=targets, return_tensors="pt", padding=True)).logits
     # At three places in ten, the end is the most probable.
     model.final_logits_bias[0, 0] += (logits.amax(dim=-1) - logits[..., 0]).quantile(0.3)
+
+
+def write_corpus(folder: Path) -> Path:
+    """Writes the files of a corpus in the two invented languages, as ``toy.config`` expects them."""
+    for seed, (split, count) in enumerate({"train": 300, "valid": 20, "test": 20}.items()):
+        for language, side in (("xx", "source"), ("yy", "target")):
+            lines = sentences(side, count, seed)
+            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def tuned(corpus, start, name="tuned", rate=None, model=None, sampling=0.0, **training) -> TrainConfig:
+    """Returns a run of 20 updates. What the command line does not say comes from the folder that it begins with."""
+    optimizer = {"kind": "adamw"} | ({} if rate is None else {"learning_rate": rate})
+    return toy.config(
+        corpus,
+        name,
+        text=TextConfig(augmentation=AugmentationConfig(**toy.UNCHANGED | {"slots": AugmentationConfig().slots})),
+        tokenizer=TokenizerConfig(sampling=sampling),
+        model=model or default_model(),
+        training={"init_from": str(start), "optimizer": OptimizerConfig.model_validate(optimizer), **training},
+    )
 
 
 def sentences(side: str, count: int, seed: int, words: int = 200) -> list[str]:

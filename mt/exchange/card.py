@@ -16,9 +16,11 @@ from mt.config import (
     RecipeConfig,
     SingleCorpusConfig,
     TableConfig,
+    TrainConfig,
     as_pairs,
 )
 from mt.errors import InputError
+from mt.exchange.marian import HUB_NAME
 from mt.json_file import read_json
 from mt.language import base_language, english_name
 from mt.run_folder import CONFIG, PROVENANCE, RESULTS, TrainedModel, read_config
@@ -50,18 +52,22 @@ def model_card(
     """
     described = trained.description
     languages = [base_language(code) for code in (described.source_language, described.target_language)]
+    began_with, on_the_hub = _beginning(run)
     metadata = {"language": languages} | ({"license": license} if license else {}) | dict(tags)
+    if on_the_hub:
+        metadata |= {"base_model": began_with, "base_model_relation": "finetune"}
     source, target = (english_name(code) for code in (described.source_language, described.target_language))
     parts = [
         f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---",
         f"# {source} to {target}",
-        f"A {described.model.architecture} of {trained.model.parameter_count:,} parameters, trained with mt-trainer.",
+        f"A {described.model.architecture} of {trained.model.parameter_count:,} parameters, trained with mt-trainer."
+        + (f" Its training began with the model {_linked(began_with, on_the_hub)}." if began_with else ""),
         "## Use",
         usage.strip(),
         "## What it lacks",
         _what_it_lacks(described, cuts_sentences),
         "## Data",
-        "\n".join(_data(run)),
+        "\n".join(_data(run, began_with)),
         "## Scores",
         "\n".join(_scores(run, described)),
         "## Licence",
@@ -120,12 +126,34 @@ def _what_it_lacks(described: ModelDescription, cuts_sentences: bool) -> str:
     return "\n".join([lead, "", *(f"- {one}" for one in found)])
 
 
-def _data(run: Path) -> Iterator[str]:
-    """Yields lines that name the corpora and count the training pairs, as far as the folder says so."""
+def _beginning(run: Path) -> tuple[str, str]:
+    """Returns the name of the model that a run was fine-tuned from, and its commit on the hub; both empty if there is
+    none. A folder comes without the folders that it lies in, whose names may be private, and has no commit."""
+    config = _config_of(run)
+    if config is None or config.training.init_from is None:
+        return "", ""
+    if (run / PROVENANCE).exists() and (recorded := read_json(run / PROVENANCE).get("base_model")) is not None:
+        if not HUB_NAME.fullmatch(str(recorded)):
+            raise InputError(f"{run / PROVENANCE}: damaged or of another version: base_model")
+        name, _, commit = str(recorded).partition("@")
+        return name, commit
+    return Path(config.training.init_from).name, ""
+
+
+def _linked(name: str, commit: str) -> str:
+    return f"[{name}](https://huggingface.co/{name}), commit {commit}" if commit else f"`{name}`"
+
+
+def _config_of(run: Path) -> TrainConfig | None:
     try:
-        config = read_config(run) if (run / CONFIG).exists() else None
+        return read_config(run) if (run / CONFIG).exists() else None
     except InputError:  # of a version whose config can no longer be read, though its model can
-        config = None
+        return None
+
+
+def _data(run: Path, began_with: str) -> Iterator[str]:
+    """Yields lines that name the corpora and count the training pairs, as far as the folder says so."""
+    config = _config_of(run)
     if config is None:
         yield "Not recorded."
         return
@@ -134,8 +162,8 @@ def _data(run: Path) -> Iterator[str]:
     if (run / PROVENANCE).exists():
         with _reading(run / PROVENANCE) as provenance:
             yield f"- {provenance['data']['train']['pairs']:,} training pairs in all"
-    if config.training.init_from is not None:
-        yield "- and, as it was fine-tuned, whatever the model that it began with was trained on"
+    if began_with:
+        yield f"- and, as it was fine-tuned, whatever {began_with} was trained on"
 
 
 def _named(corpus: SingleCorpusConfig) -> str:

@@ -52,10 +52,20 @@ ACTIVATIONS: Mapping[str, Literal["relu", "gelu", "silu"]] = {
     "swish": "silu",
     "silu": "silu",
 }
+THEIR_NAMES = {
+    "width": "d_model",
+    "heads": "encoder_attention_heads",
+    "feed_forward": "encoder_ffn_dim",
+    "beam_size": "num_beams",
+}
+"""What the settings are called there that can be out of bounds only in our model."""
 NOT_FOLLOWED = (
     "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "encoder_repetition_penalty",
+    "min_length", "min_new_tokens", "forced_bos_token_id", "begin_suppress_tokens", "diversity_penalty", "do_sample",
 )  # fmt: skip
-"""Settings of ``generate`` that would change translations and that our search lacks."""
+"""Settings of ``generate`` that would change translations and that our search lacks. 0, 1, false and null ask for
+nothing."""
+UNKNOWN_LANGUAGE = "und"
 LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
 LEAST_SHARE = 0.1
 """Of a SentencePiece model's pieces that its vocabulary must have. One that fits has nearly all of them."""
@@ -123,10 +133,20 @@ def located(given: str | Path) -> Path:
     Raises:
         InputError: The hub cannot be reached, or has no such model.
     """
-    name = str(given)
-    if Path(name).exists() or Path(name).parent.is_dir() or not HUB_NAME.fullmatch(name):
-        return Path(name)
-    return fetched(name)
+    return fetched(str(given)) if _is_of_the_hub(str(given)) else Path(given)
+
+
+def name_on_the_hub(given: str | Path) -> str | None:
+    """Returns OWNER/NAME@COMMIT of a model of the hub, which is fetched if need be; None for a folder.
+
+    Raises:
+        InputError: See ``located``.
+    """
+    return f"{str(given).partition('@')[0]}@{located(given).name}" if _is_of_the_hub(str(given)) else None
+
+
+def _is_of_the_hub(name: str) -> bool:
+    return not (Path(name).exists() or Path(name).parent.is_dir()) and HUB_NAME.fullmatch(name) is not None
 
 
 @functools.cache
@@ -175,18 +195,43 @@ def describe(folder: Path) -> tuple[ModelDescription, TokenizerPair]:
         raise InputError(f"{folder / CONFIG}: {'; '.join(wrong)}")
     tokenizers, settings = _read_tokenizers(folder, config)
     path = folder / "generation_config.json"
-    generation = _json(path) if path.is_file() else values
+    path, generation = (path, _json(path)) if path.is_file() else (folder / CONFIG, values)
     search = _checked(path, _Generation, generation)
-    if ignored := [name for name in NOT_FOLLOWED if generation.get(name) not in (None, 0, 1)]:
+    decoding = _checked(
+        path,
+        DecodingConfig,
+        {
+            "beam_size": search.num_beams or 1,
+            "length_penalty": 1.0 if search.length_penalty is None else search.length_penalty,
+            "max_source_length": min(256, config.max_position_embeddings - 1),
+        },
+    )
+    if ignored := _not_followed(generation, tokenizers):
         logger.warning("%s: not followed: %s", folder, ", ".join(f"{name}={generation[name]}" for name in ignored))
     try:
-        return _described(config, search, settings, tokenizers), tokenizers
+        return _described(config, decoding, settings, tokenizers), tokenizers
     except pydantic.ValidationError as error:  # sizes that are out of all bounds, for instance
         raise InputError(f"{folder / CONFIG}: {_mistakes(error)}") from None
 
 
+def _not_followed(generation: dict[str, Any], tokenizers: TokenizerPair) -> list[str]:
+    """Returns the settings of ``generate`` that would change translations and that our search lacks."""
+    ours = tokenizers.target.vocabulary
+    assert ours
+    never_written = [ours.pad, ours.unk, ours.start, [ours.pad], [ours.unk], [ours.start]]
+    forbidden = {name: generation.get(name) for name in ("suppress_tokens", "bad_words_ids")}
+    return [
+        *(name for name in NOT_FOLLOWED if generation.get(name) not in (None, 0, 1)),
+        *(
+            name
+            for name, pieces in forbidden.items()
+            if isinstance(pieces, list) and any(piece not in never_written for piece in pieces)
+        ),
+    ]
+
+
 def _described(
-    config: _Config, search: _Generation, settings: _TokenizerConfig, tokenizers: TokenizerPair
+    config: _Config, decoding: DecodingConfig, settings: _TokenizerConfig, tokenizers: TokenizerPair
 ) -> ModelDescription:
     model = TransformerConfig(
         architecture="transformer",
@@ -214,11 +259,7 @@ def _described(
             vocabulary_size=tokenizers.target.vocabulary_size,
             joint=tokenizers.joint,
         ),
-        decoding=DecodingConfig(
-            beam_size=search.num_beams or 1,
-            length_penalty=1.0 if search.length_penalty is None else search.length_penalty,
-            max_source_length=min(256, config.max_position_embeddings - 1),
-        ),
+        decoding=decoding,
     )
 
 
@@ -235,10 +276,10 @@ def read_weights(folder: Path, model: TransformerConfig, tokenizers: TokenizerPa
     """
     path = folder / WEIGHTS
     if not path.is_file():
-        raise InputError(
-            f"{path}: no such file, and pickles are not read, because opening one could run code in it. This makes it: "
-            f"{TO_SAFETENSORS.format(folder, folder)}"
-        )
+        reason = "no such file, and pickles are not read, because opening one could run code in it"
+        if (folder / f"{WEIGHTS}.index.json").exists():
+            reason = "no such file, and weights in several files are not read"
+        raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(folder, folder)}")
     theirs = _tensors(path)
     found: dict[str, Tensor] = {}
     wrong: list[str] = []
@@ -257,6 +298,8 @@ def read_weights(folder: Path, model: TransformerConfig, tokenizers: TokenizerPa
             wrong.append(f"{' and '.join(here)} differ, but {CONFIG} says that they are the same")
         elif first.dtype not in NUMBER_FORMATS:
             wrong.append(f"{names[0]} is {first.dtype}")
+        elif not first.float().isfinite().all():
+            wrong.append(f"{next(iter(here))} has numbers that are not finite")
         else:
             vocabulary = (tokenizers.source if name.startswith("encoder.") else tokenizers.target).vocabulary
             assert vocabulary is not None
@@ -287,6 +330,8 @@ def _names_of(name: str, joint: bool, tied: bool) -> list[str]:
 
 def _are_sinusoids(table: Tensor, model: TransformerConfig) -> bool:
     """Returns whether a table of positions, which some folders have, is what MarianMT computes anyway."""
+    if table.ndim != 2:
+        return False
     computed = positions_in_halves(len(table), model.width)
     return table.shape == computed.shape and torch.allclose(table.float(), computed, atol=1e-3)
 
@@ -303,6 +348,8 @@ def _contradictions(config: _Config) -> Iterator[str]:
             f"share_encoder_decoder_embeddings with vocab_size={config.vocab_size} and "
             f"decoder_vocab_size={config.decoder_vocab_size}"
         )
+    if config.max_position_embeddings < 2:
+        yield f"max_position_embeddings={config.max_position_embeddings}: a sentence has at least two pieces"
     if config.decoder_start_token_id == config.eos_token_id:
         yield "decoder_start_token_id is eos_token_id: only pad_token_id or a piece of its own is supported"
 
@@ -366,13 +413,13 @@ def _read_tokenizer(folder: Path, file: str, pieces: str, size: int, config: _Co
             f"{folder / pieces}: fits another tokenizer than {file}: it has {known:,} of its {len(cuts):,} pieces"
         )
     if known < len(cuts):
-        logger.info("%s: %d of %d pieces are not in %s and become <unk>", path, len(cuts) - known, len(cuts), pieces)
+        logger.debug("%s: %d of %d pieces are not in %s and become <unk>", path, len(cuts) - known, len(cuts), pieces)
     return tokenizer
 
 
 def _language(code: str | None) -> str:
     """Returns a language as the folder names it; the code of an unknown one if it does not or has no code."""
-    return code if code and re.fullmatch(LANGUAGE_CODE, code) else "und"
+    return code if code and re.fullmatch(LANGUAGE_CODE, code) else UNKNOWN_LANGUAGE
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
@@ -386,6 +433,7 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 def _json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(values, ensure_ascii=False).encode()  # JSON can hold halves of characters, which are no text
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -403,4 +451,10 @@ def _checked(path: Path, schema: type[Read], values: dict[str, Any]) -> Read:
 
 
 def _mistakes(error: pydantic.ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])
+    """Returns the first mistakes, under the names that the keys have in the folder's files."""
+    found = []
+    for each in error.errors()[:3]:
+        key = ".".join(THEIR_NAMES.get(str(part), str(part)) for part in each["loc"])
+        reason = "; ".join(each["msg"].removeprefix("Value error, ").splitlines())
+        found.append(f"{key}: {reason}" if key else reason)
+    return "; ".join(found)

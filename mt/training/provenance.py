@@ -20,6 +20,7 @@ from mt.data.corpus import Corpus, evenly_spaced
 from mt.data.formats import fingerprint
 from mt.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
 from mt.errors import InputError
+from mt.exchange.marian import name_on_the_hub
 from mt.installation import IS_INSTALLED
 from mt.json_file import read_json
 from mt.run_folder import PROVENANCE, TOOK_EFFECT
@@ -69,11 +70,16 @@ class _File(BaseModel):
 
 class _Recorded(_Facts):
     files: dict[str, list[_File]] = {}
+    base_model: str | None = None
     resumed: list[_Resumed] = []
 
 
 def begin_provenance(
-    data: PreparedData, workers: Workers, took_effect: dict[str, dict], initial_weights: str | None
+    data: PreparedData,
+    workers: Workers,
+    took_effect: dict[str, dict],
+    initial_weights: str | None,
+    base_model: str | None,
 ) -> dict:
     """Returns the content of provenance.json for a run that begins, except for the checksum of its final weights.
 
@@ -82,6 +88,7 @@ def begin_provenance(
         workers: The processes that train together.
         took_effect: What ``took_effect`` returned.
         initial_weights: Checksum of the weights that ``training.init_from`` brought; None if they were drawn at random.
+        base_model: What ``base_model`` returned for ``training.init_from``.
     """
     packages = (
         "torch",
@@ -117,9 +124,25 @@ def begin_provenance(
         },
         **({"files": files} if (files := _files(data.corpus)) else {}),
         "initial_weights": initial_weights,
+        "base_model": base_model,
         TOOK_EFFECT: took_effect,
         "resumed": [],
     }
+
+
+def base_model(origin: str) -> str | None:
+    """Returns the model of the Hugging Face hub that the weights of a folder go back to, as OWNER/NAME@COMMIT; None if
+    none is recorded.
+
+    Args:
+        origin: A run or model folder, or the name of a model of the hub.
+    """
+    if named := name_on_the_hub(origin):
+        return named
+    try:
+        return read_provenance(Path(origin)).get("base_model")
+    except InputError:  # a model folder has no provenance
+        return None
 
 
 def _files(corpus: Corpus) -> dict[str, list[dict]]:

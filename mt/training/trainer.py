@@ -40,6 +40,7 @@ from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 from mt.training.provenance import (
+    base_model,
     begin_provenance,
     changed_files,
     gone_on,
@@ -97,12 +98,12 @@ class Trainer:
         self.belonging = what_belongs_to(config.model, data.tokenizers)
         """What belongs to the weights. It is written into their file, wherever they are written."""
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
-        initial_weights = None
+        initial_weights = origin = None
         if checkpoint:
             load_weights(self.model, config.model, checkpoint.folder / WEIGHTS)
         elif settings.init_from:
             load_weights_of(Path(settings.init_from), self.model, config.model, data.tokenizers)
-            initial_weights = checksum(weights_of(self.model))
+            initial_weights, origin = checksum(weights_of(self.model)), base_model(settings.init_from)
         self.model.to(device)
         self.objective = Objective(self.model, settings)
         if settings.shard:
@@ -135,7 +136,9 @@ class Trainer:
         self.told_of_memory = False
 
         reported = took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch)
-        self.provenance = workers.from_leader(lambda: begin_provenance(data, workers, reported, initial_weights))
+        self.provenance = workers.from_leader(
+            lambda: begin_provenance(data, workers, reported, initial_weights, origin)
+        )
         """The content of provenance.json."""
         if checkpoint:
             self._restore(checkpoint)

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from mt.config import HuggingFaceExportConfig
+from mt.errors import InputError
 from mt.exchange.card import losses, model_card
 from mt.exchange.hugging_face import export
 from mt.run_folder import open_model, read_config, write_config
+from tests import toy
 
 FORMATS = Path(__file__).parents[1] / "formats"
 
@@ -95,7 +97,17 @@ def test_fine_tuning_is_told(run):
     config = read_config(run)
     training = config.training.model_copy(update={"init_from": "runs/first"})
     write_config(run, config.model_copy(update={"training": training}))
-    assert "fine-tuned" in _section(_card(run), "Data")
+    card = _card(run)
+    assert "- and, as it was fine-tuned, whatever first was trained on" in _section(card, "Data")
+    assert "Its training began with the model `first`." in card and "base_model" not in card
+    toy.change_json(run / "provenance.json", lambda made: made.update(base_model=f"Them/opus-mt-xx-yy@{'a' * 40}"))
+    card = _card(run)
+    metadata = yaml.safe_load(card.split("---\n")[1])
+    assert (metadata["base_model"], metadata["base_model_relation"]) == ("Them/opus-mt-xx-yy", "finetune")
+    assert f"[Them/opus-mt-xx-yy](https://huggingface.co/Them/opus-mt-xx-yy), commit {'a' * 40}." in card
+    toy.change_json(run / "provenance.json", lambda made: made.update(base_model="<b>/x"))
+    with pytest.raises(InputError, match="provenance.json: damaged or of another version: base_model"):
+        _card(run)
 
 
 KINDS = ["links, numbers", "lines in capitals", "typing errors", "more than one sentence", "terms and patterns, 2"]

@@ -17,7 +17,6 @@ from mt.errors import InputError  # noqa: E402
 from mt.exchange import ctranslate2  # noqa: E402
 from mt.exchange.hugging_face import export  # noqa: E402
 from mt.exchange.marian import fetched, located  # noqa: E402
-from mt.reporting.systems import read_run  # noqa: E402
 from mt.run_folder import open_model, read_description  # noqa: E402
 from mt.text.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
@@ -222,6 +221,18 @@ def _untied(tensors):
             lambda tensors: tensors.update({"model.encoder.embed_positions.weight": torch.ones(512, 32)}),
             r"model\.encoder\.embed_positions\.weight is no part of the model",
         ),
+        (
+            lambda tensors: tensors.update({"model.encoder.embed_positions.weight": torch.tensor(1.0)}),
+            r"model\.encoder\.embed_positions\.weight is no part of the model",
+        ),
+        (
+            lambda tensors: tensors["model.decoder.layers.0.fc1.bias"].fill_(float("nan")),
+            r"model\.decoder\.layers\.0\.fc1\.bias has numbers that are not finite$",
+        ),
+        (
+            lambda tensors: tensors.update({"final_logits_bias": tensors["final_logits_bias"].to(torch.int8)}),
+            r"final_logits_bias is torch\.int8$",
+        ),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(tmp_path, change, message):
@@ -246,7 +257,16 @@ def test_tables_of_positions_that_are_computed_anyway_are_read_over(tmp_path):
         ("config.json", {"encoder_ffn_dim": 64}, r"encoder_ffn_dim=64 and decoder_ffn_dim=48: only the same"),
         ("config.json", {"normalize_before": True}, r"normalize_before: Input should be False"),
         ("config.json", {"d_model": "wide"}, r"d_model: Input should be a valid integer"),
-        ("config.json", {"d_model": 1}, r"heads"),
+        ("config.json", {"d_model": 31}, r"config\.json: heads=4 does not divide width=31; .*; sinusoidal positions"),
+        ("config.json", {"d_model": 10**9}, r"config\.json: d_model: Input should be less than or equal to 65536$"),
+        ("config.json", {"max_position_embeddings": 1}, r"max_position_embeddings=1: a sentence has"),
+        (
+            "generation_config.json",
+            {"num_beams": 10**9},
+            r"generation_config\.json: num_beams: Input should be less than or equal to 1000$",
+        ),
+        ("vocab.json", {"\ud800": 817}, r"vocab\.json: cannot be read: .* surrogates not allowed$"),
+        ("vocab.json", {"nothing": 816}, r"vocab\.json: has 818 pieces, but must number from 0 to 816, once each"),
         (
             "config.json",
             {"vocab_size": 816, "decoder_vocab_size": 816},
@@ -290,10 +310,35 @@ def test_missing_and_damaged_files_are_named(tmp_path, name, damage):
         open_model(folder)
 
 
-def test_in_a_comparison_it_is_a_file_of_translations(tmp_path):
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_weights_of_other_precisions_are_read_as_fp32(tmp_path, kind):
     folder = write_folder(tmp_path / "marian")
-    with pytest.raises(InputError, match=r"has no scored test set\. .*input=RUN/scored/test\.source"):
-        read_run(folder)
+    _change_tensors(folder, lambda tensors: tensors.update({name: one.to(kind) for name, one in tensors.items()}))
+    read = load_file(folder / "model.safetensors")["model.encoder.layers.0.fc1.bias"].float()
+    weights = dict(open_model(folder).model.named_parameters())
+    assert torch.equal(weights["encoder.layers.0.feed_forward.inner.bias"], read)
+
+
+def test_weights_in_several_files_are_refused(tmp_path):
+    """transformers puts them together; no MarianMT model is so large that they would have to be apart."""
+    folder = write_folder(tmp_path / "marian")
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
+    (folder / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(InputError, match=r"weights in several files are not read\. .*save_pretrained"):
+        open_model(folder)
+
+
+def test_what_generate_would_do_and_our_search_does_not_is_told(tmp_path, caplog):
+    folder = write_folder(tmp_path / "marian")
+    path = folder / "generation_config.json"
+    generation = json.loads(path.read_text())
+    pad = generation["pad_token_id"]
+    path.write_text(json.dumps(generation | {"suppress_tokens": [pad], "min_length": 0, "do_sample": False}))
+    read_description(folder)
+    assert "not followed" not in caplog.text
+    path.write_text(json.dumps(generation | {"bad_words_ids": [[pad], [7]], "forced_bos_token_id": 9, "min_length": 5}))
+    read_description(folder)
+    assert "not followed: min_length=5, forced_bos_token_id=9, bad_words_ids=" in caplog.text
 
 
 def test_a_pickle_is_never_read(tmp_path):

@@ -13,14 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from mt.config import (  # noqa: E402
-    AugmentationConfig,
-    HuggingFaceExportConfig,
-    OptimizerConfig,
-    TextConfig,
-    TokenizerConfig,
-    TrainConfig,
-)
+from mt.config import HuggingFaceExportConfig, TrainConfig  # noqa: E402
 from mt.config.composition import compose_jobs, default_model  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
 from mt.errors import InputError, Interrupted  # noqa: E402
@@ -32,8 +25,7 @@ from mt.training.command import train  # noqa: E402
 from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402
 from mt.weights import checksum, weights_of  # noqa: E402
-from tests import toy  # noqa: E402
-from tests.marian_folder import LAYOUTS, sentences, write_folder  # noqa: E402
+from tests.marian_folder import LAYOUTS, sentences, tuned, write_corpus, write_folder  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
 LINES = sentences("source", 30, seed=9)
@@ -41,29 +33,12 @@ LINES = sentences("source", 30, seed=9)
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    return write_folder(tmp_path_factory.mktemp("start"))
+    return write_folder(tmp_path_factory.mktemp("start") / "3f2a")
 
 
 @pytest.fixture
 def corpus(tmp_path):
-    for seed, (split, count) in enumerate({"train": 300, "valid": 20, "test": 20}.items()):
-        for language, side in (("xx", "source"), ("yy", "target")):
-            lines = sentences(side, count, seed)
-            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return tmp_path
-
-
-def tuned(corpus, start, name="tuned", rate=None, model=None, sampling=0.0, **training):
-    """A run of 20 updates. What the command line does not say comes from the folder."""
-    optimizer = {"kind": "adamw"} | ({} if rate is None else {"learning_rate": rate})
-    return toy.config(
-        corpus,
-        name,
-        text=TextConfig(augmentation=AugmentationConfig(**toy.UNCHANGED | {"slots": AugmentationConfig().slots})),
-        tokenizer=TokenizerConfig(sampling=sampling),
-        model=model or default_model(),
-        training={"init_from": str(start), "optimizer": OptimizerConfig.model_validate(optimizer), **training},
-    )
+    return write_corpus(tmp_path)
 
 
 def interrupt_at(monkeypatch, update):
@@ -119,6 +94,20 @@ def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
     assert run_state(tuned(corpus, start, model=asks_for_none)).config.model.width == 32
     some = asks_for_none.model_copy(update={"width": 32, "heads": 4})
     assert run_state(tuned(corpus, start, model=some)).config.model.activation == "silu"
+
+
+def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start, tmp_path, monkeypatch):
+    """With its commit, also by a run that begins with such a run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mt.exchange.marian.fetched", lambda name: start)
+    first = tuned(corpus, "Them/opus-mt-xx-yy@main", "first", max_updates=10)
+    second = tuned(corpus, first.folder, "second", max_updates=10)
+    for run in (first, second):
+        train(run)
+        assert read_json(run.folder / "provenance.json")["base_model"] == f"Them/opus-mt-xx-yy@{start.name}"
+    third = tuned(corpus, start, "third", max_updates=10)
+    train(third)
+    assert read_json(third.folder / "provenance.json")["base_model"] is None
 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[4]], ids=lambda layout: layout.name)
