@@ -68,7 +68,7 @@ class Study:
 
 
 def study(output: Output, evaluation: EvaluationSet, rows: Sequence[int], studied: Sequence[int], device: str) -> Study:
-    """Records the attention of a run's model on test sentences.
+    """Records the attention of a model on test sentences.
 
     Args:
         rows: Numbers (from 0) of the test sentences for maps and alignments, none of them blank.
@@ -77,14 +77,14 @@ def study(output: Output, evaluation: EvaluationSet, rows: Sequence[int], studie
     Returns:
         An empty study if ``output`` is a file, which has no model to look into, or if ``studied`` is empty.
     """
-    run, sources, references = output.run, evaluation.sources, evaluation.references
-    if not studied or run is None or sources is None:
+    model, sources, references = output.model, evaluation.sources, evaluation.references
+    if not studied or model is None or sources is None:
         return Study([], [], [], None)
-    translator = Translator.load(run.folder, device=device)
+    translator = Translator.load(output.origin, device=device)
     maps = [translator.attention(sources[row], references[row]) for row in rows]
     own = [translator.attention(sources[row], output.hypotheses[row]) for row in rows]
     seen = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]
-    key_width = _divided_by_root_of(run.config.model)
+    key_width = _divided_by_root_of(model.model)
     scaling = None if key_width is None else _scaling(seen, key_width)
     return Study(maps, [alignment(one) for one in own], _spreads(seen), scaling)
 

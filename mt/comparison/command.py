@@ -1,4 +1,4 @@
-"""``python -m mt.comparison``: makes a report from finished runs or files of translations.
+"""``python -m mt.comparison``: makes a report from finished runs, models or files of translations.
 
 With ``robustness=true`` it also lets ``mt.robustness`` measure the systems and links what that writes.
 """
@@ -15,7 +15,8 @@ from mt.config import CompareConfig, RobustnessConfig
 from mt.device import choose_device, limit_kernel_caches
 from mt.errors import InputError
 from mt.files import resolved
-from mt.reporting.systems import System, open_systems
+from mt.reporting.models import with_translations
+from mt.reporting.systems import System, folder_beside, open_systems
 from mt.robustness import report as robustness_report
 from mt.robustness.command import measure_robustness
 from mt.robustness.lines import make_lines
@@ -36,10 +37,10 @@ def compare(config: CompareConfig) -> None:
     choose_device(config.device)  # refuses a missing device before any work is done
     evaluation, systems = open_systems(config)
     for system in systems if config.robustness else []:
-        if not system.runs:
+        if not system.can_translate:
             raise InputError(
-                f"robustness=true: {system.first.origin} is a file of translations, and only a run can translate "
-                "changed sentences"
+                f"robustness=true: {system.first.origin} is a file of translations, and only a run or model can "
+                "translate changed sentences"
             )
     output = Path(config.output) if config.output else _default_output(systems)
     resolved(output)  # refuses links that lead in a circle
@@ -50,6 +51,7 @@ def compare(config: CompareConfig) -> None:
         make_lines(evaluation, sentences=1, seed=1)
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
+    systems = with_translations(evaluation, systems, config.device)
     findings = compare_systems(evaluation, systems, config)
     write_report(findings, output, config.randomization_trials, robustness)
     for contrast in findings.contrasts:
@@ -58,7 +60,7 @@ def compare(config: CompareConfig) -> None:
 
 
 def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> RobustnessReport:
-    """Measures the first run of each of two systems, and writes the report into the comparison's folder."""
+    """Measures the first output of each of two systems, and writes the report into the comparison's folder."""
     for name in (*astuple(FILES), *astuple(robustness_report.FILES)):
         # An earlier report would link the new files until it is written anew.
         (output / name).unlink(missing_ok=True)
@@ -76,8 +78,8 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
 def _default_output(systems: list[System]) -> Path:
     """Returns the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
     names = [
-        (system.first.origin.resolve().name if system.runs else system.first.origin.stem)
+        (system.first.origin.resolve().name if system.can_translate else system.first.origin.stem)
         + (f"-{len(system.outputs)}-seeds" if len(system.outputs) > 1 else "")
         for system in systems
     ]
-    return systems[-1].first.origin.resolve().parent / "-vs-".join(names)
+    return folder_beside([system.first.origin for system in systems]) / "-vs-".join(names)

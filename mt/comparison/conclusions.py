@@ -157,8 +157,10 @@ class _Said:
         """Returns what the verdict is valid for: only these outputs, unless both systems have several seeds."""
         if self.verdict.seed_tests:
             return self._pair_counts()
-        if not (self.baseline.runs or self.system.runs):
+        if not (self.baseline.can_translate or self.system.can_translate):
             return f"This is about these files, on this test set of {self.count}."
+        if not (self.baseline.runs or self.system.runs):
+            return f"This is about {_these(self.baseline)} and {_these(self.system)}, on this test set of {self.count}."
         return (
             f"This is about {_these(self.baseline)} and {_these(self.system)}, on this test set of {self.count}. "
             "Another seed can move BLEU by half a point or more."
@@ -238,6 +240,11 @@ class _Said:
 
     def _about_seeds(self) -> str:
         """Returns what does not follow about other seeds if not both systems have several."""
+        if self.baseline.can_translate and self.system.can_translate and not (self.baseline.runs or self.system.runs):
+            return (
+                "That the difference is due to how the models were trained: the same training with another seed would "
+                "give another model. Compare several models of each."
+            )
         if not (self.baseline.runs or self.system.runs):
             return (
                 "That the difference is due to the programs behind the files: a file is one output, and the same "
@@ -253,8 +260,9 @@ class _Said:
 
 
 def _these(system: System) -> str:
-    """Returns ``this run of A``, ``these runs of A``, ``the file A`` or ``the files A``."""
+    """Returns ``this run of A``, ``the model A``, ``the file A``, or the same of several."""
     several = len(system.outputs) > 1
     if not system.runs:
-        return f"the files {system.name}" if several else f"the file {system.name}"
+        kind = "model" if system.can_translate else "file"
+        return f"the {kind}s {system.name}" if several else f"the {kind} {system.name}"
     return f"these runs of {system.name}" if several else f"this run of {system.name}"

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from mt.reporting.systems import Run, System, evenly_spaced
+from mt.model.build import build_shapes
+from mt.reporting.systems import Output, Run, System, evenly_spaced
+from mt.run_folder import read_description, read_tokenizers
 from mt.translation.translator import Translator
 
 ROUNDS = 2
@@ -14,21 +16,22 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class Cost:
-    """Costs of a system: means over its seeds, but the translation speed is that of its first run."""
+    """Costs of a system: means over its seeds, but the translation speed is that of its first output. What a model's
+    training cost is None where the model comes alone."""
 
     parameters: int
-    updates: float
-    target_tokens: float
-    training_minutes: float
-    target_tokens_per_second: float
-    peak_memory_bytes: float
-    minutes_to_reach: float | None
+    updates: float | None = None
+    target_tokens: float | None = None
+    training_minutes: float | None = None
+    target_tokens_per_second: float | None = None
+    peak_memory_bytes: float | None = None
+    minutes_to_reach: float | None = None
     """Training time until the first validation with at least a given BLEU. None if there is no BLEU that can be
     compared, or if a run never reached it."""
-    target_tokens_to_reach: float | None
+    target_tokens_to_reach: float | None = None
     """The same in target tokens."""
-    sentences_per_second_batched: float | None
-    sentences_per_second_singly: float | None
+    sentences_per_second_batched: float | None = None
+    sentences_per_second_singly: float | None = None
 
 
 def common_bleu(systems: Sequence[System]) -> float | None:
@@ -73,19 +76,24 @@ def measure_costs(
         reached_bleu: The validation BLEU to which training is measured; None leaves that out.
         timed_sentences: How many sources are translated; 0 leaves the speed out.
     """
-    trained = [system for system in systems if system.runs]
+    models = [system for system in systems if system.can_translate]
     speeds: Sequence[tuple[float | None, float | None]]
     if timed_sentences:
-        speeds = _decoding_speeds(
-            [system.runs[0] for system in trained], evenly_spaced(sources, timed_sentences), device
-        )
+        speeds = _decoding_speeds([system.first for system in models], evenly_spaced(sources, timed_sentences), device)
     else:
-        speeds = [(None, None)] * len(trained)
-    costs = {system.name: _cost(system, reached_bleu, *speed) for system, speed in zip(trained, speeds, strict=True)}
+        speeds = [(None, None)] * len(models)
+    costs = {system.name: _cost(system, reached_bleu, *speed) for system, speed in zip(models, speeds, strict=True)}
     return [costs.get(system.name) for system in systems]
 
 
 def _cost(system: System, reached_bleu: float | None, batched: float | None, singly: float | None) -> Cost:
+    if not system.runs:
+        model, tokenizers = read_description(system.first.origin).model, read_tokenizers(system.first.origin)
+        return Cost(
+            build_shapes(model, tokenizers).parameter_count,
+            sentences_per_second_batched=batched,
+            sentences_per_second_singly=singly,
+        )
     results = [run.results for run in system.runs]
     first = [_first_reaching(run, reached_bleu) for run in system.runs] if reached_bleu else []
     reached = [line for line in first if line is not None]
@@ -110,15 +118,15 @@ def _first_reaching(run: Run, bleu: float) -> dict | None:
     return next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None)
 
 
-def _decoding_speeds(runs: Sequence[Run], sources: Sequence[str], device: str) -> list[tuple[float, float]]:
-    """Returns the sentences per second of each run, translated all at once and one at a time.
+def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: str) -> list[tuple[float, float]]:
+    """Returns the sentences per second of each model, translated all at once and one at a time.
 
-    The runs take turns, and the best of ROUNDS rounds counts, because other load on the machine can only make a round
+    The models take turns, and the best of ROUNDS rounds counts, because other load on the machine can only make a round
     slower.
     """
-    translators = [Translator.load(run.folder, device=device) for run in runs]
+    translators = [Translator.load(output.origin, output.model.decoding, device) for output in outputs if output.model]
     singles = evenly_spaced(sources, max(1, len(sources) // 4))
-    fastest = [(0.0, 0.0) for _ in runs]
+    fastest = [(0.0, 0.0) for _ in outputs]
     for _ in range(ROUNDS):
         for number, translator in enumerate(translators):
             translator.translate(singles[:2])

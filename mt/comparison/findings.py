@@ -18,6 +18,7 @@ from mt.comparison.differences import (
 from mt.comparison.verdict import Counts, SystemScore, Verdict, judge
 from mt.config import CompareConfig
 from mt.reporting.systems import EvaluationSet, System, evenly_spaced
+from mt.run_folder import read_tokenizers
 from mt.scoring import sentence_chrf
 from mt.text.tokenizer import TokenizerPair
 from mt.word_counts import read_word_counts
@@ -66,7 +67,7 @@ class Findings:
     by_frequency: list[Group]
     """F1 of words."""
     same_pieces: bool
-    """Whether all target tokenizers are the same, so that numbers of target tokens can be compared."""
+    """Whether all runs have the same target tokenizer, so that numbers of target tokens can be compared."""
     attention_rows: list[int]
     """Numbers (from 0) of the test sentences whose attention is shown."""
     studies: list[Study]
@@ -94,11 +95,11 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
     by_rarity = [] if frequency is None else bleu_by_rarity(systems, evaluation, frequency)
     by_frequency = [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency)
     sources = evaluation.sources or []
-    if config.timed_sentences and any(system.runs for system in systems):
+    if config.timed_sentences and any(system.can_translate for system in systems):
         logger.info("timing translation")
     reached = (config.valid_bleu or common_bleu(systems)) if same_validation(systems) else None
     costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
-    look = config.studied_sentences if any(system.runs for system in systems) else 0
+    look = config.studied_sentences if any(system.can_translate for system in systems) else 0
     if look:
         logger.info("looking into attention")
     lengths = _lengths(evaluation, systems) if look else []
@@ -142,8 +143,8 @@ def _lengths(evaluation: EvaluationSet, systems: list[System]) -> list[int]:
     reference, or 0 if some tokenizer makes none of one of them."""
     sources, references = evaluation.sources or [], evaluation.references
     fewest, most = [1] * len(sources), [0] * len(sources)
-    for run in [system.runs[0] for system in systems if system.runs]:
-        tokenizers = TokenizerPair.load(run.folder)
+    for system in (one for one in systems if one.can_translate):
+        tokenizers = read_tokenizers(system.first.origin)
         for tokenizer, lines in ((tokenizers.source, sources), (tokenizers.target, references)):
             encoded = tokenizer.encode([line if line.strip() else "" for line in lines])
             counts = [len(pieces) for pieces in encoded]

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
@@ -12,14 +12,19 @@ from mt.comparison.attention import Study
 from mt.comparison.cost import Cost, budget
 from mt.comparison.differences import Group
 from mt.comparison.findings import Findings
+from mt.exchange.marian import UNKNOWN_LANGUAGE
 from mt.reporting.pages import Names, Picture, as_picture, write_pages
-from mt.reporting.systems import EvaluationSet, Run, System
-from mt.run_folder import flat_config
+from mt.reporting.systems import EvaluationSet, Output, Run, System
+from mt.run_folder import flat_config, read_tokenizers
 from mt.significance import ENUMERATED, fewest_differing
-from mt.text.tokenizer import TokenizerPair
+from mt.training.fine_tuning import read_changes
 from mt.training.provenance import NOT_RECORDED
 from mt.wording import format_value
 
+NOT_KNOWN = "not known"
+"""Stands for what a model that comes alone does not tell: how it was trained, on what, and what that cost."""
+MATTERS_MOST = ("seed", "training.init_from", "training.max_updates", "train data", "valid data", "code revision")
+"""Settings and conditions that have a row of their own, even if a model that comes alone does not tell them."""
 FILES = Names(page="report.html", markdown="comparison.md", json="comparison.json")
 
 
@@ -51,12 +56,16 @@ def write_report(findings: Findings, folder: Path, trials: int, robustness: Robu
         "several_seeds": any(len(system.outputs) > 1 for system in findings.systems),
         "repeats": "seeds" if all(system.runs for system in findings.systems) else "outputs",
         "trained": [system for system in findings.systems if system.runs],
-        "files": [system for system in findings.systems if not system.runs],
+        "models": [system for system in findings.systems if system.can_translate and not system.runs],
+        "files": [system for system in findings.systems if not system.can_translate],
+        "can_translate": [system for system in findings.systems if system.can_translate],
         "differing_settings": differing_settings(findings),
         "differing_conditions": differing_conditions(findings),
         "unknown_effect": _unknown_effect(findings.systems),
         "cost_rows": _cost_rows(findings),
         "budget": budget(findings.systems),
+        "fine_tuning": fine_tuning(findings.systems),
+        "about_models": _about_models(findings.systems),
         "reached_note": _reached_note(findings.systems),
         "fewest": fewest_differing(findings.contrasts[0].verdict.level),
         "enumerated": ENUMERATED,
@@ -77,6 +86,7 @@ def as_json(findings: Findings) -> dict:
         "budget": budget(findings.systems),
         "differing_settings": differing_settings(findings),
         "differing_conditions": differing_conditions(findings),
+        "fine_tuning": fine_tuning(findings.systems),
         "systems": [
             {
                 "name": system.name,
@@ -132,22 +142,72 @@ def _without_samples(values: dict) -> dict:
     return {name: value for name, value in values.items() if not name.endswith("_sample")}
 
 
-def differing_settings(findings: Findings) -> dict[str, list[str]]:
-    """Returns the config keys in which any runs differ, with the values of each system that was trained here.
+def fine_tuning(systems: Sequence[System]) -> list[str]:
+    """Returns sentences on the compared models that are the beginning of compared runs, and on what the runs' own
+    training found fine-tuning to have changed, an earlier run's test set included."""
+    outputs = [output for system in systems for output in system.outputs]
+    said = []
+    for output in (one for one in outputs if one.run):
+        assert output.run
+        start = output.run.provenance.get("initial_weights")
+        said += [
+            f"{output.origin} began with the weights of {model.origin}."
+            for model in outputs
+            if model.weights and model.weights == start
+        ]
+        said += [
+            f"{output.origin}, at the end of its training: {name}, from {change}."
+            for name, change in read_changes(output.origin, output.run.results).items()
+        ]
+    return said
 
-    The seed is left out if all systems were trained with the same seeds.
+
+def _about_models(systems: Sequence[System]) -> str:
+    """Returns what is known of the models that come alone, and how they translated; empty if there are none."""
+    outputs = [output for system in systems if not system.runs for output in system.outputs if output.model]
+    if not outputs:
+        return ""
+    assert outputs[0].model
+    search = outputs[0].model.decoding
+    names = ", ".join(str(output.origin) for output in outputs)
+    return (
+        f"Of {names}, only the model is known: not the training data, the updates, the time or any other cost of "
+        "training, nor the score on validation data. The test set was translated for this comparison, with a beam of "
+        f"{search.beam_size} and a length penalty of {search.length_penalty:g}."
+    )
+
+
+def differing_settings(findings: Findings) -> dict[str, list[str]]:
+    """Returns the config keys in which any runs and models differ, with the values of each system that has a model.
+
+    The seed is left out if all systems were trained with the same seeds. What is not known of a model that comes alone,
+    and the same for all runs, is one line but for what matters most.
     """
-    trained = [system.runs for system in findings.systems if system.runs]
-    found = _differing([[flat_config(run.config) for run in runs] for runs in trained])
-    seeds = [[run.config.seed for run in runs] for runs in trained]
+    systems = [system for system in findings.systems if system.can_translate]
+    found = _differing(systems, _settings, complete=("model.",))
+    seeds = [[run.config.seed for run in system.runs] for system in systems]
     without = ("name", "runs") if any(own != seeds[0] for own in seeds) else ("name", "runs", "seed")
-    return {key: values for key, values in found.items() if key not in without}
+    told = {key: values for key, values in found.items() if key not in without}
+    return _summed_up(told, "all else in config.yaml")
+
+
+def _settings(output: Output) -> dict[str, object]:
+    """Returns the settings of a run, or those that a model which comes alone tells."""
+    if output.run:
+        return flat_config(output.run.config)
+    assert output.model
+    parts = {"model": output.model.model, "decoding": output.model.decoding, "tokenizer": output.model.tokenizer}
+    known = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.model_dump().items()}
+    return known | {"text.rules": output.model.text.rules}
 
 
 def differing_conditions(findings: Findings) -> dict[str, list[str]]:
-    """Returns the resolved settings, versions, machine and data that differ between runs, with each system's values."""
-    trained = [system.runs for system in findings.systems if system.runs]
-    return _differing([[_conditions(run) for run in runs] for runs in trained])
+    """Returns the resolved settings, versions, machine and data that differ between runs and models, with each system's
+    values. What is not known of a model that comes alone, and the same for all runs, is one line but for what matters
+    most."""
+    systems = [system for system in findings.systems if system.can_translate]
+    found = _differing(systems, _conditions, complete=("tokenizer.model", "source.model", "target.model"))
+    return _summed_up(found, "all else in provenance.json")
 
 
 def _unknown_effect(systems: Sequence[System]) -> list[str]:
@@ -160,17 +220,23 @@ def _unknown_effect(systems: Sequence[System]) -> list[str]:
     return unknown
 
 
-def _conditions(run: Run) -> dict[str, object]:
-    provenance = run.provenance
-    tokenizers = TokenizerPair.load(run.folder).by_file()
+def _conditions(output: Output) -> dict[str, object]:
+    assert output.model
+    tokenizers = read_tokenizers(output.origin).by_file()
     pieces = {name: hashlib.sha256(tokenizer.model).hexdigest()[:12] for name, tokenizer in tokenizers.items()}
+    alignment = dict(_flat("alignment", output.model.alignment.model_dump()))
+    languages = output.model.source_language, output.model.target_language
+    direction = NOT_KNOWN if UNKNOWN_LANGUAGE in languages else "→".join(languages)
+    if output.run is None:
+        return {"direction": direction, **alignment, **pieces}
+    provenance = output.run.provenance
     if weights := provenance.get("initial_weights"):
         pieces["initial weights"] = str(weights)[:12]
     data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
     made_with = {"code revision": provenance.get("code_revision"), "python": provenance.get("python")}
     took_effect = dict(_flat("took effect", provenance.get("took_effect", {})))
-    alignment = dict(_flat("alignment", run.alignment.model_dump()))
     return {
+        "direction": direction,
         **took_effect,
         **alignment,
         **made_with,
@@ -190,10 +256,25 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield name, value
 
 
-def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, list[str]]:
-    """Returns the keys whose value is not the same in all runs of all systems, with the values of each system."""
-    keys = dict.fromkeys(key for runs in systems for run in runs for key in run)
-    values = {key: [[format_value(run[key]) if key in run else "" for run in runs] for runs in systems] for key in keys}
+def _differing(
+    systems: Sequence[System], told_by: Callable[[Output], dict[str, object]], complete: tuple[str, ...]
+) -> dict[str, list[str]]:
+    """Returns the keys whose value is not the same in all outputs of all systems, with the values of each system.
+
+    Args:
+        systems: Runs and models that come alone.
+        told_by: Returns the values of an output.
+        complete: The beginnings of those keys that a model which comes alone tells if they mean anything for it. It is
+            NOT_KNOWN of the others.
+    """
+    facts = [[told_by(output) for output in system.outputs] for system in systems]
+    keys = dict.fromkeys(key for outputs in facts for one in outputs for key in one)
+    unknown = {key: NOT_KNOWN for key in keys if not key.startswith(complete)}
+    filled = [
+        [one if system.runs else unknown | one for one in outputs]
+        for system, outputs in zip(systems, facts, strict=True)
+    ]
+    values = {key: [[format_value(one[key]) if key in one else "" for one in of] for of in filled] for key in keys}
     return {
         key: [", ".join(dict.fromkeys(of_system)) for of_system in of_systems]
         for key, of_systems in values.items()
@@ -201,30 +282,51 @@ def _differing(systems: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, l
     }
 
 
+def _summed_up(rows: dict[str, list[str]], rest: str) -> dict[str, list[str]]:
+    """Puts rows together in which nothing differs but that a value is not known of models that come alone.
+
+    Args:
+        rows: The values of each system, by key.
+        rest: The name of the row that stands for them.
+    """
+    own: dict[str, list[str]] = {}
+    together: dict[str, list[str]] = {}
+    for key, values in rows.items():
+        if NOT_KNOWN in values and len(set(values)) == 2 and key not in MATTERS_MOST:
+            together[rest] = [value if value == NOT_KNOWN else "recorded" for value in values]
+        else:
+            own[key] = values
+    return own | together
+
+
 def _cost_rows(findings: Findings) -> list[tuple[str, list[str]]]:
-    """Returns the rows of the table of costs: a label, and the number for each system that was trained here."""
+    """Returns the rows of the table of costs: a label, and the number for each system that has a model."""
     costs = [cost for cost in findings.costs if cost]
+
+    def of_training(told: Callable[[Cost], str]) -> list[str]:
+        return [NOT_KNOWN if cost.updates is None else told(cost) for cost in costs]
+
     return [
         ("parameters", [f"{cost.parameters:,}" for cost in costs]),
-        ("updates", [f"{cost.updates:,.0f}" for cost in costs]),
-        ("target tokens seen", [f"{cost.target_tokens:,.0f}" for cost in costs]),
-        ("minutes of training", [_number(cost.training_minutes) for cost in costs]),
-        ("target tokens/s in training", [f"{cost.target_tokens_per_second:,.0f}" for cost in costs]),
-        ("peak memory", [f"{cost.peak_memory_bytes / 2**20:,.0f} MiB" for cost in costs]),
-        *_reached_rows(findings, costs),
+        ("updates", of_training(lambda cost: f"{cost.updates:,.0f}")),
+        ("target tokens seen", of_training(lambda cost: f"{cost.target_tokens:,.0f}")),
+        ("minutes of training", of_training(lambda cost: _number(cost.training_minutes))),
+        ("target tokens/s in training", of_training(lambda cost: f"{cost.target_tokens_per_second:,.0f}")),
+        ("peak memory", of_training(lambda cost: f"{(cost.peak_memory_bytes or 0) / 2**20:,.0f} MiB")),
+        *((label, of_training(told)) for label, told in _reached_rows(findings)),
         ("translating, sentences/s, batched", [_number(cost.sentences_per_second_batched) for cost in costs]),
         ("translating, sentences/s, one at a time", [_number(cost.sentences_per_second_singly) for cost in costs]),
     ]
 
 
-def _reached_rows(findings: Findings, costs: Sequence[Cost]) -> list[tuple[str, list[str]]]:
+def _reached_rows(findings: Findings) -> list[tuple[str, Callable[[Cost], str]]]:
     bleu = "the same validation BLEU"
     if findings.reached_bleu is not None:
         # Rounded down, because no run need have reached a higher BLEU.
         bleu = f"validation BLEU {math.floor(round(findings.reached_bleu * 100, 6)) / 100:.2f}"
     return [
-        (f"minutes to {bleu}", [_number(cost.minutes_to_reach) for cost in costs]),
-        (f"target tokens to {bleu}", [_number(cost.target_tokens_to_reach) for cost in costs]),
+        (f"minutes to {bleu}", lambda cost: _number(cost.minutes_to_reach)),
+        (f"target tokens to {bleu}", lambda cost: _number(cost.target_tokens_to_reach)),
     ]
 
 

@@ -321,19 +321,22 @@ class CompareConfig(Section):
     """``python -m mt.comparison``"""
 
     first: Folders | None = None
-    """The baseline: a run, a list of runs that differ in their seed alone, or a file with one translation a line."""
+    """The baseline: a run, a list of runs that differ in their seed alone, a model that comes alone (a MarianMT folder,
+    a name on the Hugging Face hub, or a model folder), or a file with one translation a line."""
     second: Folders | None = None
     """What is compared with the baseline, likewise."""
     runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
     """Instead of first and second: a list of two or more systems, the baseline first."""
     references: Text | None = None
-    """Where no run is compared: the file with the reference translations."""
+    """The file with the reference translations. Where a run is compared, null: its test set is."""
     source: Text | None = None
-    """Where no run is compared: the file with what was translated, if it is known."""
+    """With references: the file with what is translated. Runs and models translate it anew. For files of translations
+    alone, null: it is not known."""
     source_language: LanguageCode | None = None
-    """Where no run is compared: the language of the source, if it is known."""
+    """With references: the language of the source. null: that of the runs and models, if they say it."""
     target_language: LanguageCode | None = None
-    """Where no run is compared: the language of the translations. It decides how they are scored."""
+    """With references: the language of the translations, which decides how they are scored. null: that of the runs and
+    models, if they say it."""
     output: Text | None = None
     """A folder to write into. null: FIRST-vs-SECOND beside the second system."""
     bootstrap_samples: Annotated[int, NotABool, Field(ge=100, le=1_000_000)] = 10_000
@@ -369,6 +372,8 @@ class CompareConfig(Section):
             yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
         elif self.robustness and len(self.systems) > 2:
             yield f"robustness=true is for two systems, and runs names {len(self.systems)}: compare two at a time"
+        elif self.robustness and self.references is not None:
+            yield "robustness=true is measured on the test set of a run: leave references out"
         folders = [os.path.abspath(folder) for system in self.systems for folder in system]
         for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
             yield f"{folder} is given twice"

@@ -1,23 +1,27 @@
-"""Reads the systems to compare: finished runs, or files with another program's translations of the same sentences."""
+"""Reads the systems to compare: finished runs, models that come alone, or files with another program's translations of
+the same sentences."""
 
 import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from mt.config import AlignmentConfig, CompareConfig, TrainConfig
+from mt.config import CompareConfig, ModelDescription, TrainConfig
 from mt.errors import InputError
-from mt.exchange.marian import is_marian
+from mt.exchange.marian import UNKNOWN_LANGUAGE, is_marian, located
 from mt.files import read_lines
 from mt.json_file import is_number, read_json
+from mt.language import base_language
 from mt.run_folder import (
+    CONFIG,
     METRICS,
+    MODEL,
     PROVENANCE,
     RESULTS,
     config_differences,
@@ -55,8 +59,6 @@ class Run:
     results: dict
     provenance: dict
     metrics: list[dict]
-    alignment: AlignmentConfig
-    """Which of the model's attentions tells where words come from, which was chosen at the end of training."""
 
     def validations(self) -> list[dict]:
         """Returns the lines of metrics.jsonl on the validation set."""
@@ -81,13 +83,18 @@ class EvaluationSet:
 
 @dataclass(frozen=True)
 class Output:
-    """One translation of the evaluation set: the one that a run was scored on, or a file."""
+    """One translation of the evaluation set: the one that a run was scored on, that of a model, or a file."""
 
     origin: Path
-    """The run folder, or the file."""
+    """The run or model folder, the name of a model of the hub, or the file."""
     hypotheses: list[str]
-    run: Run | None
-    """None for a file, because only its lines are known."""
+    """Empty until ``mt.reporting.models`` has let the model translate."""
+    run: Run | None = None
+    """None for a model that comes alone, and for a file."""
+    model: ModelDescription | None = None
+    """The model of a run, or the one that comes alone; None for a file, because only its lines are known."""
+    weights: str | None = None
+    """The checksum of the weights of a model that comes alone, once it has translated."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +112,17 @@ class System:
 
     @property
     def runs(self) -> list[Run]:
-        """The runs behind the outputs; empty if these are files."""
+        """The runs behind the outputs; empty if these are files, or models that come alone."""
         return [output.run for output in self.outputs if output.run]
 
     @property
+    def can_translate(self) -> bool:
+        """Whether there is a model, which can be timed and looked into."""
+        return self.first.model is not None
+
+    @property
     def repeats(self) -> str:
-        """What the system's outputs are called: "seeds" of one config, or just "outputs" if these are files."""
+        """What the system's outputs are called: "seeds" of one config, or just "outputs"."""
         return "seeds" if self.runs else "outputs"
 
 
@@ -118,36 +130,41 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
     """Reads the systems to compare.
 
     Returns:
-        The test set and the systems, the baseline first. The runs of each system are in the order of their seeds.
+        The test set and the systems, the baseline first. The runs of each system are in the order of their seeds. The
+        translations of models that come alone are missing and, if the config names a test set, those of runs, too:
+        ``mt.reporting.models`` makes them.
 
     Raises:
-        InputError: A run is unfinished or damaged, a system was tested on other sentences, a file has another number of
-            lines, or something cannot be compared with the rest.
+        InputError: A run or model is unfinished or damaged, a system was tested on other sentences, a file has another
+            number of lines, or something cannot be compared with the rest.
     """
     opened = [[_read(Path(place)) for place in system] for system in config.systems]
-    systems = [sorted(system, key=lambda one: one[1].run.config.seed if one[1].run else 0) for system in opened]
-    with_runs = [(found, output) for system in systems for found, output in system if found]
-    if with_runs:
-        for key in ("references", "source", "source_language", "target_language"):
+    opened = [sorted(system, key=lambda one: one[1].run.config.seed if one[1].run else 0) for system in opened]
+    systems = [[output for _, output in system] for system in opened]
+    with_runs = [(found, output) for system in opened for found, output in system if found]
+    if config.references is not None or not with_runs:
+        evaluation = _read_evaluation_set(config, [output for outputs in systems for output in outputs if output.model])
+        systems = [
+            [replace(output, hypotheses=[]) if output.model else output for output in outputs] for outputs in systems
+        ]
+    else:
+        for key in ("source", "source_language", "target_language"):
             if (value := getattr(config, key)) is not None:
                 raise InputError(
-                    f"{key}={value} is for files alone: here the test set of {with_runs[0][1].origin} is compared on"
+                    f"{key}={value} is for a test set of your own, which needs references=FILE; without it, the test "
+                    f"set of {with_runs[0][1].origin} is compared on"
                 )
         evaluation = with_runs[0][0]
-        assert evaluation
         for found, output in with_runs[1:]:
-            assert found
             _refuse_incomparable(*with_runs[0], found, output)
-    else:
-        evaluation = _read_evaluation_set(config)
     for outputs in systems:
-        _refuse_other_lengths(evaluation, [output for _, output in outputs])
-        if len({output.run is None for _, output in outputs}) > 1:
-            raise InputError(f"{outputs[0][1].origin}: the outputs of one system are runs, or files, not both")
-        for (_, first), (_, second) in pairwise(outputs):
+        _refuse_other_lengths(evaluation, [output for output in outputs if output.hypotheses or not output.model])
+        if len({(output.run is None, output.model is None) for output in outputs}) > 1:
+            raise InputError(f"{outputs[0].origin}: the outputs of one system are runs, or models, or files")
+        for first, second in pairwise(outputs):
             if first.run and second.run:
                 _refuse_another_recipe(first.run, second.run)
-    return evaluation, _named([[output for _, output in outputs] for outputs in systems])
+    return evaluation, _named(systems)
 
 
 def _named(systems: Sequence[list[Output]]) -> list[System]:
@@ -168,26 +185,50 @@ def _named(systems: Sequence[list[Output]]) -> list[System]:
 
 
 def _short_name(output: Output) -> str:
-    return output.origin.resolve().name if output.run else output.origin.name
+    return output.origin.resolve().name if output.model else output.origin.name
 
 
 def _read(place: Path) -> tuple[EvaluationSet | None, Output]:
-    """Reads a run with its test set, or a file, which comes without one."""
-    if place.is_dir():
-        return read_run(place)
+    """Reads a run with its test set; or a model that comes alone, or a file, which come without one."""
+    folder = located(place)
+    if is_model_alone(folder):
+        return None, Output(place, [], model=read_description(place))
+    if folder.is_dir():
+        return read_run(folder)
     if not place.exists():
         raise InputError(f"{place}: no such run folder or file")
-    return None, Output(place, _read_lines(place), None)
+    return None, Output(place, _read_lines(place))
 
 
-def _read_evaluation_set(config: CompareConfig) -> EvaluationSet:
-    """Reads the evaluation set from the files that the config names, for comparisons without runs."""
-    missing = [key for key in ("references", "target_language") if getattr(config, key) is None]
-    if config.references is None or config.target_language is None:
+def is_model_alone(folder: Path) -> bool:
+    """Returns whether a folder holds a model and no run: one of MarianMT, or what a run folder has for translating."""
+    return is_marian(folder) or ((folder / MODEL).is_file() and not (folder / CONFIG).exists())
+
+
+def folder_beside(places: Sequence[Path]) -> Path:
+    """Returns the folder that the last of the systems lies in; models of the hub, which lie elsewhere, do not count."""
+    return next((place.resolve().parent for place in reversed(places) if place.exists()), Path())
+
+
+def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> EvaluationSet:
+    """Reads the evaluation set from the files that the config names.
+
+    Args:
+        config: Names them, and the languages, unless all models have the same.
+        models: What is to translate it.
+    """
+    source_language, target_language = (
+        _language(side, getattr(config, side), models) for side in ("source_language", "target_language")
+    )
+    needed = ["references"] * (config.references is None) + ["source"] * (bool(models) and config.source is None)
+    if needed or target_language is None:
+        missing = [*needed, *(["target_language"] if target_language is None else [])]
+        given = "theirs.txt second=ours.txt" if not models else f"{models[0].origin} second=…"
         raise InputError(
-            f"{' and '.join(missing)}: needed where no run is compared, for example: first=theirs.txt second=ours.txt "
+            f"{' and '.join(missing)}: needed where no run brings its test set along, for example: first={given} "
             "references=reference.txt source=source.txt target_language=de"
         )
+    assert config.references is not None
     references = _read_lines(Path(config.references))
     sources = None if config.source is None else _read_lines(Path(config.source))
     if not references:
@@ -196,7 +237,17 @@ def _read_evaluation_set(config: CompareConfig) -> EvaluationSet:
         raise InputError(
             f"source={config.source} has {len(sources):,} lines, references={config.references} {len(references):,}"
         )
-    return EvaluationSet(sources, references, config.source_language, config.target_language)
+    return EvaluationSet(sources, references, source_language, target_language)
+
+
+def _language(side: str, given: str | None, models: Sequence[Output]) -> str | None:
+    """Returns the source or target language of a test set: what is given, or else what all models say."""
+    for output in models:
+        own = getattr(output.model, side)
+        if output.run and given and base_language(own) != base_language(given):
+            raise InputError(f"{side}={given}: {output.origin} has {own}")
+    known = [getattr(output.model, side) for output in models if getattr(output.model, side) != UNKNOWN_LANGUAGE]
+    return given or (known[0] if len(set(map(base_language, known))) == 1 else None)
 
 
 def _refuse_other_lengths(evaluation: EvaluationSet, outputs: Sequence[Output]) -> None:
@@ -214,11 +265,6 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
     Raises:
         InputError: The run is not finished, or one of its files is missing or damaged.
     """
-    if is_marian(folder):
-        raise InputError(
-            f"{folder}: a MarianMT model has no scored test set. Translate another run's with it, and compare that: "
-            f"python translate.py run={folder} input=RUN/scored/test.source output=theirs.txt"
-        )
     refuse_links_out(folder)
     if not (folder / RESULTS).is_file():
         read_config(folder)  # a folder that is no run at all has another message
@@ -238,9 +284,9 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
         raise InputError(f"{folder / PROVENANCE}: damaged or of another version: data")
     metrics = _read_metrics(folder / METRICS)
     data = config.data
-    run = Run(folder, config, results, provenance, metrics, read_description(folder).alignment)
+    run = Run(folder, config, results, provenance, metrics)
     evaluation = EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
-    return evaluation, Output(folder, lines["hypothesis"], run)
+    return evaluation, Output(folder, lines["hypothesis"], run, read_description(folder))
 
 
 def _read_metrics(path: Path) -> list[dict]:

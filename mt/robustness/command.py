@@ -1,26 +1,23 @@
 """``python -m mt.robustness``: translates variants of a run's test sentences, and reports how well."""
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
 
 from mt.config import CompareConfig, RobustnessConfig
 from mt.device import choose_device, limit_kernel_caches
 from mt.errors import InputError
+from mt.exchange.marian import located
 from mt.files import resolved
-from mt.reporting.systems import EvaluationSet, open_systems, read_run
+from mt.reporting.models import translated
+from mt.reporting.systems import EvaluationSet, folder_beside, is_model_alone, open_systems, read_run
 from mt.robustness.lines import Lines, make_lines
 from mt.robustness.measures import measure
 from mt.robustness.report import FILES, Findings, MeasuredRun, summary, text_table, write_report
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
-
-LINES_AT_ONCE = 512
-"""The progress bar moves after so many lines. Fewer would not fill the batches."""
 
 
 def measure_robustness(config: RobustnessConfig) -> Findings:
@@ -47,7 +44,8 @@ def measure_robustness(config: RobustnessConfig) -> Findings:
     tagged = list(dict.fromkeys(line.source for one in lines.variants if one.is_tagged for line in one.lines))
     plain = _distinct_sources(lines)
     translations = [
-        _translated(translator, plain, name) | _translated(of_tags, tagged, f"{name}, tags")
+        dict(zip(plain, translated(translator, plain, name), strict=True))
+        | dict(zip(tagged, translated(of_tags, tagged, f"{name}, tags"), strict=True))
         for translator, of_tags, name in zip(translators, for_tags, names, strict=True)
     ]
     results = measure(lines.variants, translations, evaluation.target_language, config.seed)
@@ -75,8 +73,13 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
         InputError: A run is unfinished or damaged, or the runs have different test sets.
     """
     for folder in _folders(config):
-        if not folder.is_dir():
+        if not located(folder).is_dir():
             raise InputError(f"{folder}: no such run folder")
+    if all(is_model_alone(located(folder)) for folder in _folders(config)):
+        raise InputError(
+            f"{config.run}: a model that comes alone has no test set. Measure it beside a run, on that one's: "
+            f"run={config.run} second=RUN"
+        )
     if config.second is None:
         evaluation, output = read_run(Path(config.run))
         return evaluation, [output.origin.resolve().name]
@@ -89,7 +92,7 @@ def _default_output(config: RobustnessConfig) -> Path:
     places = [folder.resolve() for folder in _folders(config)]
     if len(places) == 1:
         return places[0] / "robustness"
-    return places[1].parent / f"{places[0].name}-vs-{places[1].name}-robustness"
+    return folder_beside(_folders(config)) / f"{places[0].name}-vs-{places[1].name}-robustness"
 
 
 def _distinct_sources(lines: Lines) -> list[str]:
@@ -97,15 +100,3 @@ def _distinct_sources(lines: Lines) -> list[str]:
     clean = [pair.source for variant in lines.variants for line in variant.lines for pair in line.pairs]
     changed = [line.source for variant in lines.variants if not variant.is_tagged for line in variant.lines]
     return list(dict.fromkeys([*clean, *changed]))
-
-
-def _translated(translator: Translator, sources: Sequence[str], name: str) -> dict[str, str]:
-    """Returns the translation of each source."""
-    found: dict[str, str] = {}
-    with tqdm(total=len(sources), desc=name, unit=" lines", disable=None, leave=False) as bar:
-        for start in range(0, len(sources), LINES_AT_ONCE):
-            part = sources[start : start + LINES_AT_ONCE]
-            numbers = range(start, start + len(part))
-            found |= zip(part, translator.translate(part, numbers), strict=True)
-            bar.update(len(part))
-    return found

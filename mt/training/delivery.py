@@ -19,7 +19,7 @@ from mt.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGH
 from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import Progress, average_weights
-from mt.training.fine_tuning import Change, advice_on_changes, measure_changes
+from mt.training.fine_tuning import FINE_TUNING, advice_on_changes, measure_changes, read_changes
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
@@ -34,8 +34,6 @@ RESULT_KEYS = (
     "parameters", "updates", "best_update", "training_minutes", "target_tokens",
 )
 # fmt: on
-FINE_TUNING = "fine_tuning"
-"""Key of results.json: how BLEU changed on this run's test set and on that of the run that it began from."""
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +147,7 @@ def show_results(run: Path) -> None:
     signatures = {name for name in RESULT_KEYS if name.endswith("_signature")}
     if wrong := [name for name in RESULT_KEYS if name not in signatures and not is_number(results[name])]:
         raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
-    changes = _changes(run, results.get(FINE_TUNING))
+    changes = read_changes(run, results)
     rows = [
         ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
         ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),
@@ -175,17 +173,3 @@ def _best(results: dict) -> str:
     if results["best_update"] == 0:
         return "best on validation before the first: the run delivers the weights that it began with"
     return f"best on validation at {results['best_update']:,}"
-
-
-def _changes(run: Path, recorded: object) -> dict[str, Change]:
-    """Returns what results.json says of fine-tuning; nothing if it was scored by an earlier version. Raises InputError
-    if it is damaged."""
-    if recorded is None:
-        return {}
-    fields = {field.name for field in dataclasses.fields(Change)}
-    if isinstance(recorded, dict) and all(
-        isinstance(one, dict) and one.keys() == fields and all(map(is_number, one.values()))
-        for one in recorded.values()
-    ):
-        return {name: Change(**one) for name, one in recorded.items()}
-    raise InputError(f"{run / RESULTS}: damaged or of another version: {FINE_TUNING}")

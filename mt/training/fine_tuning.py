@@ -3,17 +3,17 @@ delivers, on its own test set and on that of the run that it began from."""
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
 from mt.columns import evenly_spaced_rows
 from mt.config import TrainConfig
 from mt.errors import InputError
-from mt.json_file import read_json
+from mt.json_file import is_number, read_json
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import generator
-from mt.run_folder import PROVENANCE, WEIGHTS, load_weights_of, read_description, read_scored
+from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, load_weights_of, read_description, read_scored
 from mt.scoring import corpus_metrics
 from mt.significance import SIGNIFICANCE_LEVEL, blocks_of, bootstrap_scores, middle_95, randomisation_test, sum_blocks
 from mt.training.preparation import PreparedData
@@ -22,6 +22,8 @@ from mt.training.workers import Workers
 from mt.translation.translator import Translator
 from mt.weights import checksum, load_weights, weights_of
 
+FINE_TUNING = "fine_tuning"
+"""Key of results.json: how BLEU changed on this run's test set and on that of the run that it began from."""
 OWN, EARLIER = "by fine-tuning", "on the earlier test set"
 MOST_SENTENCES = 2_000
 """How many sentences of a test set are translated with the weights that the run began with, at even distances."""
@@ -101,6 +103,23 @@ def measure_changes(
         for name, one in sets.items()
         if name in before
     }
+
+
+def read_changes(run: Path, results: dict) -> dict[str, Change]:
+    """Returns what a run's results.json says of fine-tuning; nothing if it was scored by an earlier version.
+
+    Raises:
+        InputError: It is damaged.
+    """
+    recorded = results.get(FINE_TUNING)
+    if recorded is None:
+        return {}
+    names = {field.name for field in fields(Change)}
+    if isinstance(recorded, dict) and all(
+        isinstance(one, dict) and one.keys() == names and all(map(is_number, one.values())) for one in recorded.values()
+    ):
+        return {name: Change(**one) for name, one in recorded.items()}
+    raise InputError(f"{run / RESULTS}: damaged or of another version: {FINE_TUNING}")
 
 
 def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:

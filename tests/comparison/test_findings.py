@@ -11,7 +11,7 @@ from mt.comparison.attention import _spreads, study
 from mt.comparison.cost import Cost, same_validation
 from mt.comparison.findings import DRAWABLE_PIECES, LEGIBLE_PIECES, _lengths, _sentences_to_show, compare_systems
 from mt.comparison.report import _cost_rows
-from mt.config import AlignmentConfig, CompareConfig
+from mt.config import CompareConfig
 from mt.reporting.systems import Output, Run, System, evenly_spaced, open_systems
 from mt.scoring import sentence_chrf
 from mt.significance import rounded_up
@@ -84,10 +84,10 @@ def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
                 clock.seconds += len(lines) * (self.each if len(lines) == 8 else 4 * self.each)
 
     monkeypatch.setattr(cost_module, "time", clock)
-    monkeypatch.setattr(cost_module.Translator, "load", lambda folder, device: Fake(folder))
+    monkeypatch.setattr(cost_module.Translator, "load", lambda folder, decoding, device: Fake(folder))
     monkeypatch.setattr(cost_module, "ROUNDS", 3)
-    runs = [SimpleNamespace(folder=name) for name in ("A", "B")]
-    assert cost_module._decoding_speeds(runs, list("abcdefgh"), "cpu") == [(4.0, 1.0), (0.5, 0.125)]
+    outputs = [SimpleNamespace(origin=name, model=SimpleNamespace(decoding=None)) for name in ("A", "B")]
+    assert cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu") == [(4.0, 1.0), (0.5, 0.125)]
 
 
 def test_costs_are_means_over_the_runs():
@@ -98,7 +98,7 @@ def test_costs_are_means_over_the_runs():
             {"split": "valid", "step": 1, "bleu": bleu, "seconds": seconds, "target_tokens": seconds * 100}
             for bleu, seconds in ((None, 1), (10.0, 2), (30.0, reached_after), (40.0, 999))
         ]
-        return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics, AlignmentConfig()))
+        return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics))
 
     found = cost_module._cost(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0, 3.0, 2.0)
     assert found == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000, 3.0, 2.0)

@@ -20,7 +20,7 @@ from mt.comparison.plots import (
     scores_with_intervals,
 )
 from mt.comparison.verdict import PairedScores, Verdict
-from mt.config import AlignmentConfig, TrainConfig
+from mt.config import TrainConfig
 from mt.model.attention import AttentionMap
 from mt.reporting.systems import Output, Run, System
 from mt.scoring import Interval
@@ -29,7 +29,7 @@ from mt.translation.translator import SentenceAttention
 
 
 def _output(seed, metrics=()):
-    run = Run(Path("run"), TrainConfig.model_construct(seed=seed), {}, {}, list(metrics), AlignmentConfig())
+    run = Run(Path("run"), TrainConfig.model_construct(seed=seed), {}, {}, list(metrics))
     return Output(Path("run"), [], run)
 
 

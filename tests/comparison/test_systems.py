@@ -260,7 +260,7 @@ def test_files_of_other_lengths_are_refused(files, name, text, told):
 
 
 def test_what_is_needed_for_files_is_said(files):
-    with pytest.raises(InputError, match="references and target_language: needed where no run is compared"):
+    with pytest.raises(InputError, match="references and target_language: needed where no run brings"):
         open_systems(CompareConfig(first=str(files / "ours.txt"), second=str(files / "theirs.txt")))
     with pytest.raises(InputError, match="nowhere: no such run folder or file"):
         _files(files, first="nowhere")
@@ -274,8 +274,8 @@ def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
         evaluation, systems = open_systems(config)
         assert evaluation.target_language == "yy" and len(evaluation.references) == 40
         assert sorted(system.name for system in systems) == ["theirs.txt", "transformer-1"]
-    with pytest.raises(InputError, match="references=.* is for files alone: here the test set of .*transformer-1"):
-        open_systems(config.model_copy(update={"references": str(theirs)}))
+    with pytest.raises(InputError, match="source=.* is for a test set of your own, .* the test set of .*transformer-1"):
+        open_systems(config.model_copy(update={"source": str(theirs)}))
     theirs.write_text("one line\n")
     with pytest.raises(InputError, match="theirs.txt has 1 lines, but there are 40 references"):
         open_systems(config)
@@ -283,7 +283,7 @@ def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
 
 def test_a_system_is_of_runs_or_of_files(runs, files):
     both = (str(runs["rnn-1"]), str(runs["rnn-1"] / "scored/test.hypothesis"))
-    with pytest.raises(InputError, match="runs, or files, not both"):
+    with pytest.raises(InputError, match="are runs, or models, or files"):
         open_systems(CompareConfig(first=both, second=str(runs["transformer-1"])))
 
 

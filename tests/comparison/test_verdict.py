@@ -8,7 +8,7 @@ import pytest
 
 from mt.comparison.conclusions import conclude
 from mt.comparison.verdict import Counts, PairedScores, Verdict, judge
-from mt.config import AlignmentConfig, TrainConfig
+from mt.config import ModelDescription, TrainConfig
 from mt.reporting.systems import EvaluationSet, Output, Run, System
 from mt.scoring import Interval, corpus_scores
 from mt.significance import SIGNIFICANCE_LEVEL, SeedTest
@@ -24,8 +24,9 @@ def _spoilt_in(rows, line="za "):
 
 
 def _system(name, *all_hypotheses, files=False):
-    run = None if files else Run(Path(name), TrainConfig.model_construct(seed=1), {}, {}, [], AlignmentConfig())
-    return System(name, [Output(Path(name), list(lines), run) for lines in all_hypotheses])
+    run = None if files else Run(Path(name), TrainConfig.model_construct(seed=1), {}, {}, [])
+    model = None if files else ModelDescription.model_construct()
+    return System(name, [Output(Path(name), list(lines), run, model) for lines in all_hypotheses])
 
 
 def _judged(baseline, system, references=REFERENCES, sources=None, contrasts=1):
