@@ -120,7 +120,8 @@ def cut(
     for space, line in _lines(text, columns):
         if KEPT.fullmatch(line):
             space, line = space + line, ""
-        if line and written and BREAK.search(space) and "\t" not in space and goes_on(written[-1], line):
+        separates = columns and "\t" in space
+        if line and written and BREAK.search(space) and not separates and goes_on(written[-1], line):
             written += [space, line]
             continue
         if written:

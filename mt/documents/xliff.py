@@ -19,7 +19,7 @@ from mt.language import base_language
 from mt.text.tags import read_units
 
 START_TAG = re.compile(r"""<(?:[^\s/>"':]+:)?[^\s/>"':]+(?:\s+[^\s=>]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*/?>""")
-STATE = re.compile(r"""\s+(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
+STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CODES = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold the codes of another format, and no text. All others have text to translate inside."""
@@ -232,7 +232,7 @@ def _escaped(text: str) -> str:
 def _written(text: str, version: int, unit: Unit, spelt: Callable[[str], str], translations: list[str]) -> list[Splice]:
     content = NO_XML.sub("", spelt(translations[0]))
     target, source = unit.texts.get("target"), unit.source
-    of_target, of_segment = (MARKS[1], None) if version == 1 else ("", MARKS[2])
+    of_target, of_unit = (MARKS[1], "") if version == 1 else ("", MARKS[2])
     if target:
         tag = STATE.sub("", text[target.start : target.inside]).rstrip("/>").rstrip()
         name = re.split(r"\s", tag)[0].removeprefix("<")
@@ -245,7 +245,6 @@ def _written(text: str, version: int, unit: Unit, spelt: Callable[[str], str], t
         place = max(source.end, unit.texts["source"].end)
         written = f"{text[start : source.start]}<{name}{of_target}>{content}</{name}>"
         splices = [Splice(place, place, written)]
-    if of_segment:
-        tag = STATE.sub("", text[unit.element.start : unit.element.inside])
-        splices.append(Splice(unit.element.start, unit.element.inside, f"{tag[:-1].rstrip()}{of_segment}>"))
+    tag = text[unit.element.start : unit.element.inside]
+    splices.append(Splice(unit.element.start, unit.element.inside, f"{STATE.sub('', tag)[:-1]}{of_unit}>"))
     return splices

@@ -38,6 +38,7 @@ def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
     assert lines("one\n  two\nthree", goes_on=always) == ["one two three"]
     assert lines("一二\n三四", goes_on=always) == ["一二三四"]
     assert lines("a\tb   c", goes_on=always, columns=False) == ["a\tb   c"]
+    assert lines("one\n\t\ttwo\n \tthree", goes_on=always, columns=False) == ["one two three"]
 
 
 def test_line_breaks_come_back_at_about_the_same_places():

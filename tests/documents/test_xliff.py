@@ -1,5 +1,7 @@
 """XLIFF: what is translated, what stays as it was, and that every file remains well-formed with all its entries."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +65,16 @@ def test_targets_are_added_and_marked_and_all_else_stays():
     assert written == expected
     assert f"<target{NEW}>OPEN</target>" in translated(content, str.upper, retranslate=True)
     assert translated(written) == written  # a second time there is nothing to do
+
+
+def test_a_machine_translation_is_not_approved():
+    content = version_1(
+        unit("Open", '<target state="final">Ouvrir</target>', ' approved="yes"'), unit("Close", "", " approved='yes' ")
+    )
+    (closed,) = re.findall('<trans-unit id="[^"]*" >.*?</trans-unit>', translated(content, str.upper), re.DOTALL)
+    assert f"<target{NEW}>CLOSE</target>" in closed
+    assert translated(content).count("approved") == 1  # what somebody has translated stays as it is
+    assert "approved" not in translated(content, str.upper, retranslate=True)
 
 
 def test_version_2_marks_segments():
