@@ -202,6 +202,8 @@ def test_nothing_overflows_on_a_phone_and_all_has_a_name(tab, scheme):
     tab.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     tab.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     try:
+        find(tab, "#source")[0].send_keys(" ba" * 25)  # a wide map
+        wait(tab, lambda: texts(tab, ".of-source")[-1].endswith(" ba ba") and not find(tab, ".old"))
         for summary in find(tab, "summary"):
             click(tab, summary)
         wait(tab, lambda: len(find(tab, "table")) == 2)
