@@ -43,8 +43,8 @@ class Passage:
     """What is translated together: an entry of a file of messages, a subtitle, a paragraph."""
 
     texts: tuple[Layout, ...]
-    write: Callable[[list[str]], list[Splice]]
-    """Returns what to write, given the translation of each text."""
+    write: Callable[[list[str]], list[Splice] | None]
+    """Returns what to write, given the translation of each text. None: the format cannot have such a translation."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +65,23 @@ class Document:
 
     def written(self, translations: Sequence[str]) -> tuple[bytes, int]:
         """Returns the document with the translations of its lines, and how many passages were left as they were
-        because the translation of a line is empty."""
+        because the translation of a line is empty, or none that the format can have."""
         following = iter(translations)
         splices = list(self.changes) if self.passages else []
-        empty = 0
+        left = 0
         for passage in self.passages:
             found = [list(islice(following, len(text.lines))) for text in passage.texts]
+            written = None
             if all(line.strip() for lines in found for line in lines):
                 texts = [text.restored(lines) for text, lines in zip(passage.texts, found, strict=True)]
-                splices += passage.write(texts)
-            else:
-                empty += 1
+                written = passage.write(texts)
+            left += written is None
+            splices += written or []
         parts, done = [], 0
         for start, end, content in sorted(splices, key=lambda splice: splice[:2]):
             parts += [self.text[done:start], content]
             done = end
-        return self.encode("".join(parts) + self.text[done:]), empty
+        return self.encode("".join(parts) + self.text[done:]), left
 
 
 def in_place(start: int, end: int, text: Layout, spelt: Callable[[str], str] = str) -> Passage:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from mt.documents.directives import with_directives_of
 from mt.documents.document import Document, Languages, Passage, Splice, is_text, line_pairs
 from mt.documents.layout import cut
 from mt.documents.plurals import PluralRule, read_rule, rule_of
@@ -59,8 +60,12 @@ class Entry:
         return self.texts["msgid"] == "" and "msgctxt" not in self.texts
 
     @property
+    def flag_names(self) -> set[str]:
+        return {name for start, end in self.flags for name in re.split(r"[#,\s]+", self.text[start:end])}
+
+    @property
     def is_fuzzy(self) -> bool:
-        return any("fuzzy" in re.split(r"[#,\s]+", self.text[start:end]) for start, end in self.flags)
+        return "fuzzy" in self.flag_names
 
     def marked_fuzzy(self) -> list[Splice]:
         if self.is_fuzzy:
@@ -261,10 +266,15 @@ def _spelt(keyword: str, text: str, line_end: str) -> str:
     return f"{keyword} " + line_end.join(f'"{one}"' for one in lines)
 
 
-def _written(entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[str]) -> list[Splice]:
+def _written(entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[str]) -> list[Splice] | None:
+    sources = [entry.texts[key] for key in ("msgid", "msgid_plural") if key in entry.texts]
+    taken = [with_directives_of(*pair, entry.flag_names) for pair in zip(sources, translations, strict=True)]
+    texts = [text for text in taken if text is not None]
+    if len(texts) < len(taken):
+        return None
     if "msgid_plural" not in entry.texts:
-        return [entry.with_forms(translations), *entry.marked_fuzzy()]
-    singular, plural = translations
+        return [entry.with_forms(texts), *entry.marked_fuzzy()]
+    singular, plural = texts
     forms = [plural] * (rule.forms if rule else max(2, len(entry.forms)))
     number = rule.singular if rule else 0
     if number is not None:

@@ -116,7 +116,7 @@ def _translated(
 
 def _write(named: Named, document: Document, translations: Sequence[str]) -> None:
     try:
-        content, empty = document.written(translations)
+        content, left = document.written(translations)
     except InputError as error:
         raise InputError(f"{named.path}: {error}") from None
     if named.output is None:
@@ -129,9 +129,10 @@ def _write(named: Named, document: Document, translations: Sequence[str]) -> Non
         make_folder(place.parent)
         write_atomically(place, content)
     kept = f", {document.translated:,} had a translation already" if document.translated else ""
-    logger.info("%s: %s translated%s", named.path, _counted(len(document.passages) - empty, "passage"), kept)
-    if empty:
-        logger.warning("%s: %s left as they are: their translation is empty", named.path, _counted(empty, "passage"))
+    logger.info("%s: %s translated%s", named.path, _counted(len(document.passages) - left, "passage"), kept)
+    if left:
+        reason = "their translation is empty or has other format directives, such as %s, than the text"
+        logger.warning("%s: %s left as they are: %s", named.path, _counted(left, "passage"), reason)
 
 
 @contextmanager

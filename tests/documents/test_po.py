@@ -32,14 +32,14 @@ def check(content: str) -> None:
 
 def test_what_is_untranslated_is_translated_and_marked_and_all_else_stays():
     content = PLURALS + (
-        '\n#  a comment\n#: a.c:1\n#, c-format\nmsgid "Open %d files\\n"\nmsgstr ""\n\n'
+        '\n#  a comment\n#: a.c:1\n#, no-wrap\nmsgid "Open %d files\\n"\nmsgstr ""\n\n'
         'msgid "Done"\nmsgstr   "Fini"\n\n'
         '#, fuzzy\n#| msgid "Shut"\nmsgid "Close"\nmsgstr "Fermer"\n\n'
         '#| msgid "old"\nmsgctxt "menu"\nmsgid "New"\nmsgstr ""\n\n'
         'msgid "***"\nmsgstr ""\n\n'
         '#, fuzzy\n#~ msgid "Gone"\n#~ msgstr "Parti"\n'
     )
-    expected = content.replace("#, c-format", "#, fuzzy, c-format")
+    expected = content.replace("#, no-wrap", "#, fuzzy, no-wrap")
     expected = expected.replace('files\\n"\nmsgstr ""', 'files\\n"\nmsgstr "OPEN %D FILES\\n"')
     expected = expected.replace('#| msgid "old"', '#, fuzzy\n#| msgid "old"')
     expected = expected.replace('"New"\nmsgstr ""', '"New"\nmsgstr "NEW"')

@@ -1,6 +1,7 @@
 """XLIFF: what is translated, what stays as it was, and that every file remains well-formed with all its entries."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,15 @@ from mt.documents.xliff import read_xliff, xliff_pairs
 from mt.errors import InputError
 
 FRENCH = Languages("en", "fr")
+SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
+"""Where Debian's package php-symfony-translation has the schemas of OASIS."""
+
+
+class Nearby(etree.Resolver):
+    """Reads a schema that another one imports from the same folder, and not from the network."""
+
+    def resolve(self, system_url, public_id, context):
+        return self.resolve_filename(str(SCHEMAS / Path(system_url).name), context)
 
 
 def version_1(*units: str, language: str = ' target-language="fr"') -> str:
@@ -93,6 +103,43 @@ def test_version_2_marks_segments():
     assert translated(content, str.upper) == expected
     without = translated(version_2("<segment><source>Open</source></segment>", language=""))
     assert '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="fr">' in without
+
+
+@pytest.mark.skipif(not SCHEMAS.exists(), reason="the schemas of XLIFF are in Debian's package php-symfony-translation")
+@pytest.mark.parametrize("retranslate", [False, True])
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        (
+            "xliff-core-1.2-strict.xsd",
+            version_1(
+                unit("Save <g id='1'>it</g>", "<note>a note</note>"),
+                unit("Open", '<target state="final">Ouvrir</target>', ' approved="yes"'),
+                unit("Shut", '<seg-source><mrk mtype="seg" mid="1">Shut</mrk></seg-source><target/>', ' approved="no"'),
+                unit("Old", '<alt-trans match-quality="90%"><source>Old</source><target>Vieux</target></alt-trans>'),
+                language="",
+            ),
+        ),
+        (
+            "xliff-core-2.0.xsd",
+            version_2(
+                '<segment id="s"><source>Open <pc id="1">it</pc></source></segment>'
+                "<ignorable><source> </source></ignorable>"
+                '<segment canResegment="no" ><source>Now.</source></segment>',
+                '<segment state="initial"><source>Close</source><target xml:lang="fr">Close</target></segment>',
+                '<segment state="final" subState="a:b"><source>Print</source><target>Imprimer</target></segment>',
+                language="",
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_the_schema_holds_before_and_after(schema, content, retranslate):
+    parser = etree.XMLParser()
+    parser.resolvers.add(Nearby())
+    rules = etree.XMLSchema(etree.parse(SCHEMAS / schema, parser))
+    content = re.sub('trans-unit id="', r"\g<0>u", content)
+    rules.assertValid(etree.fromstring(content.encode()))
+    rules.assertValid(etree.fromstring(translated(content, lambda text: f"{text} x", retranslate=retranslate).encode()))
 
 
 def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
