@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 
 DIRECTIVE = re.compile(
-    r"%(?:%|(?P<order>\(\w+\)|\d+\$)?[-+ #0'I]*+(?:\d+|\*)?(?:\.(?:\d+|\*)?)?"
-    r"(?:(?:hh?|ll?|[Lqjzt])?[A-Za-z@]|<PRI\w+>))"
+    r"%(?P<order>\(\w+\)|\d+\$)?[-+ #0'I]*+(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh?|ll?|[Lqjzt])?[A-Za-z@%]|<PRI\w+>)"
 )
+"""As gettext reads them. One that ends with a percent sign stands for this sign."""
 NUMBERED = {"c-format", "objc-format", "php-format", "perl-format"}
 """The flags of entries in which ``%2$s`` is the second value, whatever its place."""
 CHECKED = NUMBERED | {"python-format"}
@@ -27,7 +27,7 @@ def with_directives_of(source: str, translation: str, flags: Iterable[str]) -> s
     language = CHECKED.intersection(flags)
     if not language or _is_faulty(source):
         return translation
-    wanted, found = ([each for each in DIRECTIVE.finditer(text) if each.group() != "%%"]
+    wanted, found = ([each for each in DIRECTIVE.finditer(text) if each.group()[-1] != "%"]
                      for text in (source, translation))  # fmt: skip
     order, new_order = ([each.group() for each in several] for several in (wanted, found))
     if _is_faulty(translation) or sorted(order) != sorted(new_order):
@@ -40,7 +40,7 @@ def with_directives_of(source: str, translation: str, flags: Iterable[str]) -> s
 
     def numbered(each: re.Match[str]) -> str:
         directive = each.group()
-        return directive if directive == "%%" else f"%{numbers[directive].pop(0)}${directive[1:]}"
+        return directive if directive[-1] == "%" else f"%{numbers[directive].pop(0)}${directive[1:]}"
 
     return DIRECTIVE.sub(numbered, translation)
 

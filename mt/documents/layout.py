@@ -31,7 +31,7 @@ COLUMNS = 3
 """In the strings of programs, so many blanks separate two texts, as in a list of options."""
 KEPT = re.compile(
     r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
-    r"|--?\w[\w-]*(?:[ =]<?[\w-]+>?)?(?:, ?--?\w[\w-]*(?:[ =]<?[\w-]+>?)?)*"  # options of a command
+    r"|--?\w[\w-]*(?:[ =]<?[\w-]+>?)?(?:, {0,2}--?\w[\w-]*(?:[ =]<?[\w-]+>?)?)*"  # options of a command
 )
 """Lines that are not translated."""
 

@@ -24,6 +24,7 @@ def lines(text, **options):
         ("Zoom\tF11", ["Zoom"]),
         ("  -v, --verbose    say more", ["say more"]),
         ("  -o, --output=FILE   where to write", ["where to write"]),
+        ("  -D,  --domains=LIST      list of domains", ["list of domains"]),
         ("Two  blanks", ["Two  blanks"]),
         ("\n \t", []),
         ("", []),
