@@ -59,12 +59,20 @@ THEIR_NAMES = {
     "beam_size": "num_beams",
 }
 """What the settings are called there that can be out of bounds only in our model."""
-NOT_FOLLOWED = (
-    "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "encoder_repetition_penalty",
-    "min_length", "min_new_tokens", "forced_bos_token_id", "begin_suppress_tokens", "diversity_penalty", "do_sample",
-)  # fmt: skip
-"""Settings of ``generate`` that would change translations and that our search lacks. 0, 1, false and null ask for
-nothing."""
+NOT_FOLLOWED: Mapping[str, float | None] = {
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "repetition_penalty": 1,
+    "encoder_repetition_penalty": 1,
+    "diversity_penalty": 0,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "forced_bos_token_id": None,
+    "begin_suppress_tokens": None,
+    "do_sample": False,
+}
+"""Settings of ``generate`` that would change translations and that our search lacks, with the values that ask for
+nothing. So does null."""
 UNKNOWN_LANGUAGE = "und"
 LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
 LEAST_SHARE = 0.1
@@ -221,7 +229,7 @@ def _not_followed(generation: dict[str, Any], tokenizers: TokenizerPair) -> list
     never_written = [ours.pad, ours.unk, ours.start, [ours.pad], [ours.unk], [ours.start]]
     forbidden = {name: generation.get(name) for name in ("suppress_tokens", "bad_words_ids")}
     return [
-        *(name for name in NOT_FOLLOWED if generation.get(name) not in (None, 0, 1)),
+        *(name for name, nothing in NOT_FOLLOWED.items() if generation.get(name) not in (None, nothing)),
         *(
             name
             for name, pieces in forbidden.items()
@@ -330,7 +338,7 @@ def _names_of(name: str, joint: bool, tied: bool) -> list[str]:
 
 def _are_sinusoids(table: Tensor, model: TransformerConfig) -> bool:
     """Returns whether a table of positions, which some folders have, is what MarianMT computes anyway."""
-    if table.ndim != 2:
+    if table.ndim != 2 or table.shape[1] != model.width:  # before a table of that many rows is made
         return False
     computed = positions_in_halves(len(table), model.width)
     return table.shape == computed.shape and torch.allclose(table.float(), computed, atol=1e-3)
