@@ -59,11 +59,6 @@ def write_folder(folder: Path, layout: Layout = LAYOUTS[0], **config: object) ->
         folder: The folder.
         layout: What it looks like.
         config: Changes to config.json.
-
-    Args:
-        folder: The folder.
-        layout: What it looks like.
-        config: Changes to config.json.
     """
     folder.mkdir(parents=True, exist_ok=True)
     sides = {side: _sentencepiece(side, layout.kind) for side in SYLLABLES}

@@ -6,15 +6,11 @@ meantime become one batch.
 
 A batch takes one item of each waiting request in turn. So a request with one sentence gets into the next batch even if
 another one with a thousand sentences was there first.
-
-Clients that were answered together ask again at almost the same time. Between two batches the thread waits a moment for
-them. Otherwise the clients would remain divided into groups, each of which waits for the batch of the others.
 """
 
 import asyncio
 import contextlib
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,8 +25,6 @@ logger = logging.getLogger(__name__)
 BATCH_SIZE = 4096
 """A batch takes no further items once it has this size, in characters. Larger batches are hardly faster, and who comes
 later waits for them longer."""
-RETURN_SHARE = 0.05
-"""The thread waits for those whom a batch has answered for this share of the time that the batch took."""
 
 
 class Overloaded(Exception):
@@ -123,10 +117,7 @@ class Batcher(Generic[Item, Answer]):
     def _run(self, prepare: Callable[[], None]) -> None:
         prepare()
         while batch := self._next_batch():
-            begun = time.monotonic()
             self._answer(batch)
-            if len({request for request, _ in batch}) > 1:
-                time.sleep(RETURN_SHARE * (time.monotonic() - begun))
 
     def _next_batch(self) -> list[tuple[_Request[Item, Answer], int]]:
         """Waits until there is something to do, and returns items of one kind: their requests, and their numbers there.

@@ -86,7 +86,7 @@ def _update_seconds(
     """Returns the seconds of an update with each of the batches, and the replica that was updated."""
     settings = config.training.model_copy(update={"objective": "cross_entropy"})
     objective = Objective(model, settings)
-    replica = shard(objective, model.blocks, workers) if settings.shard else replicate(objective, workers)
+    replica = shard(objective, model.blocks, workers) if settings.shard else replicate(objective, workers, precision)
     optimizer = Optimizer(model, settings.optimizer, settings.schedule, settings.max_updates, workers)
     optimizer.set_learning_rate(1)
     finite = torch.ones((), dtype=torch.bool, device=workers.device)

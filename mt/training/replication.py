@@ -10,9 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeGuard
 
+import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from mt.data.batching import collate
+from mt.device import autocast
+from mt.text.tokenizer import EOS
 from mt.training.workers import Workers
 
 if TYPE_CHECKING:
@@ -20,16 +24,33 @@ if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
 
-def replicate(objective: nn.Module, workers: Workers) -> nn.Module:
+def replicate(objective: nn.Module, workers: Workers, precision: torch.dtype) -> nn.Module:
     """Returns the objective wrapped by DDP, which averages gradients over the workers. With one
-    worker, returns ``objective`` itself."""
+    worker, returns ``objective`` itself.
+
+    DDP sends gradients in groups. After its first backward pass it forms these groups anew, in the order in which the
+    gradients came, and from three workers on the groups decide in which order the terms of a sum are added. A run that
+    goes on from a checkpoint would therefore make its first update with other roundings than the run that was not
+    stopped. So the first backward pass is made here, on a batch of no meaning, and its gradients are thrown away.
+
+    Args:
+        objective: The module whose forward pass computes the loss of a batch.
+        workers: All of them have to call this.
+        precision: The type in which the forward pass computes.
+    """
     if workers.size == 1:
         return objective
     devices = [workers.device] if workers.device.type == "cuda" else None
     # The table of positions grows with the longest sentence, so its size differs from worker to worker.
     constants = [name for name, _ in objective.named_buffers()]
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(objective, constants)
-    return DistributedDataParallel(objective, device_ids=devices, gradient_as_bucket_view=True)
+    replica = DistributedDataParallel(objective, device_ids=devices, gradient_as_bucket_view=True)
+    batch = collate([0, 1], [[EOS] * 2] * 2, [[EOS] * 2] * 2).to(workers.device)
+    with autocast(workers.device, precision):
+        loss = replica(batch)
+    loss.backward()
+    replica.zero_grad()
+    return replica
 
 
 def shard(objective: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> nn.Module:

@@ -109,7 +109,7 @@ class Trainer:
         if settings.shard:
             self.replica = shard(self.objective, self.model.blocks, workers)
         else:
-            self.replica = replicate(self.objective, workers)
+            self.replica = replicate(self.objective, workers, self.precision)
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates, workers)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         # What a run begins with is the first candidate for the best weights.

@@ -31,7 +31,8 @@ def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tenso
     """A training step of any model."""
     keep_freed_memory()
     limit_kernel_caches()
-    replica = replicate(Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train(), workers)
+    objective = Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train()
+    replica = replicate(objective, workers, torch.bfloat16 if precision == "bf16" else torch.float32)
     optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=workers)
     own = slice(workers.rank, None, workers.size)
 

@@ -10,12 +10,14 @@ import pytest
 os.environ["HF_HUB_OFFLINE"] = "1"
 pytest.importorskip("transformers")
 
+from safetensors.torch import load_file, save_file  # noqa: E402
+
 from mt.comparison.command import compare  # noqa: E402
 from mt.config import CompareConfig, RobustnessConfig  # noqa: E402
 from mt.errors import InputError  # noqa: E402
 from mt.reporting.systems import open_systems  # noqa: E402
 from mt.robustness.command import open_runs  # noqa: E402
-from mt.run_folder import read_config  # noqa: E402
+from mt.run_folder import open_model, read_config  # noqa: E402
 from mt.scoring import corpus_scores  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
@@ -34,7 +36,8 @@ def marian(tmp_path_factory):
 def run(marian, tmp_path_factory):
     """A run that began with the model."""
     config = tuned(write_corpus(tmp_path_factory.mktemp("tuned")), marian, max_updates=10, weights="last", rate=0.01)
-    config = config.model_copy(update={"decoding": config.decoding.model_copy(update={"beam_size": 2})})
+    short = config.decoding.model_copy(update={"max_length_ratio": 0.5, "max_length_extra": 2})
+    config = config.model_copy(update={"decoding": short})
     train(config)
     return config.folder
 
@@ -52,7 +55,11 @@ def _lines(path):
 def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_path):
     found, page, markdown = _compare(tmp_path / "o", marian, run, timed_sentences=4, studied_sentences=2)
     search = read_config(run).decoding
-    hypotheses = Translator.load(marian, search, device="cpu").translate(_lines(run / "scored/test.source"))
+    sources = _lines(run / "scored/test.source")
+    hypotheses = Translator.load(marian, search, device="cpu").translate(sources)
+    own = open_model(marian).description.decoding
+    # So the scores below tell by which search they came.
+    assert hypotheses != Translator.load(marian, own, device="cpu").translate(sources)
     expected = corpus_scores(hypotheses, _lines(run / "scored/test.reference"), "yy")
     (verdict,) = found["verdicts"]
     assert [test["baseline"]["score"] for test in verdict["over_sentences"]] == pytest.approx(
@@ -113,6 +120,16 @@ def test_two_models_need_a_test_set(marian, run, tmp_path):
     test_set = {"source": str(run / "scored/test.source"), "references": str(run / "scored/test.reference")}
     found, page, _ = _compare(tmp_path / "o", marian, other, **test_set)
     assert "the same translations" in found["verdicts"][0]["words"] and "only the model is known" in page
+
+
+def test_only_the_model_that_a_run_began_with_is_named_as_its_start(marian, run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(marian, other)
+    tensors = load_file(other / "model.safetensors")
+    tensors["final_logits_bias"] += 0.1
+    save_file(tensors, other / "model.safetensors", {"format": "pt"})
+    found, *_ = _compare(tmp_path / "o", other, run)
+    assert len(found["fine_tuning"]) == 1 and "began with" not in found["fine_tuning"][0]
 
 
 def test_a_model_folder_is_what_the_run_was(runs, tmp_path):

@@ -2,13 +2,11 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.serving import batching
 from mt.serving.batching import BATCH_SIZE, Batcher, Overloaded
 
 POISON = "poison"
@@ -108,23 +106,6 @@ def test_what_waits_together_is_one_batch_and_a_small_request_does_not_wait_for_
         ("text", ["l4", "l5", "l6", "l7"]),
         ("text", ["l8", "l9"]),
     ]
-
-
-def test_clients_that_ask_again_at_once_come_into_one_batch(monkeypatch):
-    monkeypatch.setattr(batching, "RETURN_SHARE", 20)
-    work = Recorder()
-    batcher = Batcher(lambda kind, items: time.sleep(0.01) or work(kind, items), capacity=1000)
-
-    async def client():
-        for _ in range(4):
-            await ask(batcher, "text", ["a"])
-
-    async def all_of_them():
-        await asyncio.gather(*(client() for _ in range(8)))
-
-    asyncio.run(all_of_them())
-    batcher.close()
-    assert 8 in [len(items) for _, items in work.batches]
 
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():

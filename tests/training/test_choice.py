@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from mt.config import TrainConfig
 from mt.config.composition import compose_jobs, model_presets
+from mt.data.corpus import load_corpus
 from mt.errors import InputError
 from mt.run_folder import CHOICE, read_config
 from mt.training import choice_file
@@ -142,6 +143,20 @@ def test_a_vocabulary_is_limited_by_the_words_of_the_whole_corpus_alone():
     for words, pieces in ((10_000, 5_500), (None, 8_000)):
         facts = dataclasses.replace(TATOEBA, distinct_words=words)
         assert _chosen(facts, "training.minutes=60").tokenizer.vocabulary_size == pieces
+
+
+def test_words_are_counted_in_a_whole_corpus_alone(folder, monkeypatch):
+    """A part has fewer words than the whole, so its number would limit the vocabulary too much."""
+    corpus = load_corpus(_toy(folder).data)
+    lines = [line for side in ("source", "target") for line in corpus.train[side]]
+    facts = choice_file.corpus_facts(corpus)
+    assert facts.distinct_words == len({word for line in lines for word in line.split()})
+    assert facts.source_characters == pytest.approx(
+        sum(map(len, corpus.train["source"])) / len(corpus.train), abs=0.005
+    )
+    monkeypatch.setattr(choice_file, "PAIRS_LOOKED_AT", len(corpus.train) - 1)
+    part = choice_file.corpus_facts(corpus)
+    assert part.distinct_words is None and part.pairs == facts.pairs == len(corpus.train)
 
 
 def test_on_a_gpu_batches_grow_rather_than_more_updates_than_were_ever_measured():

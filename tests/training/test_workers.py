@@ -116,17 +116,23 @@ def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
     assert status == 143
 
 
-def test_two_workers_with_muon_go_on_bit_by_bit(folder):
-    """Each moves its share of the matrices, and a checkpoint holds the momentum of all."""
-    whole, stopped = (
-        _config(folder, name, max_updates=50, optimizer={"kind": "muon"}) for name in ("whole", "stopped")
-    )
-    assert _run(whole, 2)[0] == 0
-    together = Together(toy.words(stopped), 2)
+@pytest.mark.parametrize(
+    ("workers", "settings"),
+    [
+        # Each moves its share of the matrices, and a checkpoint holds the momentum of all.
+        (2, {"optimizer": {"kind": "muon"}}),
+        # From three workers on, the order in which their gradients are added decides about the last bit.
+        (3, {}),
+    ],
+)
+def test_several_workers_go_on_bit_by_bit(folder, workers, settings):
+    whole, stopped = (_config(folder, name, max_updates=50, **settings) for name in ("whole", "stopped"))
+    assert _run(whole, workers)[0] == 0
+    together = Together(toy.words(stopped), workers)
     _wait_for_checkpoint(stopped, 10)
     together.workers[1].terminate()
     assert "stopped at update" in finish(together)[1]
-    status, said = _run(stopped, 2)
+    status, said = _run(stopped, workers)
     assert status == 0 and "going on from update" in said, said
     first, second = (load_file(config.folder / "model.safetensors") for config in (whole, stopped))
     for name in first:
