@@ -35,6 +35,7 @@ from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, rem
 from mt.training.choice import ALIGNED_PAIRS
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
+from mt.training.initial_embeddings import begin_with_co_occurrence
 from mt.training.monitor import Monitor, NoMonitor
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
@@ -104,6 +105,8 @@ class Trainer:
         elif settings.init_from:
             load_weights_of(Path(settings.init_from), self.model, config.model, data.tokenizers)
             initial_weights, origin = checksum(weights_of(self.model)), base_model(settings.init_from)
+        elif settings.initial_embeddings == "co_occurrence":
+            begin_with_co_occurrence(self.model, data.train, data.tokenizers.joint, workers)
         self.model.to(device)
         self.objective = Objective(self.model, settings)
         if settings.shard:

@@ -80,7 +80,7 @@ def _wait_for_checkpoint(config, update):
 @pytest.mark.parametrize(
     ("architecture", "settings"),
     [
-        ("transformer", {"accumulate": 2}),
+        ("transformer", {"accumulate": 2, "initial_embeddings": "co_occurrence"}),
         # Often one pair alone, so that the second worker has none; and two passes a batch.
         ("rnn", {"batch_tokens": 10, "objective": "simcut", "cutoff": 0.0}),
     ],
