@@ -115,8 +115,8 @@ class TrainingConfig(Section):
     average: PositiveInt = 5
     """With weights=average: how many checkpoints. keep_last must keep as many."""
     initial_embeddings: Literal["random", "co_occurrence"] = "random"
-    """What the vectors of pieces are before the first update. co_occurrence: pieces that occur in the same pairs, such
-    as translations of each other, begin with similar ones, which saves a short run much of the beginning."""
+    """How the embeddings are initialised. co_occurrence: pieces that occur in the same pairs, such as translations of
+    each other, get similar vectors, so that a short run need not learn that first."""
     init_from: Text | None = None
     """What to start from (fine-tuning), with its weights, its tokenizer and its model settings: a run or model folder,
     or a MarianMT model: its folder, or OWNER/NAME[@REVISION] on the Hugging Face hub."""
@@ -146,8 +146,8 @@ class TrainingConfig(Section):
             yield f"cutoff={self.cutoff} is for objective=simcut, not {self.objective}"
         if self.init_from and self.initial_embeddings != "random":
             yield (
-                f"initial_embeddings={self.initial_embeddings}: the model of init_from has embeddings already, take "
-                "initial_embeddings=random"
+                f"initial_embeddings={self.initial_embeddings} (which some experiments set): the model of init_from "
+                "has embeddings already, take training.initial_embeddings=random"
             )
         if self.replay and not self.init_from:
             yield f"replay={self.replay:g} needs init_from, the run whose training pairs are to be replayed"

@@ -2,8 +2,9 @@
 
 A piece and its translation stand in the same pairs. So a model need not find out by gradient descent which pieces
 belong together: counting tells it before the first update. This is cross-language latent semantic indexing (Landauer &
-Littman 1990), with the pieces of both languages in one space: the product of two pieces' vectors approximates the
-cosine of their occurrences, n(a and b) / √(n(a) n(b)), where n counts the pairs in which they stand.
+Littman 1990), with the pieces of both languages in one space: the matrix of the cosines n(a and b) / √(n(a) n(b)),
+where n counts the pairs in which pieces stand, is decomposed; its first component is left out, and only the directions
+of the vectors are kept.
 """
 
 import logging
@@ -23,7 +24,7 @@ from mt.training.workers import Workers
 logger = logging.getLogger(__name__)
 
 MOST_PAIRS = 200_000
-"""Pairs that are counted, at even distances. They take some 300 MB for a width of 192, and 1 GB for one of 1,024."""
+"""Pairs that are counted, evenly spaced. Their share in mixtures (weights) is not heeded."""
 FEWEST_PAIRS = 2
 """A piece that stands in fewer pairs keeps its random vector."""
 SHARE = 0.7
@@ -55,7 +56,7 @@ def begin_with_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: boo
         if target is not source:
             _mix(target, found[first_target:], counts[first_target:])
     logger.info(
-        "embeddings: %s of %s pieces begin with the pieces that they occur together with (%.0f s)",
+        "embeddings: %s of %s pieces begin near those that they occur with (%.0f s)",
         f"{int((counts >= FEWEST_PAIRS).sum()):,}",
         f"{vocabulary:,}",
         time.perf_counter() - started,
@@ -83,9 +84,9 @@ def piece_vectors(pieces: np.ndarray, pairs: np.ndarray, vocabulary: int, width:
     """Returns the vectors (V, D) of V pieces, of length one or zero, and in how many pairs each stands (V,).
 
     With X (V, N) the occurrences of V pieces in N pairs, each row divided by its length, XXᵀ has the cosines. The
-    vectors are its eigenvectors times the square roots of their eigenvalues. The first is left out: it tells how
-    frequent a piece is. They are found by subspace iteration (Halko et al. 2011, algorithm 4.4), which needs products
-    with X alone.
+    vectors are its eigenvectors times the square roots of their eigenvalues, those of each piece scaled to length one.
+    The first eigenvector is left out: it tells how frequent a piece is. They are found by subspace iteration (Halko et
+    al. 2011, algorithm 4.4), which needs products with X alone.
 
     Args:
         pieces, pairs: (M,), as ``occurrences`` returns them.
@@ -110,7 +111,7 @@ def piece_vectors(pieces: np.ndarray, pairs: np.ndarray, vocabulary: int, width:
 
 
 def _mix(weight: Tensor, found: Tensor, counts: Tensor) -> None:
-    enough = counts >= FEWEST_PAIRS
+    enough = (counts >= FEWEST_PAIRS) & found.any(dim=1)
     random = weight[enough]
     length = random.norm(dim=1).mean()
     weight[enough] = SHARE * length * found[enough] + (1 - SHARE**2) ** 0.5 * random

@@ -158,7 +158,8 @@ def _with_rules_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextC
 
 def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
     """Returns the config with the versions of the split and of the text layer that the run was begun with, without
-    cleaning if it had none, and with the default length of that time. Without this, the command that began a run before
+    cleaning if it had none, with random embeddings if there were no others, and with the default length of that time.
+    Without this, the command that began a run before
     there were newer ones would no longer go on with it, or would train a finished run for longer."""
     begun = read_config(run)
     version = begun.data.split_version
@@ -174,6 +175,11 @@ def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
         # Without rules, there were none of the other settings either.
         text = config.text.model_copy(update={"rules": rules}) if rules else begun.text
         config = config.model_copy(update={"text": text})
+    known = "initial_embeddings" in begun.training.model_fields_set  # from before there was a choice, otherwise
+    if not known and config.training.initial_embeddings != "random":
+        logger.info("%s was begun with random embeddings: training.initial_embeddings=random", run)
+        random = config.training.model_copy(update={"initial_embeddings": "random"})
+        config = config.model_copy(update={"training": random})
     updates = begun.training.max_updates
     is_open = "max_updates" not in config.training.model_fields_set and begun.training.minutes is None
     if updates < config.training.max_updates and is_open:

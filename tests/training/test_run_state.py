@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mt.config import AugmentationConfig, TextConfig, TrainingConfig
-from mt.run_folder import write_config
+from mt.run_folder import CONFIG, write_config
 from mt.training.run_state import _as_begun
 from tests import toy
 
@@ -41,3 +41,15 @@ def test_what_is_asked_for_is_not_replaced(tmp_path: Path) -> None:
     }
     config = begun.model_copy(update=asked)
     assert _as_begun(begun.folder, config) == config
+
+
+def test_a_run_from_before_embeddings_were_counted_goes_on_with_the_command_that_began_it(tmp_path: Path) -> None:
+    begun = toy.config(tmp_path)
+    begun.folder.mkdir(parents=True)
+    write_config(begun.folder, begun)
+    today = begun.training.model_copy(update={"initial_embeddings": "co_occurrence"})
+    config = begun.model_copy(update={"training": today})
+    assert _as_begun(begun.folder, config) == config  # it could have been asked for, and was not
+    file = begun.folder / CONFIG
+    file.write_text("".join(line for line in file.open() if "initial_embeddings" not in line))
+    assert _as_begun(begun.folder, config).training == begun.training

@@ -107,6 +107,17 @@ def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
 
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
+def test_counted_embeddings_are_all_that_differs_before_the_first_update(folder, architecture):
+    first = []
+    for start in ("random", "co_occurrence"):
+        config = toy.config(folder, start, architecture, training={"initial_embeddings": start})
+        training = trainer_module.Trainer(config, toy.prepared(config), ALONE, None)
+        first.append(dict(training.model.named_parameters()))
+    differing = {name for name in first[0] if not torch.equal(first[0][name], first[1][name])}
+    assert differing and all("embedding" in name or "tokens" in name for name in differing)
+
+
+@pytest.mark.parametrize("architecture", toy.MODELS)
 def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
     """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
