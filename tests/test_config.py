@@ -217,7 +217,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
             "take average=4, or save more often",
         ),
         (TrainingConfig, {"consistency": 1.0}, "objective=simcut or r_drop"),
-        (TrainingConfig, {"init_from": "a", "initial_embeddings": "co_occurrence"}, "take training.initial_embeddings=random"),
+        (TrainingConfig, {"init_from": "a", "initial_embeddings": "co_occurrence"}, "initial_embeddings=random"),
         (TrainingConfig, {"objective": "r_drop", "cutoff": 0.1}, "objective=simcut"),
         (OptimizerConfig, {"kind": "adamw", "muon_iterations": 5}, "kind=muon"),
         (TrainingConfig, {"device": "cpu", "precision": "fp16"}, "precision"),
