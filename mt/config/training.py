@@ -116,7 +116,8 @@ class TrainingConfig(Section):
     """With weights=average: how many checkpoints. keep_last must keep as many."""
     initial_embeddings: Literal["random", "co_occurrence"] = "random"
     """How the embeddings are initialised. co_occurrence: pieces that occur in the same pairs, such as translations of
-    each other, get similar vectors, so that a short run need not learn that first."""
+    each other, get similar vectors, so that a short run need not learn that first. An output matrix of its own
+    (model.tie_embeddings=false) stays random."""
     init_from: Text | None = None
     """What to start from (fine-tuning), with its weights, its tokenizer and its model settings: a run or model folder,
     or a MarianMT model: its folder, or OWNER/NAME[@REVISION] on the Hugging Face hub."""

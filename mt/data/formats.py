@@ -35,7 +35,7 @@ from mt.data.tmx import tmx_pairs
 from mt.documents.document import read_whole
 from mt.documents.po import po_pairs
 from mt.documents.xliff import xliff_pairs
-from mt.errors import InputError
+from mt.errors import InputError, RunError
 from mt.files import read_lines, read_start, read_wide_lines
 from mt.foreign_text import encoding_of_bom, other_encoding
 from mt.installation import RECIPES, corpora
@@ -348,7 +348,7 @@ def _telling_of_failures(path: str) -> Iterator[None]:
     """Raises InputError where a data set cannot be loaded, unless that is because the disk is full."""
     try:
         yield
-    except InputError:
+    except (InputError, RunError, MemoryError):
         raise
     except Exception as error:  # of many kinds: those of the library, of Arrow, and of the library for HTTP
         reason = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error

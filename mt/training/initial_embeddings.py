@@ -8,7 +8,9 @@ of the vectors are kept.
 """
 
 import logging
+import math
 import time
+from itertools import pairwise
 
 import datasets
 import numpy as np
@@ -16,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mt.columns import evenly_spaced_rows, tables
+from mt.columns import evenly_spaced_rows, numbers, tables
 from mt.model.embedding import TokenEmbedding
 from mt.model.seq2seq import Seq2Seq
 from mt.training.workers import Workers
@@ -24,18 +26,24 @@ from mt.training.workers import Workers
 logger = logging.getLogger(__name__)
 
 MOST_PAIRS = 200_000
-"""Pairs that are counted, evenly spaced. Their share in mixtures (weights) is not heeded."""
+"""The most pairs that are counted. They are evenly spaced, whatever the weights of a mixture's corpora."""
+MOST_PIECES = 5_000_000
+"""The most pieces in these pairs, approximately, which bounds memory where sentences are long."""
+PAIRS_AT_ONCE = 20_000
+"""So many pairs are multiplied at a time, which bounds memory where vectors are wide."""
 FEWEST_PAIRS = 2
 """A piece that stands in fewer pairs keeps its random vector."""
 SHARE = 0.7
-"""The length of what counting gives in a vector of length one. The rest is random, because pieces with the same vector
-could not be told apart: a word and its translation, or two words that stand in the same pairs."""
+"""The length of the counted part in a vector of length one; that of the random part is √(1 - SHARE²). Without a random
+part, pieces that stand in the same pairs would have the same vector and could not be told apart."""
 ROUNDS = 4
 """Rounds of subspace iteration."""
+NOISE = 1e-5
+"""Eigenvalues below this share of the largest are zero but for rounding."""
 
 
 def begin_with_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
-    """Mixes what counting tells into the random vectors of a new model, which keep their average length.
+    """Mixes what counting tells into the random embeddings of a new model, which keep their average length.
 
     Args:
         model: The model, on the CPU. Its embeddings are changed.
@@ -48,25 +56,24 @@ def begin_with_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: boo
     source, target = embeddings[0].weight, embeddings[-1].weight
     first_target = 0 if joint else len(source)
     vocabulary = first_target + len(target)
-    found, counts = workers.from_leader(
-        lambda: piece_vectors(*occurrences(pairs, first_target), vocabulary, source.shape[1])
-    )
+    found = workers.from_leader(lambda: piece_vectors(*occurrences(pairs, first_target), vocabulary, source.shape[1]))
     with torch.no_grad():
-        _mix(source, found[: len(source)], counts[: len(source)])
+        _mix(source, found[: len(source)])
         if target is not source:
-            _mix(target, found[first_target:], counts[first_target:])
+            _mix(target, found[first_target:])
     logger.info(
         "embeddings: %s of %s pieces begin near those that they occur with (%.0f s)",
-        f"{int((counts >= FEWEST_PAIRS).sum()):,}",
+        f"{int(found.any(dim=1).sum()):,}",
         f"{vocabulary:,}",
         time.perf_counter() - started,
     )
 
 
 def occurrences(pairs: datasets.Dataset, first_target: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns which piece stands in which pair, each combination once: the numbers of the pieces (M,) and of the pairs
-    (M,), both int64. ``first_target`` is added to the number of a target piece."""
-    rows = evenly_spaced_rows(len(pairs), MOST_PAIRS)
+    """Returns which piece stands in which pair, each combination once, by ascending pairs: the numbers of the pieces
+    (M,) and of the pairs (M,), both int64. ``first_target`` is added to the number of a target piece."""
+    length = numbers(pairs, "source_length").mean() + numbers(pairs, "target_length").mean()
+    rows = evenly_spaced_rows(len(pairs), min(MOST_PAIRS, math.ceil(MOST_PIECES / max(1, length))))
     found = []
     first = 0
     for table in tables(pairs, ["source_ids", "target_ids"], rows):
@@ -80,8 +87,9 @@ def occurrences(pairs: datasets.Dataset, first_target: int) -> tuple[np.ndarray,
     return both & (2**32 - 1), both >> 32
 
 
-def piece_vectors(pieces: np.ndarray, pairs: np.ndarray, vocabulary: int, width: int) -> tuple[Tensor, Tensor]:
-    """Returns the vectors (V, D) of V pieces, of length one or zero, and in how many pairs each stands (V,).
+def piece_vectors(pieces: np.ndarray, pairs: np.ndarray, vocabulary: int, width: int) -> Tensor:
+    """Returns the vectors (V, D) of V pieces. They have length one; those of pieces of which too little is known are
+    zero.
 
     With X (V, N) the occurrences of V pieces in N pairs, each row divided by its length, XXᵀ has the cosines. The
     vectors are its eigenvectors times the square roots of their eigenvalues, those of each piece scaled to length one.
@@ -94,24 +102,42 @@ def piece_vectors(pieces: np.ndarray, pairs: np.ndarray, vocabulary: int, width:
         width: D.
     """
     counts = torch.from_numpy(np.bincount(pieces, minlength=vocabulary))
-    places = torch.from_numpy(np.stack([pieces, pairs]))
-    values = counts[places[0]].float().rsqrt()
-    x = torch.sparse_coo_tensor(places, values, (vocabulary, int(pairs.max(initial=-1)) + 1), check_invariants=True)
-    xt = x.t().coalesce()
-    x = x.coalesce()
-    generator = torch.Generator().manual_seed(0)
-    basis = torch.randn(vocabulary, min(vocabulary, width + 9), generator=generator)
+    parts = [_sparse(pieces[part], pairs[part], counts) for part in _cut(pairs)]
+
+    def times_cosines(basis: Tensor) -> Tensor:
+        product = torch.zeros_like(basis)
+        for x, transposed in parts:
+            product += torch.sparse.mm(x, torch.sparse.mm(transposed, basis))
+        return product
+
+    basis = torch.randn(vocabulary, min(vocabulary, width + 9), generator=torch.Generator().manual_seed(0))
     for _ in range(ROUNDS):
-        basis = torch.linalg.qr(torch.sparse.mm(x, torch.sparse.mm(xt, basis))).Q
-    projected = torch.sparse.mm(xt, basis)  # (N, Q)
-    eigenvalues, rotation = torch.linalg.eigh(projected.t() @ projected)  # the smallest first
+        basis = torch.linalg.qr(times_cosines(basis)).Q
+    eigenvalues, rotation = torch.linalg.eigh(basis.t() @ times_cosines(basis))  # the smallest first
+    eigenvalues = eigenvalues.where(eigenvalues > NOISE * eigenvalues[-1], 0)
     largest = slice(max(0, len(eigenvalues) - 1 - width), -1)
-    vectors = basis @ (rotation[:, largest] * eigenvalues[largest].clamp(min=0).sqrt())
-    return functional.normalize(functional.pad(vectors, (0, width - vectors.shape[1]))), counts
+    vectors = basis @ (rotation[:, largest] * eigenvalues[largest].sqrt())
+    vectors = functional.normalize(functional.pad(vectors, (0, width - vectors.shape[1])))
+    return vectors * (counts >= FEWEST_PAIRS)[:, None]
 
 
-def _mix(weight: Tensor, found: Tensor, counts: Tensor) -> None:
-    enough = (counts >= FEWEST_PAIRS) & found.any(dim=1)
-    random = weight[enough]
-    length = random.norm(dim=1).mean()
-    weight[enough] = SHARE * length * found[enough] + (1 - SHARE**2) ** 0.5 * random
+def _cut(pairs: np.ndarray) -> list[slice]:
+    """Returns the parts of ascending numbers that belong to PAIRS_AT_ONCE pairs each."""
+    last = int(pairs.max(initial=-1))
+    cuts = np.searchsorted(pairs, range(0, last + 1 + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
+    return [slice(start, end) for start, end in pairwise(cuts) if end > start]
+
+
+def _sparse(pieces: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the columns of X (V, N) that belong to some pairs, and the same transposed."""
+    places = torch.from_numpy(np.stack([pieces, pairs - pairs[0]]))
+    size = len(counts), int(places[1].max()) + 1
+    x = torch.sparse_coo_tensor(places, counts[places[0]].float().rsqrt(), size, check_invariants=True)
+    return x.coalesce(), x.t().coalesce()
+
+
+def _mix(weight: Tensor, found: Tensor) -> None:
+    """Mixes vectors (V, D) of length one into the random weight (V, D), where they are not zero."""
+    known = found.any(dim=1)
+    random = weight[known]
+    weight[known] = SHARE * random.norm(dim=1).mean() * found[known] + (1 - SHARE**2) ** 0.5 * random

@@ -159,8 +159,8 @@ def _with_rules_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextC
 def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
     """Returns the config with the versions of the split and of the text layer that the run was begun with, without
     cleaning if it had none, with random embeddings if there were no others, and with the default length of that time.
-    Without this, the command that began a run before
-    there were newer ones would no longer go on with it, or would train a finished run for longer."""
+    Without this, the command that began a run before there were newer ones would no longer go on with it, or would
+    train a finished run for longer."""
     begun = read_config(run)
     version = begun.data.split_version
     if version < config.data.split_version:
@@ -175,8 +175,8 @@ def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
         # Without rules, there were none of the other settings either.
         text = config.text.model_copy(update={"rules": rules}) if rules else begun.text
         config = config.model_copy(update={"text": text})
-    known = "initial_embeddings" in begun.training.model_fields_set  # from before there was a choice, otherwise
-    if not known and config.training.initial_embeddings != "random":
+    had_a_choice = "initial_embeddings" in begun.training.model_fields_set
+    if not had_a_choice and config.training.initial_embeddings != "random":
         logger.info("%s was begun with random embeddings: training.initial_embeddings=random", run)
         random = config.training.model_copy(update={"initial_embeddings": "random"})
         config = config.model_copy(update={"training": random})

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from mt.config import DataConfig
 from mt.config.data import FILE_FORMATS
 from mt.data.corpus import KEYS, PAIR_HASH, Corpus, SplitReport, load_corpus
-from mt.errors import InputError
+from mt.errors import InputError, RunError
 from mt.text.slots import TAG
 
 PAIRS = [(f"Satz Nummer {number}.", f'Sentence "number" {number}, here.') for number in range(40)]
@@ -198,17 +198,27 @@ class NoNetwork(Exception):
     """Like the errors of libraries for HTTP, it is no OSError."""
 
 
-def test_a_network_that_fails_in_the_middle_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("failure", "expected", "message"),
+    [
+        (NoNetwork("no route to host"), InputError, "this data set cannot be loaded: no route to host"),
+        (MemoryError("no room"), MemoryError, "^no room$"),  # neither is the data set's fault
+        (RunError("disk full"), RunError, "^disk full$"),
+    ],
+)
+def test_a_failure_while_pairs_stream_is_one_message(
+    failure: Exception, expected: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for split in ("train", "validation", "test"):
         write(tmp_path / f"{split}.jsonl", ['{"de": "a", "en": "b"}'])
 
     def iterate(self: object, batch_size: int) -> Iterator[pyarrow.Table]:
         yield pyarrow.table({"de": ["a"], "en": ["b"]})
-        raise NoNetwork("no route to host")
+        raise failure
 
     with monkeypatch.context() as patch:
         patch.setattr("datasets.IterableDataset.iter", iterate)
-        with pytest.raises(InputError, match="this data set cannot be loaded: no route to host"):
+        with pytest.raises(expected, match=message):
             load(kind="hub", path=str(tmp_path), streaming=True)
     assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == [("a", "b")]
 

@@ -30,6 +30,16 @@ class Cluster:
     def start(self, *options: str) -> None:
         self.machines = [self._start(machine, *options) for machine in range(len(self.network.machines))]
 
+    def start_and_choose(self, chance: random.Random, *options: str) -> int:
+        """Starts all, waits until some time of training has passed, and returns the machine that is to fail: any but
+        that where all meet, without which torchrun cannot go on."""
+        self.start(*options)
+        self.wait_for_updates(chance.uniform(0, self.subject.seconds / 2))
+        return self.any_but_the_first(chance)
+
+    def any_but_the_first(self, chance: random.Random) -> int:
+        return chance.randrange(1, len(self.machines))
+
     def bring_back(self, machine: int, *options: str) -> None:
         self.machines[machine] = self._start(machine, *options)
 
@@ -78,11 +88,6 @@ def fail(subject: Subject, times: int, seed: int) -> Outcome:
     return outcome
 
 
-def _victim(cluster: Cluster, chance: random.Random) -> int:
-    """Any machine but that where all meet, without which torchrun cannot go on."""
-    return chance.randrange(1, len(cluster.machines))
-
-
 def _undisturbed(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     cluster.start()
     return cluster.end()
@@ -90,9 +95,7 @@ def _undisturbed(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 def _power_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     """A machine is gone from one moment to the next, with its connections, and comes back."""
-    cluster.start(RESTARTS)
-    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
-    victim = _victim(cluster, chance)
+    victim = cluster.start_and_choose(chance, RESTARTS)
     cluster.network.switch_off(victim)
     time.sleep(chance.uniform(0, SILENCE / 2))
     cluster.network.switch_on(victim)
@@ -102,9 +105,7 @@ def _power_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 def _short_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     """The network is away for less time than a machine may be silent: nobody notices."""
-    cluster.start()
-    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
-    victim = _victim(cluster, chance)
+    victim = cluster.start_and_choose(chance)
     cluster.network.cut(victim)
     time.sleep(chance.uniform(1, SILENCE * 0.75))
     cluster.network.heal(victim)
@@ -113,9 +114,7 @@ def _short_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 def _long_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     """torchrun ends where the network is away; the others wait for that machine until it comes back."""
-    cluster.start(RESTARTS)
-    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
-    victim = _victim(cluster, chance)
+    victim = cluster.start_and_choose(chance, RESTARTS)
     cluster.network.cut(victim)
     wait_for(lambda: cluster.machines[victim].poll() is not None, BOUND)
     cluster.network.heal(victim)
@@ -125,9 +124,7 @@ def _long_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 def _cut_for_good(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     """Everything ends within the bound. The same command goes on when there is a network again."""
-    cluster.start()
-    cluster.wait_for_updates(chance.uniform(0, cluster.subject.seconds / 2))
-    victim = _victim(cluster, chance)
+    victim = cluster.start_and_choose(chance)
     cluster.network.cut(victim)
     statuses = cluster.end(BOUND)
     assert all(statuses), f"ended with {statuses} without a network"
@@ -140,7 +137,7 @@ def _slow_network(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     """Waiting is all that it costs."""
     cluster.start()
     cluster.wait_for_updates(0)
-    cluster.network.limit(_victim(cluster, chance), megabits=chance.uniform(0.5, 5))
+    cluster.network.limit(cluster.any_but_the_first(chance), megabits=chance.uniform(0.5, 5))
     return cluster.end()
 
 

@@ -12,24 +12,45 @@ from torch.nn import functional
 
 from mt.model.build import build_of_sizes
 from mt.model.embedding import TokenEmbedding
-from mt.text.tokenizer import PAD
+from mt.text.tokenizer import PAD, SPECIAL
 from mt.training import initial_embeddings
 from mt.training.initial_embeddings import SHARE, begin_with_co_occurrence, occurrences, piece_vectors
 from mt.training.workers import Workers
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
-LISTS = datasets.Features({f"{side}_ids": datasets.List(datasets.Value("int32")) for side in ("source", "target")})
+FIRST = len(SPECIAL)
+"""The number of the first piece that a text can have."""
+INTEGER = datasets.Value("int32")
+FEATURES = datasets.Features(
+    {f"{side}_ids": datasets.List(INTEGER) for side in ("source", "target")}
+    | {f"{side}_length": INTEGER for side in ("source", "target")}
+)
 
 
 def _pairs(sources, targets):
-    return datasets.Dataset.from_dict({"source_ids": sources, "target_ids": targets}, features=LISTS)
+    columns = {"source": sources, "target": targets}
+    values = {f"{side}_ids": lines for side, lines in columns.items()}
+    values |= {f"{side}_length": [len(line) for line in lines] for side, lines in columns.items()}
+    return datasets.Dataset.from_dict(values, features=FEATURES)
 
 
 def _sentences(words, count):
-    """Sentences of a language whose words are as frequent as those of others."""
+    """Sentences of a language in which few words are frequent and many are rare, as in others."""
     draw = np.random.default_rng(1)
-    return [(draw.zipf(1.3, 8) % words).tolist() for _ in range(count)]
+    return [(draw.zipf(1.3, 8) % words + FIRST).tolist() for _ in range(count)]
+
+
+def _found(pairs, first_target=0):
+    return list(zip(*(part.tolist() for part in occurrences(pairs, first_target)), strict=True))
+
+
+def _expected(pairs, first_target=0):
+    return {
+        (piece, number)
+        for number, (source, target) in enumerate(pairs)
+        for piece in [*source, *(piece + first_target for piece in target)]
+    }
 
 
 lines = st.lists(st.integers(0, 9), max_size=6)
@@ -37,27 +58,30 @@ lines = st.lists(st.integers(0, 9), max_size=6)
 
 @given(st.lists(st.tuples(lines, lines), min_size=1, max_size=8), st.sampled_from([0, 10]))
 def test_each_piece_of_a_pair_is_counted_once(pairs, first_target):
-    found = list(
-        zip(*(part.tolist() for part in occurrences(_pairs(*zip(*pairs, strict=True)), first_target)), strict=True)
-    )
-    expected = {
-        (piece, number)
-        for number, (source, target) in enumerate(pairs)
-        for piece in [*source, *(piece + first_target for piece in target)]
-    }
-    assert len(found) == len(set(found)) and set(found) == expected
+    found = _found(_pairs(*zip(*pairs, strict=True)), first_target)
+    assert len(found) == len(set(found)) and set(found) == _expected(pairs, first_target)
 
 
-def test_of_many_pairs_some_are_counted_at_even_distances(monkeypatch):
-    monkeypatch.setattr(initial_embeddings, "MOST_PAIRS", 3)
-    pieces, pairs = occurrences(_pairs([[n] for n in range(9)], [[] for _ in range(9)]), 0)
-    assert (pieces.tolist(), pairs.tolist()) == ([0, 4, 8], [0, 1, 2])
+def test_of_a_large_selection_every_pair_is_counted():
+    """It is read as several tables, and its rows are not those of the table that it selects from."""
+    words = _sentences(30, 13_000)
+    chosen = list(range(12_500, 100, -1))
+    found = _found(_pairs(words, words[::-1]).select(chosen))
+    assert set(found) == _expected([(words[row], words[::-1][row]) for row in chosen])
 
 
+@pytest.mark.parametrize(("name", "most"), [("MOST_PAIRS", 3), ("MOST_PIECES", 6)])
+def test_of_many_pairs_some_are_counted_at_even_distances(monkeypatch, name, most):
+    monkeypatch.setattr(initial_embeddings, name, most)
+    assert _found(_pairs([[n] for n in range(9)], [[n] for n in range(9)])) == [(0, 0), (4, 1), (8, 2)]
+
+
+@pytest.mark.parametrize("at_once", [7, 20_000])
 @pytest.mark.parametrize("width", [12, 40])
-def test_vectors_are_the_eigenvectors_of_the_cosines_but_the_first(width):
+def test_vectors_are_the_eigenvectors_of_the_cosines_but_the_first(width, at_once, monkeypatch):
     """Compared with NumPy's decomposition of the whole matrix. With a width of 40 there are fewer pieces than that."""
-    sentences = _sentences(20, 400)
+    monkeypatch.setattr(initial_embeddings, "PAIRS_AT_ONCE", at_once)
+    sentences = [[piece - FIRST for piece in sentence] for sentence in _sentences(20, 400)]
     pieces, pairs = occurrences(_pairs(sentences, sentences[::-1]), 0)
     dense = np.zeros((20, 400))
     dense[pieces, pairs] = 1
@@ -65,36 +89,56 @@ def test_vectors_are_the_eigenvectors_of_the_cosines_but_the_first(width):
     values, vectors = np.linalg.eigh(dense @ dense.T)
     kept = slice(max(0, 19 - width), -1)
     expected = functional.normalize(torch.from_numpy(vectors[:, kept] * np.sqrt(values[kept])).float())
-    found, counts = piece_vectors(pieces, pairs, 20, width)
-    assert found.shape == (20, width) and counts.tolist() == np.count_nonzero(dense, axis=1).tolist()
+    found = piece_vectors(pieces, pairs, 20, width)
+    assert found.shape == (20, width)
     assert torch.allclose(found @ found.t(), expected @ expected.t(), atol=1e-4)
 
 
+def test_a_piece_that_is_rare_or_stands_in_every_pair_has_no_vector():
+    sources = [[4, 5, 7], *([[4, 6], [4, 6], [4, 5]] * 5)]  # 7 stands in one pair, 4 in all
+    found = piece_vectors(*occurrences(_pairs(sources, [[4]] * 16), 0), 8, 16)
+    known = found.norm(dim=1)
+    assert known[5:7].tolist() == pytest.approx([1, 1]) and known[[0, 1, 2, 3, 7]].tolist() == [0] * 5
+    alike = piece_vectors(*occurrences(_pairs([[4, 5]] * 5, [[6]] * 5), 0), 7, 16)
+    assert not alike.any()  # there is nothing to tell these pieces apart by
+
+
 @pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("architecture", ["transformer", "rnn"])
-def test_words_that_translate_each_other_begin_side_by_side(architecture, joint):
+def test_words_that_translate_each_other_begin_side_by_side(architecture, tied, joint):
     words = 100
     sources = _sentences(words, 3000)
-    first = words if joint else 0  # the target's words have numbers of their own, or those of another vocabulary
-    pairs = _pairs(sources, [[word + first for word in reversed(source)] for source in sources])
-    config = toy.config(toy.Path(), architecture=architecture, model={"width": 128}).model
-    size = words + first + 1
+    between = words if joint else 0  # the target's words have numbers of their own, or those of another vocabulary
+    pairs = _pairs(sources, [[word + between for word in reversed(source)] for source in sources])
+    changes = {"width": 128, "tie_embeddings": tied}
+    model_config = toy.config(toy.Path(), architecture=architecture, model=changes).model
+    size = FIRST + words + between + 1
     torch.manual_seed(1)
-    model = build_of_sizes(config, size, size, joint)
-    before = [part.weight.detach().clone() for part in model.modules() if isinstance(part, TokenEmbedding)]
+    model = build_of_sizes(model_config, size, size, joint)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     begin_with_co_occurrence(model, pairs, joint, ALONE)
-    after = [part.weight.detach() for part in model.modules() if isinstance(part, TokenEmbedding)]
-    assert len(after) == (1 if joint else 2)
-    unit = [functional.normalize(table) for table in after]
-    nearest = (unit[0][:words] @ unit[-1][first : first + words].t()).argmax(dim=1)
-    seen = torch.tensor([sum(word in source for source in sources) > 1 for word in range(words)])
-    seen[PAD] = False
+    tables = {
+        f"{name}.weight": part.weight.detach()
+        for name, part in model.named_modules()
+        if isinstance(part, TokenEmbedding)
+    }
+    assert len(tables) == (1 if joint and tied else 2)
+    source, target = (functional.normalize(table) for table in (list(tables.values())[0], list(tables.values())[-1]))
+    own, other = slice(FIRST, FIRST + words), slice(FIRST + between, FIRST + between + words)
+    nearest = (source[own] @ target[other].t()).argmax(dim=1)
+    seen = torch.tensor([sum(word in line for line in sources) > 1 for word in range(FIRST, FIRST + words)])
     assert (nearest == torch.arange(words))[seen].float().mean() > 0.95
-    for old, new in zip(before, after, strict=True):
-        assert torch.equal(new[-1], old[-1])  # no pair has this piece
-        assert float(new.norm(dim=1)[1:-1].mean()) == pytest.approx(float(old.norm(dim=1)[1:-1].mean()), rel=0.1)
-        random = float(functional.cosine_similarity(new, old)[1:-1].mean())
+    for name, now in tables.items():
+        old = before.pop(name)
+        assert torch.equal(now[:FIRST], old[:FIRST]) and not now[PAD].any()
+        assert torch.equal(now[-1], old[-1])  # no pair has this piece
+        changed = (now != old).any(dim=1)
+        assert float(now[changed].norm(dim=1).mean()) == pytest.approx(float(old[changed].norm(dim=1).mean()), rel=0.1)
+        random = float(functional.cosine_similarity(now[changed], old[changed]).mean())
         assert random == pytest.approx((1 - SHARE**2) ** 0.5, abs=0.1)
+    for name, parameter in model.named_parameters():
+        assert name in tables or torch.equal(parameter, before[name])
 
 
 def test_a_worker_that_does_not_count_begins_with_the_same():
@@ -103,15 +147,14 @@ def test_a_worker_that_does_not_count_begins_with_the_same():
     answer: list = []
     for rank in (0, 1):
         torch.manual_seed(1)
-        models.append(build_of_sizes(toy.config(toy.Path()).model, 31, 31, True))
+        models.append(build_of_sizes(toy.config(toy.Path()).model, 40, 40, True))
 
         def from_leader(make, rank=rank):
             if rank == 0:
                 answer.append(make())
             return answer[0]
 
-        begin_with_co_occurrence(
-            models[-1], pairs if rank == 0 else None, True, SimpleNamespace(from_leader=from_leader)
-        )
+        alone = SimpleNamespace(from_leader=from_leader)
+        begin_with_co_occurrence(models[-1], pairs if rank == 0 else None, True, alone)
     for ours, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
         assert torch.equal(ours, theirs)
