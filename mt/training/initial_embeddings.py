@@ -43,7 +43,7 @@ NOISE = 1e-5
 
 
 def begin_with_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
-    """Mixes what counting tells into the random embeddings of a new model, which keep their average length.
+    """Mixes what counting tells into the random embeddings of a new model.
 
     Args:
         model: The model, on the CPU. Its embeddings are changed.
@@ -137,7 +137,6 @@ def _sparse(pieces: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Tens
 
 
 def _mix(weight: Tensor, found: Tensor) -> None:
-    """Mixes vectors (V, D) of length one into the random weight (V, D), where they are not zero."""
+    """Mixes vectors (V, D) of length one into random ones (V, D) of about that length, where they are not zero."""
     known = found.any(dim=1)
-    random = weight[known]
-    weight[known] = SHARE * random.norm(dim=1).mean() * found[known] + (1 - SHARE**2) ** 0.5 * random
+    weight[known] = SHARE * found[known] + (1 - SHARE**2) ** 0.5 * weight[known]
