@@ -4,6 +4,7 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --disable-pip-version-check --quiet
 INSTALL := $(BIN)/python $(PIP_INSTALL) -c constraints.txt
 LOWEST := .venv-lowest
+PYTEST := -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 SENTENCES := "I am learning to speak French." "Where is the train station?" \
   "She gave me a book that I had never read." "We would like to eat something before we leave."
@@ -16,13 +17,14 @@ comma := ,
 empty :=
 runs = $(subst $(empty) $(empty),$(comma),$(foreach seed,$(SEED_LIST),runs/$(1)$(call of_seed,$(seed))))
 
-.PHONY: help demo compare test test-lowest faults mutants lint board bench clean
+.PHONY: help demo compare test test-all test-lowest faults mutants lint board bench clean
 
 help:
 	@echo "make demo    train on English-French sentences, score, and translate a few (about twelve minutes)"
 	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (a quarter of an hour;"
 	@echo "             SEEDS=3 trains three of each, for a statement about the models and not only about two runs)"
-	@echo "make test    run the test suite"
+	@echo "make test    run the test suite but for its slow tests"
+	@echo "make test-all       … with them (twice as long)"
 	@echo "make test-lowest    … with the lowest versions that pyproject.toml allows, in an environment of their own"
 	@echo "make faults  put hundreds of faults into the way of training and translating"
 	@echo "make mutants plant some 300 mistakes in mt/, one at a time, and count those that the tests notice (an hour or two)"
@@ -65,10 +67,13 @@ compare: .venv/installed
 	$(BIN)/python -m mt.comparison 'first=[$(call runs,demo)]' 'second=[$(call runs,demo-rnn)]'
 
 test: .venv/installed
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+	$(BIN)/python $(PYTEST) -m "not slow"
+
+test-all: .venv/installed
+	$(BIN)/python $(PYTEST)
 
 test-lowest: $(LOWEST)/installed
-	$(LOWEST)/bin/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+	$(LOWEST)/bin/python $(PYTEST)
 
 faults: .venv/installed
 	$(BIN)/python -m tests.faults

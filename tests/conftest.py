@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
 
 from tests.processes import end_all  # noqa: E402
 
@@ -41,6 +42,15 @@ LONGEST_FIRST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: order.get(item.path, len(order)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _blank_attention_maps():
+    """Runs that are trained in this process show blank pictures of their attention: to draw them takes as long as all
+    the rest of such short runs. test_heat_map.py and test_monitor.py draw them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mt.training.monitor.heat_map", lambda *what: Figure(figsize=(1, 1)))
+        yield
 
 
 @pytest.fixture(autouse=True)

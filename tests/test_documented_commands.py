@@ -169,6 +169,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("command", "words"), runnable())
 def test_it_runs(

@@ -198,6 +198,7 @@ def test_equal_systems_are_rarely_called_different(cell: Cell) -> None:
     assert share_called_different(cell, pairs=4000, trials=199) <= most_allowed(4000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "pairs"), [((3, 3), 4000), ((2, 10), 2000)], ids=str)
 def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds: tuple[int, int], pairs: int) -> None:
     deviation, _, called = simulate_seeds(SeedCell(seeds, 150, 0.1), pairs, trials=99)

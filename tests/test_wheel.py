@@ -104,6 +104,7 @@ def test_the_wheel_holds_every_module_config_file_and_recipe(wheel):
     assert {name for name in names if ".dist-info/" not in name} == expected
 
 
+@pytest.mark.slow
 def test_the_installed_commands_train_translate_and_compare(command):
     command("mt-train", *BRIEF)  # on the default corpus, found in the cache
     assert command("mt-translate", "run=runs/toy", stdin="ba de\n\nfi\n").count("\n") == 3

@@ -124,6 +124,9 @@ class TrainingConfig(Section):
     replay: Probability = 0.0
     """With init_from: the share of each epoch's pairs that is taken from the training pairs of that run, so that it
     does not forget them. Its corpus must still be there; what it held out, or replayed itself, is not among them."""
+    start_share: Probability = 0.0
+    """With init_from: how much of the weights that the run begins with stays in those that it validates and delivers.
+    They are the weighted mean of both, and forget less than what the run has learnt. 0: nothing; 0.5: half."""
 
     def contradictions(self) -> Iterator[str]:
         if self.weights == "average" and self.keep_last < self.average:
@@ -152,6 +155,8 @@ class TrainingConfig(Section):
             )
         if self.replay and not self.init_from:
             yield f"replay={self.replay:g} needs init_from, the run whose training pairs are to be replayed"
+        if self.start_share and not self.init_from:
+            yield f"start_share={self.start_share:g} needs init_from, the model whose weights are to stay"
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         warmup = self.schedule.warmup

@@ -18,6 +18,7 @@ from mt.model.seq2seq import Seq2Seq
 from mt.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
 from mt.scoring import corpus_scores
 from mt.training.advice import advice_on_score
+from mt.training.blending import Blend
 from mt.training.checkpoint import Progress, average_weights
 from mt.training.fine_tuning import FINE_TUNING, advice_on_changes, measure_changes, read_changes
 from mt.training.monitor import Monitor
@@ -39,7 +40,12 @@ logger = logging.getLogger(__name__)
 
 
 def write_weights(
-    run: Path, settings: TrainingConfig, model: Seq2Seq, belonging: Mapping[str, object], checkpoints: Sequence[Path]
+    run: Path,
+    settings: TrainingConfig,
+    model: Seq2Seq,
+    blend: Blend,
+    belonging: Mapping[str, object],
+    checkpoints: Sequence[Path],
 ) -> int:
     """Writes the weights that a run delivers.
 
@@ -47,6 +53,8 @@ def write_weights(
         run: The run's folder.
         settings: How the run is trained.
         model: The model as it is after the last update.
+        blend: Leaves its share of the weights that the run began with in those that it delivers. The best on validation
+            were blended when they were validated.
         belonging: What belongs to the weights and is written into their file.
         checkpoints: The folders of the run's scheduled checkpoints, oldest first.
 
@@ -54,7 +62,7 @@ def write_weights(
         The number of checkpoints whose mean the weights are; 0 if they are no mean.
     """
     if settings.weights == "last":
-        write_tensors(run / WEIGHTS, weights_of(model), belonging)
+        write_tensors(run / WEIGHTS, blend.of(weights_of(model)), belonging)
     elif settings.weights == "average":
         averaged = checkpoints[-settings.average :]
         if len(averaged) < settings.average:
@@ -63,7 +71,7 @@ def write_weights(
                 len(averaged),
                 settings.average,
             )
-        write_tensors(run / WEIGHTS, average_weights(averaged), belonging)
+        write_tensors(run / WEIGHTS, blend.of(average_weights(averaged)), belonging)
         return len(averaged)
     elif settings.weights == "best":
         # Written again, because an earlier version may have written them without recording what belongs to them.

@@ -132,8 +132,8 @@ def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:
         )
     if earlier and earlier.is_more_than_chance and earlier.after < earlier.before:
         yield (
-            "fine-tuning forgot some of what the earlier run had learnt. If that matters, let a larger share of the "
-            "pairs be its own: training.replay=0.5, for instance"
+            "fine-tuning forgot some of what the earlier run had learnt. If that matters, keep more of its weights "
+            "(training.start_share=0.5), or let a larger share of the pairs be its own (training.replay=0.5)"
         )
 
 

@@ -31,6 +31,7 @@ from mt.run_folder import (
     write_spelling,
 )
 from mt.training.advice import advice_on_length
+from mt.training.blending import Blend
 from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
 from mt.training.choice import ALIGNED_PAIRS
 from mt.training.delivery import write_scores, write_weights
@@ -100,13 +101,14 @@ class Trainer:
         """What belongs to the weights. It is written into their file, wherever they are written."""
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
         initial_weights = origin = None
-        if checkpoint:
-            load_weights(self.model, config.model, checkpoint.folder / WEIGHTS)
-        elif settings.init_from:
+        if settings.init_from and (settings.start_share or not checkpoint):
             load_weights_of(Path(settings.init_from), self.model, config.model, data.tokenizers)
             initial_weights, origin = checksum(weights_of(self.model)), base_model(settings.init_from)
-        elif settings.initial_embeddings == "co_occurrence":
+        elif settings.initial_embeddings == "co_occurrence" and not checkpoint:
             begin_with_co_occurrence(self.model, data.train, data.tokenizers.joint, workers)
+        self.blend = Blend(self.model, settings.start_share)
+        if checkpoint:
+            load_weights(self.model, config.model, checkpoint.folder / WEIGHTS)
         self.model.to(device)
         self.objective = Objective(self.model, settings)
         if settings.shard:
@@ -186,6 +188,13 @@ class Trainer:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         recorded = up_to(read_provenance(self.run), checkpoint.progress.update)
+        settings = self.config.training
+        if settings.start_share and recorded.get("initial_weights") != self.provenance["initial_weights"]:
+            raise InputError(
+                f"{settings.init_from}: its weights are others than the run began with, of which "
+                f"training.start_share={settings.start_share:g} are to stay in those that it delivers. Put them back, "
+                "or give a new run another name (name=…)"
+            )
         if files := list(changed_files(recorded, self.provenance)):
             some, more = files[:FILES_TOLD], len(files) - FILES_TOLD
             raise InputError(
@@ -199,7 +208,7 @@ class Trainer:
                 f"{self.run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}); "
                 "give a new run another name (name=…)"
             )
-        if self.config.training.weights == "best" and checkpoint.progress.best_score is not None:
+        if settings.weights == "best" and checkpoint.progress.best_score is not None:
             # There may never be better ones, so that damage to these has to be found now and not at the end.
             read_tensors(self.run / WEIGHTS)
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
@@ -212,7 +221,7 @@ class Trainer:
             logger.warning(
                 "training.precision=%s is %s here, but was %s up to update %d: the result will be another than where "
                 "the run began",
-                self.config.training.precision,
+                settings.precision,
                 now,
                 before,
                 self.progress.update,
@@ -264,7 +273,7 @@ class Trainer:
             if workers.is_leader:
                 folders = checkpoint_folders(self.run)
                 checkpoints = [folders[update] for update in self._scheduled_checkpoints()]
-                averaged = write_weights(self.run, config.training, self.model, self.belonging, checkpoints)
+                averaged = write_weights(self.run, config.training, self.model, self.blend, self.belonging, checkpoints)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
             if workers.is_leader:
@@ -413,8 +422,9 @@ class Trainer:
         return bool(patience) and self.progress.validations_without_gain >= patience
 
     def _validate(self, monitor: Monitor) -> None:
-        """Measures the current weights, keeps them if they are the best so far, and saves a checkpoint."""
-        with unsharded(self.replica):
+        """Measures the current weights, keeps them if they are the best so far, and saves a checkpoint of the weights
+        that training goes on with."""
+        with unsharded(self.replica), self.blend.inside(self.model):
             loss = self.validator.loss(lambda: self._interrupt_between_batches(monitor))
             self._interrupt_if_asked(monitor)
             found = self.validator.translations(loss, lambda: self._interrupt_between_batches(monitor))
@@ -446,7 +456,8 @@ class Trainer:
         optimizer = self.optimizer.state_tensors()
         with unsharded(self.replica):
             if self.workers.is_leader:
-                save_checkpoint(self.run, self.progress, weights_of(self.model), self.belonging, optimizer)
+                weights = self.blend.own(self.model)  # a signal can end a validation, in which the model is blended
+                save_checkpoint(self.run, self.progress, weights, self.belonging, optimizer)
         if self.workers.is_leader:
             remove_checkpoints(self.run, but=self._scheduled_checkpoints()[-self.config.training.keep_last :])
 

@@ -123,6 +123,7 @@ def test_pairs_that_are_not_there_are_not_dropped(stopped: TrainConfig) -> None:
             train(stopped)
 
 
+@pytest.mark.slow
 def test_two_workers_train_on_the_pairs_of_one(folder: Path, whole: Path) -> None:
     together = config(folder, "together")
     status, said = finish(Together(toy.words(together), 2))

@@ -27,16 +27,18 @@ def _assert_survived(outcome, at_least=1):
     assert outcome.injected == outcome.survived >= at_least
 
 
-@pytest.mark.parametrize("architecture", toy.MODELS)
+@pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on(subject, architecture):
     _assert_survived(interruption.kill(subject(architecture), 2, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", toy.MODELS)
 def test_a_signal_is_obeyed_and_nothing_lost(subject, architecture):
     _assert_survived(interruption.stop(subject(architecture), 2, 7, prompt=60))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not disk.can_be_filled(), reason="no small disk can be mounted here")
 def test_a_full_disk_is_one_message(subject):
     _assert_survived(disk.fill(subject("transformer"), 1, 7))
@@ -46,6 +48,7 @@ def test_damaged_run_folders_are_told(tmp_path, run):
     _assert_survived(hostile.damage(tmp_path, 45, 7, run), 45)
 
 
+@pytest.mark.slow
 def test_malicious_folders_execute_and_show_nothing(tmp_path, run):
     _assert_survived(hostile.exploits(tmp_path, 1, 7, run), 30)
 
@@ -70,13 +73,16 @@ def test_hostile_lines_keep_their_places(run):
     _assert_survived(lines.translate(short[:120], 7, run), 1000)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_whole_lines(tmp_path, run):
     _assert_survived(lines.interrupt(tmp_path, 2, 7, run))
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet(tmp_path, run):
     _assert_survived(lines.close_pipe(tmp_path, 1, 7, run))
 
 
+@pytest.mark.slow
 def test_a_stream_needs_no_more_memory_at_its_end(tmp_path, run):
     _assert_survived(lines.stream(tmp_path, 30_000, 7, run))

@@ -13,6 +13,8 @@ from mt.robustness.command import measure_robustness
 from mt.run_folder import read_config, write_config
 from tests import toy
 
+pytestmark = pytest.mark.slow
+
 FAST = {
     "bootstrap_samples": 100,
     "randomization_trials": 100,

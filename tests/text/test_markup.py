@@ -558,7 +558,7 @@ def test_nothing_of_a_malformed_line_is_lost(line, kind, data):
 LARGE = 100_000
 
 
-@pytest.mark.parametrize("kind", ["html", "xml"])
+@pytest.mark.parametrize("kind", ["html", pytest.param("xml", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "line",
     [
@@ -585,6 +585,7 @@ def test_large_lines(line, kind):
     _translate_large(line, kind, 1000)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_elements():
     _translate_large("<b>a</b> " * LARGE, "html", LARGE)
 

@@ -369,6 +369,7 @@ def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
     assert other.returncode == 2 and b"--explain is for training" in other.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharded", ["false", "true"])
 def test_workers_agree_on_the_choice(folder, sharded):
     config = toy.config(folder)

@@ -11,6 +11,7 @@ from mt.config import TrainingConfig
 from mt.errors import InputError
 from mt.json_file import is_number
 from mt.run_folder import RESULTS, WEIGHTS
+from mt.training.blending import Blend
 from mt.training.delivery import RESULT_KEYS, show_results, write_weights
 
 
@@ -50,5 +51,5 @@ def test_weights_that_are_no_mean_are_of_no_checkpoints(tmp_path):
     model = torch.nn.Linear(2, 3)
     for weights in ("last", "best"):  # the best ones are there already
         settings = TrainingConfig(weights=weights)
-        assert write_weights(tmp_path, settings, model, {}, []) == 0
+        assert write_weights(tmp_path, settings, model, Blend(model, 0.0), {}, []) == 0
         assert torch.equal(load_file(tmp_path / WEIGHTS)["weight"], model.weight)

@@ -7,6 +7,7 @@ import termios
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from mt.heat_map import heat_map
 from mt.model.attention import AttentionMap
 from mt.training import monitor as monitor_module
 from mt.training.monitor import Monitor
@@ -70,7 +71,8 @@ def test_the_time_to_go_is_told_without_a_terminal(tmp_path, monkeypatch, caplog
     assert "update 30/100  loss 1.500  1,234 target tokens/s  3.5 minutes to go" in caplog.text
 
 
-def test_the_board_shows_the_attention_of_each_layer_and_the_table_of_runs(tmp_path):
+def test_the_board_shows_the_attention_of_each_layer_and_the_table_of_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(monitor_module, "heat_map", heat_map)  # conftest.py has put blank pictures in its place
     maps = {f"decoder.layers.{layer}.cross_attention": AttentionMap(torch.rand(1, 2, 3, 4), None) for layer in range(2)}
     with Monitor(tmp_path, 0, max_updates=1, metrics_bytes=0) as monitor:
         monitor.show_attention(7, SentenceAttention(list("abcd"), list("xyz"), maps))
@@ -78,8 +80,8 @@ def test_the_board_shows_the_attention_of_each_layer_and_the_table_of_runs(tmp_p
         monitor.flush()
     board = EventAccumulator(str(tmp_path / "tensorboard"))
     board.Reload()
-    images = {tag: [image.step for image in board.Images(tag)] for tag in board.Tags()["images"]}
-    assert images == {"cross-attention/layer_0": [7], "cross-attention/layer_1": [7]}
+    images = {tag: [(image.step, image.width > 100) for image in board.Images(tag)] for tag in board.Tags()["images"]}
+    assert images == {"cross-attention/layer_0": [(7, True)], "cross-attention/layer_1": [(7, True)]}
     assert [point.value for point in board.Scalars("final/bleu")] == [31.5]
 
 

@@ -171,6 +171,7 @@ def _random_batch(pairs, source_length, target_length):
     )
 
 
+@pytest.mark.slow
 def test_compiled_once_for_all_lengths_gradients_are_the_same(monkeypatch):
     _trace_whole(monkeypatch, "aot_eager")
     model = _model("transformer", dropout=0.0)
@@ -185,6 +186,7 @@ def test_compiled_once_for_all_lengths_gradients_are_the_same(monkeypatch):
             torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.slow
 def test_what_is_compiled_drops_and_cuts(monkeypatch):
     traced = []
 

@@ -36,11 +36,14 @@ EVERYTHING_RANDOM = {
     [
         {"optimizer": {"kind": "adamw"}, "weights": "last"},
         {"optimizer": {"kind": "auto"}, "weights": "average", "average": 3, "keep_last": 3, "save_every": 6},
-        {"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "weights": "best", "patience": 2, "metric": "loss"},
+        pytest.param(
+            {"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "weights": "best", "patience": 2, "metric": "loss"},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda settings: settings["weights"],
 )
-@pytest.mark.parametrize("architecture", toy.MODELS)
+@pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
 def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings, monkeypatch):
     """With dropout, subword sampling, augmentation and accumulation on, stopped in the middle of an epoch and of a log
     interval, and where a validation is due."""

@@ -30,7 +30,10 @@ from tests.training.runs import ALONE, read_metrics, read_results, stop_after
 
 @pytest.mark.parametrize(
     ("architecture", "model"),
-    [("transformer", {"feed_forward": 128, "heads": 4}), ("rnn", {"hidden": 96, "decoder_layers": 1})],
+    [
+        ("transformer", {"feed_forward": 128, "heads": 4}),
+        pytest.param("rnn", {"hidden": 96, "decoder_layers": 1}, marks=pytest.mark.slow),
+    ],
 )
 def test_the_model_learns_to_reverse(tmp_path, architecture, model):
     """Which needs attention to the right word at each place; copying is easier."""
@@ -96,7 +99,7 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
     assert results["decoding_sentences_per_second"] == pytest.approx(40 / 8)
 
 
-@pytest.mark.parametrize("architecture", toy.MODELS)
+@pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
 def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
     losses = {}
     for precision in ("fp32", "bf16"):

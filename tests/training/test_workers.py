@@ -82,7 +82,7 @@ def _wait_for_checkpoint(config, update):
     [
         ("transformer", {"accumulate": 2, "initial_embeddings": "co_occurrence"}),
         # Often one pair alone, so that the second worker has none; and two passes a batch.
-        ("rnn", {"batch_tokens": 10, "objective": "simcut", "cutoff": 0.0}),
+        pytest.param("rnn", {"batch_tokens": 10, "objective": "simcut", "cutoff": 0.0}, marks=pytest.mark.slow),
     ],
 )
 def test_two_workers_learn_what_one_learns(folder, architecture, settings):
@@ -99,6 +99,7 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
     assert json.loads((two.folder / "provenance.json").read_text())["machine"]["workers"] == 2
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
     updates = 0
     for way in ("torchrun", "sharded", "alone"):
@@ -122,7 +123,7 @@ def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
         # Each moves its share of the matrices, and a checkpoint holds the momentum of all.
         (2, {"optimizer": {"kind": "muon"}}),
         # From three workers on, the order in which their gradients are added decides about the last bit.
-        (3, {}),
+        pytest.param(3, {}, marks=pytest.mark.slow),
     ],
 )
 def test_several_workers_go_on_bit_by_bit(folder, workers, settings):
@@ -139,6 +140,7 @@ def test_several_workers_go_on_bit_by_bit(folder, workers, settings):
         assert torch.equal(first[name], second[name]), name
 
 
+@pytest.mark.slow
 def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder):
     """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
     one, two = (_config(folder, name, max_updates=70, workers=workers) for name, workers in (("one", 1), ("two", 2)))
@@ -183,7 +185,7 @@ def test_a_leader_that_hears_nothing_ends_when_a_worker_has_died():
     assert status == 1 and "worker 1 has died (exit code 7)" in said, said
 
 
-@pytest.mark.parametrize("seconds", [0, 8])  # while it starts, and at work
+@pytest.mark.parametrize("seconds", [0, pytest.param(8, marks=pytest.mark.slow)])  # while it starts, and at work
 def test_a_worker_ends_when_its_leader_is_killed(seconds):
     leader = lead_one("sleep")
     wait_for(lambda: local_workers_of(leader))
@@ -225,6 +227,7 @@ def test_torchrun_and_workers_are_refused_together(folder):
     assert status != 0 and said.count("torchrun sets the number of workers") == 1
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
     whole, killed = _config(folder, "whole", max_updates=50), _config(folder, "killed", max_updates=50, shard=True)
     train(whole)
@@ -278,6 +281,7 @@ def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monk
         assert bug.value is error
 
 
+@pytest.mark.slow
 def test_a_mistake_is_told_once(folder):
     words = toy.words(_config(folder, "wrong"))
     status, said = finish(Together([*words, "training.max_updats=3"], 2))
@@ -324,6 +328,7 @@ def _as_worker(seat: Seat):
         _learn_from_a_pair(_sharded_lstm(workers))
 
 
+@pytest.mark.slow
 def test_a_sharded_lstm_leaves_its_weights_where_they_are(monkeypatch):
     """A GPU's LSTM, told to flatten its weights, would copy them to where FSDP2 does not put the next ones."""
     with local_workers(2, _as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:

@@ -1,0 +1,49 @@
+"""Weights between those that a run began with and those that it has learnt: most of what is new, little forgotten."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+from mt.weights import copy_weights, weights_of
+
+
+class Blend:
+    """The weighted mean of the weights that a run began with and of others (WiSE-FT, Wortsman et al. 2022, section 3).
+
+    Fine-tuning stays so close to its start that the models on the straight line between the two are good ones, too.
+    Part of the way back, a model has forgotten much less than it has lost of what is new.
+
+    Args:
+        start: A model with the weights that the run began with, which are copied.
+        share: Their share of the mean, from 0 to 1. With 0 there is nothing to blend, and nothing is copied.
+    """
+
+    def __init__(self, start: nn.Module, share: float) -> None:
+        self.share = share
+        self.start = {name: weight.clone() for name, weight in weights_of(start).items()} if share else {}
+        self.set_aside: dict[str, Tensor] = {}
+        """A model's own weights, while the blend stands in their place."""
+
+    def of(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the blend of some weights by name. They may be on another device than those of the start."""
+        if not self.share:
+            return weights
+        return {name: weight.lerp(self.start[name].to(weight.device), self.share) for name, weight in weights.items()}
+
+    @contextmanager
+    def inside(self, model: nn.Module) -> Iterator[None]:
+        """Within this context, a model has the blend of its weights; afterwards its own again, to the bit. An exception
+        ends the run, and leaves the model blended."""
+        if not self.share:
+            yield
+            return
+        self.set_aside = {name: weight.clone() for name, weight in weights_of(model).items()}
+        copy_weights(self.of(self.set_aside), model)
+        yield
+        copy_weights(self.set_aside, model)
+        self.set_aside = {}
+
+    def own(self, model: nn.Module) -> dict[str, Tensor]:
+        """Returns a model's own weights by name, also within ``inside``."""
+        return self.set_aside or weights_of(model)
