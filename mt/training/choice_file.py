@@ -137,7 +137,7 @@ DECIDED = (
     "model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers",
     "tokenizer.vocabulary_size", "training.batch_tokens", "training.objective", "training.max_updates",
     "model.dropout", "training.optimizer.learning_rate", "training.schedule.warmup", "training.validate_every",
-    "training.patience",
+    "training.patience", "training.initial_embeddings",
 )  # fmt: skip
 """Every setting that a choice may decide on."""
 

@@ -139,6 +139,28 @@ def test_a_time_that_noise_hid_buys_no_larger_model():
     assert _chosen(many, "training.minutes=60", speed=hidden).model.width == 192
 
 
+def test_embeddings_are_counted_for_a_short_run_that_the_time_for_it_does_not_hurt():
+    def embeddings(*words: str, facts: CorpusFacts = TATOEBA, speed: Speed = SLOW) -> str:
+        return _chosen(facts, *words, speed=speed).training.initial_embeddings
+
+    assert embeddings("training.minutes=15") == "co_occurrence"
+    assert embeddings("training.minutes=15", "training.max_updates=100000") == "random"
+    assert embeddings("training.minutes=300") == "random"
+    assert embeddings("training.minutes=15", speed=FAST) == "random", "many passes"
+    many = dataclasses.replace(TATOEBA, pairs=10_000_000)
+    assert embeddings("training.minutes=15", facts=many, speed=FAST) == "random", "counting costs more than it saves"
+
+
+def test_counting_takes_its_time_from_the_updates():
+    """As much of it as docs/lab-notebook.md measured for such a corpus."""
+    counted, not_counted = (
+        _chosen(TATOEBA, "training.minutes=15", f"training.initial_embeddings={value}").training.max_updates
+        for value in ("co_occurrence", "random")
+    )
+    update = SLOW.update + 1536 * SLOW.token
+    assert 10 < (not_counted - counted) * update < 30
+
+
 def test_a_vocabulary_is_limited_by_the_words_of_the_whole_corpus_alone():
     for words, pieces in ((10_000, 5_500), (None, 8_000)):
         facts = dataclasses.replace(TATOEBA, distinct_words=words)
@@ -169,7 +191,7 @@ GIVEN = {
     "model.decoder_layers": 2, "tokenizer.vocabulary_size": 6000, "training.batch_tokens": 700,
     "training.objective": "simcut", "training.max_updates": 777, "model.dropout": 0.15,
     "training.optimizer.learning_rate": 2e-3, "training.schedule.warmup": 7, "training.validate_every": 33,
-    "training.patience": 3,
+    "training.patience": 3, "training.initial_embeddings": "random",
 }  # fmt: skip
 
 
