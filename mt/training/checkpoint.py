@@ -16,6 +16,9 @@ from mt.json_file import read_json, write_json
 from mt.run_folder import CHECKPOINTS, WEIGHTS
 from mt.weights import read_tensors, write_tensors
 
+START = f"{CHECKPOINTS}/start.safetensors"
+"""The weights that a run with training.start_share began with. They are kept with it, because those in the folder of
+init_from may be others by the time that the run goes on."""
 FORMAT = 2
 """The version of the checkpoint format. It is raised whenever older checkpoints can no longer be continued."""
 

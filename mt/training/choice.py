@@ -117,12 +117,12 @@ LSTM_DROPOUT = 0.1
 CONSISTENCY_PASSES = 20
 """From here on R-Drop is taken: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What helps
 on little data", "Multi30k"). It predicts every piece twice, so it makes half as many passes."""
-COUNTED_PASSES = 2
-"""Up to here embeddings begin with what counting tells, if that takes no longer than COUNTING_SAVES updates: 30.2 BLEU
-instead of 28.8 after one pass over Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.2 over Tatoeba ("Embeddings
-that begin with what was counted" in docs/lab-notebook.md)."""
-COUNTING_SAVES = 40
-"""There, random embeddings needed 39 to 93 more updates to reach the same loss on validation."""
+COUNTED_UPDATES, COUNTED_PASSES = 100, 1.5
+"""From so many updates and up to so many passes on, embeddings begin with what counting tells, if that takes no longer
+than it saves: 30.2 BLEU instead of 28.8 after one pass over Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 over
+Tatoeba ("Embeddings that begin with what was counted" in docs/lab-notebook.md)."""
+COUNTING_SAVES = 1 / 8
+"""Of the updates. There, random embeddings needed 12 to 29 % more updates to reach the same loss on validation."""
 COUNTING_A_PIECE = 45e-9
 """Seconds for each number in the vector of each piece that is counted (same place: 39 and 54 ns)."""
 LONG_RUN = 10_000
@@ -167,6 +167,8 @@ class Choice:
         self.facts = facts
         self.presets = presets
         self.decisions: list[Decision] = []
+        self.counting = 0.0
+        """Seconds that the first embeddings take."""
 
     def set(self, name: str, value: Value, reason: str) -> None:
         """Decides on one setting unless the user gave it."""
@@ -222,36 +224,12 @@ class Choice:
             pieces, reason = most, f"there are only {words:,} different words"
         self.set("tokenizer.vocabulary_size", pieces, reason)
 
-    def choose_embeddings(self, speed: Speed, seconds: float) -> float:
-        """Chooses what embeddings begin with, and returns how many seconds that takes.
-
-        Args:
-            speed: Of the chosen model.
-            seconds: For this, for updates and for validations.
-        """
-        facts, data, training = self.facts, self.config.data, self.config.training
-        if training.init_from:
-            return 0.0
-        lengths = pieces_of(facts.source_characters, data.source_language) + self._target_pieces / facts.pairs
-        pieces = min(MOST_PIECES, min(MOST_PAIRS, facts.pairs) * lengths)
-        counting = COUNTING_A_PIECE * pieces * self.config.model.width
-        update = self._update_seconds(speed, training.batch_tokens, 1)
-        updates = training.max_updates if is_given(self.config, "training.max_updates") else seconds / update
-        if self._passes(updates) > COUNTED_PASSES:
-            value, why = "random", f"counting was measured up to {COUNTED_PASSES} passes over the pairs"
-        elif counting > COUNTING_SAVES * update:
-            value, why = "random", f"counting takes about {counting:,.0f} s, as long as more than {COUNTING_SAVES} updates"
-        else:
-            value, why = "co_occurrence", f"counting takes about {counting:,.0f} s, and saves a short run more than that"
-        self.set("training.initial_embeddings", value, why)
-        return counting if self.config.training.initial_embeddings == "co_occurrence" else 0.0
-
     def choose_length(self, speed: Speed, seconds: float) -> None:
         """Chooses the length of the run and what depends on it.
 
         Args:
             speed: Of the chosen model.
-            seconds: For updates and validations.
+            seconds: For the first embeddings, updates and validations.
         """
         validation = self._validation_seconds(speed)
         fewest = self.config.training.average if self.config.training.weights == "average" else 1
@@ -260,7 +238,8 @@ class Choice:
         updating = max(seconds - validating, 0.0)
         self._choose_batch(speed, updating)
         self._choose_objective(speed, updating)
-        self._choose_updates(speed, updating)
+        self._choose_embeddings(speed, updating)
+        self._choose_updates(speed, max(updating - self.counting, 0.0))
         updates = self.config.training.max_updates
         self._choose_dropout(self._passes(updates) * self._predictions)
         self._choose_schedule(updates)
@@ -320,6 +299,29 @@ class Choice:
                 f"there is time for {passes:,.0f} passes; R-Drop makes half as many, and learns more",
             )
         self.set("training.objective", objective, why)
+
+    def _choose_embeddings(self, speed: Speed, updating: float) -> None:
+        """Chooses what embeddings begin with. Sets ``counting`` to the seconds that this takes."""
+        facts, data, training = self.facts, self.config.data, self.config.training
+        if training.init_from:
+            return
+        lengths = pieces_of(facts.source_characters, data.source_language) + self._target_pieces / facts.pairs
+        pieces = min(MOST_PIECES, min(MOST_PAIRS, facts.pairs) * lengths)
+        counting = COUNTING_A_PIECE * pieces * self.config.model.width
+        each = self._update_seconds(speed, training.batch_tokens, self._predictions)
+        updates = training.max_updates if is_given(self.config, "training.max_updates") else updating / each
+        value = "random"
+        if updates < COUNTED_UPDATES:
+            why = f"counting was not measured for fewer than {COUNTED_UPDATES} updates"
+        elif self._passes(updates) > COUNTED_PASSES:
+            why = f"in more than {COUNTED_PASSES} passes over the pairs a model learns by itself what counting tells"
+        elif counting > COUNTING_SAVES * updates * each:
+            why = f"counting takes about {counting:,.0f} s, more than it saves"
+        else:
+            value, why = "co_occurrence", f"counting takes about {counting:,.0f} s, and a short run saves more"
+        self.set("training.initial_embeddings", value, why)
+        if self.config.training.initial_embeddings == "co_occurrence":
+            self.counting = counting
 
     def _choose_updates(self, speed: Speed, updating: float) -> None:
         training = self.config.training
@@ -393,13 +395,13 @@ def choose(
 
     speed = choice.choose_size(measure, left)
     seconds = left(speed)
-    seconds -= choice.choose_embeddings(speed, seconds)
     choice.choose_length(speed, seconds)
     if not is_given(config, "training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
-        around = 60 * minutes - seconds
+        around = 60 * minutes - seconds + choice.counting
+        steps = "preparation, counting and test" if choice.counting else "preparation and test"
         needed = around + choice.seconds_of(FEWEST_UPDATES, speed)
         raise InputError(
-            f"training.minutes={minutes:g} leaves no time for training: preparation and test take about "
+            f"training.minutes={minutes:g} leaves no time for training: {steps} take about "
             f"{around / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
         )
     return choice.decisions, speed

@@ -53,8 +53,8 @@ def write_weights(
         run: The run's folder.
         settings: How the run is trained.
         model: The model as it is after the last update.
-        blend: Leaves its share of the weights that the run began with in those that it delivers. The best on validation
-            were blended when they were validated.
+        blend: With training.start_share, the weights that the run began with get their share of what it delivers. The
+            best on validation were blended when they were validated.
         belonging: What belongs to the weights and is written into their file.
         checkpoints: The folders of the run's scheduled checkpoints, oldest first.
 

@@ -133,7 +133,7 @@ def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:
     if earlier and earlier.is_more_than_chance and earlier.after < earlier.before:
         yield (
             "fine-tuning forgot some of what the earlier run had learnt. If that matters, keep more of its weights "
-            "(training.start_share=0.5), or let a larger share of the pairs be its own (training.replay=0.5)"
+            "(a larger training.start_share), or let more of the pairs be its own (a larger training.replay)"
         )
 
 

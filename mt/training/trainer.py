@@ -17,11 +17,13 @@ from mt.data.batching import Batch, TrainingBatches
 from mt.data.corpus import evenly_spaced
 from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
 from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
+from mt.files import make_folder
 from mt.json_file import write_json
 from mt.model.build import build_model
 from mt.model.seq2seq import Seq2Seq
 from mt.randomness import key
 from mt.run_folder import (
+    CHECKPOINTS,
     PROVENANCE,
     RESULTS,
     WEIGHTS,
@@ -32,7 +34,14 @@ from mt.run_folder import (
 )
 from mt.training.advice import advice_on_length
 from mt.training.blending import Blend
-from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders, remove_checkpoints, save_checkpoint
+from mt.training.checkpoint import (
+    START,
+    Checkpoint,
+    Progress,
+    checkpoint_folders,
+    remove_checkpoints,
+    save_checkpoint,
+)
 from mt.training.choice import ALIGNED_PAIRS
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
@@ -57,7 +66,7 @@ from mt.training.signals import StopRequest
 from mt.training.validation import Validation, Validator, translator_of
 from mt.training.workers import Workers
 from mt.translation.alignment import best_place
-from mt.weights import checksum, load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
+from mt.weights import checksum, load_weights, read_fitting, read_tensors, weights_of, what_belongs_to, write_tensors
 
 logger = logging.getLogger(__name__)
 
@@ -101,12 +110,16 @@ class Trainer:
         """What belongs to the weights. It is written into their file, wherever they are written."""
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
         initial_weights = origin = None
-        if settings.init_from and (settings.start_share or not checkpoint):
+        if settings.init_from and not checkpoint:
             load_weights_of(Path(settings.init_from), self.model, config.model, data.tokenizers)
             initial_weights, origin = checksum(weights_of(self.model)), base_model(settings.init_from)
         elif settings.initial_embeddings == "co_occurrence" and not checkpoint:
             begin_with_co_occurrence(self.model, data.train, data.tokenizers.joint, workers)
-        self.blend = Blend(self.model, settings.start_share)
+        start = weights_of(self.model)
+        if settings.start_share and checkpoint:
+            start = read_fitting(self.model, config.model, self.run / START)
+        self.blend = Blend(start, settings.start_share)
+        """What is validated and delivered, if training.start_share asks for it."""
         if checkpoint:
             load_weights(self.model, config.model, checkpoint.folder / WEIGHTS)
         self.model.to(device)
@@ -160,6 +173,9 @@ class Trainer:
             write_spelling(self.run, self.data.layer.spelling)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
+            if self.blend.share and self.progress.update == 0:
+                make_folder(self.run / CHECKPOINTS)
+                write_tensors(self.run / START, self.blend.start, self.belonging)
             write_json(self.run / PROVENANCE, self.provenance)
             (self.run / RESULTS).unlink(missing_ok=True)
         updates, accumulate = config.training.max_updates, config.training.accumulate
@@ -189,12 +205,6 @@ class Trainer:
     def _restore(self, checkpoint: Checkpoint) -> None:
         recorded = up_to(read_provenance(self.run), checkpoint.progress.update)
         settings = self.config.training
-        if settings.start_share and recorded.get("initial_weights") != self.provenance["initial_weights"]:
-            raise InputError(
-                f"{settings.init_from}: its weights are others than the run began with, of which "
-                f"training.start_share={settings.start_share:g} are to stay in those that it delivers. Put them back, "
-                "or give a new run another name (name=…)"
-            )
         if files := list(changed_files(recorded, self.provenance)):
             some, more = files[:FILES_TOLD], len(files) - FILES_TOLD
             raise InputError(
@@ -422,8 +432,8 @@ class Trainer:
         return bool(patience) and self.progress.validations_without_gain >= patience
 
     def _validate(self, monitor: Monitor) -> None:
-        """Measures the current weights, keeps them if they are the best so far, and saves a checkpoint of the weights
-        that training goes on with."""
+        """Measures the current weights, or their blend with those that the run began with, and keeps them if they are
+        the best so far. Saves a checkpoint of the current weights, with which training goes on."""
         with unsharded(self.replica), self.blend.inside(self.model):
             loss = self.validator.loss(lambda: self._interrupt_between_batches(monitor))
             self._interrupt_if_asked(monitor)

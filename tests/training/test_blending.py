@@ -12,11 +12,12 @@ from mt.config import TransformerConfig
 from mt.errors import InputError, Interrupted
 from mt.model.transformer import Transformer
 from mt.training.blending import Blend
-from mt.training.checkpoint import newest_checkpoint
+from mt.training.checkpoint import START, newest_checkpoint
 from mt.training.command import train
 from mt.translation.translator import Translator
 from mt.weights import weights_of
 from tests import toy
+from tests.processes import Together, finish
 from tests.training.runs import read_metrics, read_results, stop_after
 
 SHARE = 0.25
@@ -50,7 +51,7 @@ def assert_close(ones, others):
 def test_a_model_is_blended_for_a_while_and_has_its_own_weights_again():
     first, learnt = model(1), model(2)
     start, own = copies(first), copies(learnt)
-    blend = Blend(first, SHARE)
+    blend = Blend(weights_of(first), SHARE)
     with torch.no_grad():
         next(first.parameters()).zero_()  # the start was copied
     with blend.inside(learnt):
@@ -63,11 +64,12 @@ def test_a_model_is_blended_for_a_while_and_has_its_own_weights_again():
 
 def test_a_share_of_nothing_copies_nothing():
     learnt = model(2)
-    blend = Blend(learnt, 0.0)
+    blend = Blend(weights_of(learnt), 0.0)
     own = weights_of(learnt)
     assert not blend.start and blend.of(own) is own
     with blend.inside(learnt):
-        assert not blend.set_aside and blend.own(learnt).keys() == own.keys()
+        assert not blend.set_aside
+        assert all(blend.own(learnt)[name].data_ptr() == weight.data_ptr() for name, weight in own.items())
 
 
 @pytest.fixture(scope="module")
@@ -136,21 +138,48 @@ def test_a_stopped_run_goes_on_bitwise_also_when_the_signal_comes_in_a_validatio
     assert read_metrics(whole.folder) == read_metrics(stopped.folder)
 
 
-def test_a_run_that_goes_on_needs_the_weights_that_it_began_with(base, tmp_path, monkeypatch):
+def test_workers_with_sharded_weights_deliver_the_blend(base):
+    config = tuned(base, "sharded", weights="last", shard=True)
+    status, said = finish(Together(toy.words(config), 2))
+    assert status == 0, said
+    start, learnt = (
+        load_file(one) for one in (config.folder / START, config.folder / "checkpoints/step_20/model.safetensors")
+    )
+    assert_equal(start, load_file(base.folder / "model.safetensors"))
+    assert any(not torch.equal(start[name], weight) for name, weight in learnt.items())
+    assert_close(load_file(config.folder / "model.safetensors"), mean(start, learnt))
+
+
+def test_a_run_keeps_the_weights_that_it_began_with(base, tmp_path, monkeypatch):
+    """Those in the other folder may be others, or gone, when it goes on."""
     start = tmp_path / "start"
     shutil.copytree(base.folder, start)
-    config = tuned(base, "needy", start)
+    whole, stopped = tuned(base, "kept-whole", start), tuned(base, "kept-stopped", start)
+    train(whole)
+    stop_after(monkeypatch, [7])
+    with pytest.raises(Interrupted):
+        train(stopped)
+    assert_equal(load_file(stopped.folder / START), load_file(base.folder / "model.safetensors"))
+    shutil.copy(whole.folder / "checkpoints/step_20/model.safetensors", start / "model.safetensors")
+    train(stopped)
+    for name in ("model.safetensors", "checkpoints/step_20/model.safetensors"):
+        assert (whole.folder / name).read_bytes() == (stopped.folder / name).read_bytes()
+
+
+def test_damage_to_the_weights_that_it_began_with_is_named(base, monkeypatch):
+    config = tuned(base, "damaged")
     stop_after(monkeypatch, [7])
     with pytest.raises(Interrupted):
         train(config)
-    train(tuned(base, "other", start=base.folder, weights="last"))
-    other = base.folder.parent / "other/model.safetensors"
-    shutil.copy(other, start / "model.safetensors")
-    with pytest.raises(InputError, match=r"its weights are others than the run began with.*start_share=0\.25"):
+    kept = config.folder / START
+    content = bytearray(kept.read_bytes())
+    content[-5] ^= 1
+    kept.write_bytes(content)
+    with pytest.raises(InputError, match=r"start\.safetensors: damaged"):
         train(config)
-    shutil.copy(base.folder / "model.safetensors", start / "model.safetensors")
-    train(config)
-    assert (config.folder / "results.json").exists()
+    kept.unlink()
+    with pytest.raises(InputError, match=r"start\.safetensors: no such file"):
+        train(config)
 
 
 def test_a_share_needs_a_start(tmp_path):

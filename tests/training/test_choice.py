@@ -139,16 +139,34 @@ def test_a_time_that_noise_hid_buys_no_larger_model():
     assert _chosen(many, "training.minutes=60", speed=hidden).model.width == 192
 
 
-def test_embeddings_are_counted_for_a_short_run_that_the_time_for_it_does_not_hurt():
+def test_embeddings_are_counted_for_a_short_run_where_that_saves_more_than_it_takes():
     def embeddings(*words: str, facts: CorpusFacts = TATOEBA, speed: Speed = SLOW) -> str:
         return _chosen(facts, *words, speed=speed).training.initial_embeddings
 
-    assert embeddings("training.minutes=15") == "co_occurrence"
-    assert embeddings("training.minutes=15", "training.max_updates=100000") == "random"
-    assert embeddings("training.minutes=300") == "random"
-    assert embeddings("training.minutes=15", speed=FAST) == "random", "many passes"
-    many = dataclasses.replace(TATOEBA, pairs=10_000_000)
-    assert embeddings("training.minutes=15", facts=many, speed=FAST) == "random", "counting costs more than it saves"
+    assert embeddings("training.minutes=12") == "co_occurrence"
+    assert embeddings("training.minutes=3") == "random", "too few updates"
+    assert embeddings("training.minutes=300") == "random", "many passes"
+    assert embeddings("training.minutes=12", "training.max_updates=100000") == "random"
+    wide = "model.width=1024", "model.heads=8"
+    assert embeddings("training.minutes=5", *wide) == "random", "counting costs more than it saves"
+    given = "training.minutes=300", "training.max_updates=500"
+    assert embeddings(*given, facts=MULTI30K) == embeddings(*given, "training.batch_tokens=1024", facts=MULTI30K)
+    assert embeddings(*given, facts=MULTI30K) == "co_occurrence"
+    passes = "training.minutes=10", "training.objective=r_drop"  # half of those without R-Drop, which are too many
+    assert embeddings(passes[0], facts=MULTI30K) == "random"
+    assert embeddings(*passes, facts=MULTI30K) == "co_occurrence"
+
+
+@given(corpora, speeds, st.floats(1, 30))
+def test_counting_refuses_no_minutes_that_would_do_without(facts, speed, minutes):
+    try:
+        without = _chosen(
+            facts, "training.minutes=1", "training.initial_embeddings=random", minutes=minutes, speed=speed
+        )
+    except InputError:
+        return
+    chosen = _chosen(facts, "training.minutes=1", minutes=minutes, speed=speed)
+    assert 0.85 * without.training.max_updates <= chosen.training.max_updates <= without.training.max_updates
 
 
 def test_counting_takes_its_time_from_the_updates():
@@ -159,6 +177,8 @@ def test_counting_takes_its_time_from_the_updates():
     )
     update = SLOW.update + 1536 * SLOW.token
     assert 10 < (not_counted - counted) * update < 30
+    with pytest.raises(InputError, match="preparation, counting and test take about"):
+        _chosen(TATOEBA, "training.minutes=2", "training.initial_embeddings=co_occurrence")
 
 
 def test_a_vocabulary_is_limited_by_the_words_of_the_whole_corpus_alone():
