@@ -59,7 +59,8 @@ class TrainingConfig(Section):
     """The length of the run. This is the one setting that may grow when the same command goes on."""
     minutes: Annotated[float, NotABool, Field(gt=0, le=1e6)] | None = None
     """The time of the whole run, from reading the corpus to the test scores. The trainer chooses size, vocabulary,
-    dropout, batch, learning rate, objective and length for it, except for what is given. null: it chooses nothing."""
+    first embeddings, dropout, batch, learning rate, objective and length for it, except for what is given. null: it
+    chooses nothing."""
     batch_tokens: PositiveInt = 1536
     """The most target tokens, and the most source tokens, in a batch, padding included."""
     accumulate: Annotated[int, NotABool, Field(ge=1, le=65_536)] = 1
