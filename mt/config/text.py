@@ -32,12 +32,13 @@ class KeptConfig(Section):
 class RulesConfig(KeptConfig):
     """The text layer, whoever uses it."""
 
-    rules: Literal[0, 1, 2, 3] = 3
+    rules: Literal[0, 1, 2, 3, 4] = 4
     """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole; lines in capitals
     or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 2:
     the same, typing errors are corrected, numbers have slots of their own, and those of one digit come back whole,
     too. 3: the same, and a sentence without final punctuation gets a mark for the model, which its translation loses
-    again. 0: lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
+    again. 4: the same, and in lines in capitals, title case or small letters, words get the capitals that they mostly
+    have in the training text. 0: lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
     a slot, a piece of the vocabulary that stands for it, and since rules=2 another one that stands for a number."""

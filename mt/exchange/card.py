@@ -96,6 +96,8 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
     ]
     if rules.fewest_times is not None:
         found.append("typing errors are not corrected")
+        if rules.rules >= 4:
+            found.append("names and beginnings of sentences in lines without capitals get none")
     if rules.final_marks:
         found.append("lines without final punctuation stay as they are, and may be translated worse")
     if not cuts_sentences:

@@ -67,7 +67,7 @@ class Variant:
     planted: Literal["nothing", "item at the end", "item inside", "tag", "tag on a name"] = "nothing"
     """What the translations have to keep. An item at the end, or tags, are taken out before BLEU is counted."""
     lowercase: bool = False
-    """Whether BLEU is counted in lower case."""
+    """Whether BLEU is counted in lower case, in which ß is ss, because it is SS in capitals."""
     without_end: bool = False
     """Whether the clean translations and references are scored without their final punctuation."""
 

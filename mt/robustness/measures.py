@@ -160,7 +160,7 @@ def _scored_clean(variant: Variant, outputs: Sequence[str], references: Sequence
 
 
 def _in_case(variant: Variant, texts: Sequence[str]) -> list[str]:
-    return [text.lower() for text in texts] if variant.lowercase else list(texts)
+    return [text.casefold() for text in texts] if variant.lowercase else list(texts)
 
 
 def _without_planted(variant: Variant, line: Line, output: str) -> str:

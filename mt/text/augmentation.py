@@ -39,6 +39,8 @@ WORDS_WITH_A_TYPO = 1 / 8
 """The share of the words of a source that get a typing error, if the source gets any."""
 MOST_CAPITALS = 3
 """The most words in a row that are put into capitals."""
+IN_SMALL_LETTERS = 0
+"""The number of this change among those of a pair."""
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
@@ -66,7 +68,7 @@ class Augmentation:
         self._slots = config.slots
         self._generators = Generators(seed, "augmentation of a pair")
         changes: list[tuple[float, Callable[[str, str, np.random.Generator], tuple[str, str]]]] = [
-            (
+            (  # IN_SMALL_LETTERS
                 config.lower_case,
                 lambda source, target, random: (in_small_letters(source, layer.source_language), target),
             ),
@@ -114,9 +116,13 @@ class Augmentation:
         random = self._generators.at(epoch, row)
         number = int(np.searchsorted(self._limits, case, side="right"))
         if slots >= self._slots and not numbers_in_words[row]:
-            if number < len(self._changes):
-                source, target = self._changes[number](source, target, random)
-            return self._layer.mark_pair(source, target)
+            if number >= len(self._changes):
+                return self._layer.mark_pair(source, target)
+            if number != IN_SMALL_LETTERS:
+                return self._layer.mark_pair(*self._changes[number](source, target, random))
+            # Afterwards, because names would get their capitals back. A model is to know some lines without them, too:
+            # those with a single capital, and those of other programs, where there is no text layer.
+            return self._changes[number](*self._layer.mark_pair(source, target), random)
         # Words become slots before the case of the source is changed: afterwards they would no longer be found.
         count, words = 0, list[Replacement]()
         if numbers_in_words[row]:

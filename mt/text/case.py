@@ -2,19 +2,25 @@
 
 Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
 line in capitals is put into capitals afterwards. That of a line in title case is left as it is, because most languages
-do not write titles so.
+do not write titles so. Names get their capitals back, also in lines in small letters (``mt.text.spelling``).
 """
+
+from collections.abc import Iterable
 
 import regex
 
 from mt.language import base_language
+from mt.text.slots import SLOT
 
 TURKIC = {"tr", "az"}
 FEWEST_CAPITALS = 4
 """A line with fewer capitals may be an abbreviation, which is a word like any other."""
 FEWEST_WORDS = 3
-"""A line of fewer words that all begin with capitals may be a name."""
+"""A line of fewer words that all begin with capitals may be a name, and one in small letters a part of something."""
 WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
+
+FIRST_WORD = regex.compile(rf"(?:(?!{SLOT.pattern})[^\p{{L}}\p{{N}}])*+(\p{{L}}[\p{{L}}\p{{M}}]*+)")
+"""The first word of a sentence, unless something else than punctuation stands in front of it."""
 
 
 def is_in_capitals(text: str) -> bool:
@@ -26,6 +32,11 @@ def is_in_title_case(text: str) -> bool:
     """Returns whether every word of a text begins with a capital, and not all is in capitals."""
     words = WORD.findall(text)
     return len(words) >= FEWEST_WORDS and not text.isupper() and all(word[0].isupper() for word in words)
+
+
+def is_in_small_letters(text: str) -> bool:
+    """Returns whether a text of some words has no capitals."""
+    return not any(map(str.isupper, text)) and len(WORD.findall(text)) >= FEWEST_WORDS
 
 
 def lowercased(text: str, language: str) -> str:
@@ -48,6 +59,21 @@ def lowercased(text: str, language: str) -> str:
     if begins_in_capitals or in_capitals(small[first], language) != text[first]:
         return small
     return small[:first] + text[first] + small[first + 1 :]
+
+
+def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
+    """Returns a text in which some sentences begin with capitals, unless their first words have capitals already.
+
+    Args:
+        text: The text.
+        starts: Where these sentences begin in it.
+        language: The text's language.
+    """
+    for start in starts:
+        word = FIRST_WORD.match(text, start)
+        if word and not any(map(str.isupper, word[1])):
+            text = text[: word.start(1)] + with_capital(word[1], language) + text[word.end(1) :]
+    return text
 
 
 def in_capitals(text: str, language: str) -> str:

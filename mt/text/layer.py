@@ -18,7 +18,14 @@ from mt.config import TextDescription
 from mt.config.text import FINAL_MARKS
 from mt.files import UNDECODABLE
 from mt.language import writes_spaces
-from mt.text.case import in_capitals, is_in_capitals, is_in_title_case, lowercased
+from mt.text.case import (
+    begun_with_capitals,
+    in_capitals,
+    is_in_capitals,
+    is_in_small_letters,
+    is_in_title_case,
+    lowercased,
+)
 from mt.text.final_punctuation import missing_mark, without_mark
 from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
 from mt.text.placement import Link
@@ -123,9 +130,9 @@ class TextLayer:
         parts: list[Part] = []
         for sentence in cut:
             *others, last = self._with_few_slots(sentence)
-            for text in (*others, last):
+            for place, text in enumerate((*others, last)):
                 items = list(islice(following, len(SLOT.findall(text))))
-                parts.append(self._part(text, items, correct, ends=text is last))
+                parts.append(self._part(text, items, correct, begins=place == 0, ends=text is last))
         return parts
 
     def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
@@ -221,10 +228,27 @@ class TextLayer:
         taken.sort(key=lambda each: each[1])
         target = put_slots(target, [other for _, other, _ in taken], [number for _, _, number in taken])
         if is_in_capitals(source) or is_in_title_case(source):
-            source = lowercased(source, self.source_language)
+            source = self._in_usual_case(lowercased(source, self.source_language), source)
+        elif is_in_small_letters(source):
+            source = self._in_usual_case(source, source)
         if is_in_capitals(target):
             target = lowercased(target, self.target_language)
         return source, target
+
+    def _in_usual_case(self, source: str, written: str, begins: bool = True) -> str:
+        """Returns a source with capitals where the training text mostly has them, and where sentences begin.
+
+        Args:
+            source: The source in small letters.
+            written: The source as it was written, which tells better where sentences begin.
+            begins: Whether it begins with a sentence.
+        """
+        if self.rules.rules < 4 or not self.spelling or not self.spelling.has_capitals:
+            return source
+        first, *others = accumulate(map(len, sentences(written, self.source_language)), initial=0)
+        starts = [first, *others[:-1]] if begins else others[:-1]
+        source = begun_with_capitals(source, starts, self.source_language)
+        return self.spelling.in_usual_case(source)
 
     def _items_of(self, text: str, characters: FamiliarCharacters) -> list[Span]:
         return find_items(text, self._patterns, characters, of_one_digit=self.has_slots_of_numbers)
@@ -282,9 +306,9 @@ class TextLayer:
         cuts = [0, *places[self.slots :: self.slots], len(sentence)]
         return [sentence[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
 
-    def _part(self, text: str, items: list[str], correct: bool, ends: bool) -> Part:
+    def _part(self, text: str, items: list[str], correct: bool, begins: bool, ends: bool) -> Part:
         """Returns a part, given its text with slots, all of which have number 0, the slots' items, and whether a
-        sentence ends with it."""
+        sentence begins and ends with it."""
         if not LETTER.search(text):  # nothing but items, numbers and punctuation
             return Part("", (), "", False, (), "", _filled_in_order(text, items), "")
         before, text, after = _without_edges(text, items, self.source_language)
@@ -298,9 +322,11 @@ class TextLayer:
         capitals = is_in_capitals(text)
         if capitals or is_in_title_case(text):
             # Typing errors are not corrected: all words look alike, so names would be taken for errors.
-            text = lowercased(text, self.source_language)
+            text = self._in_usual_case(lowercased(text, self.source_language), text, begins)
         elif self.spelling and correct:
             text, corrections = self.spelling.corrected(text)
+        if is_in_small_letters(text):
+            text = self._in_usual_case(text, text, begins)
         marks = self.rules.final_marks
         added = missing_mark(text, marks, self.source_language) if marks and ends and text else ""
         return Part(

@@ -63,6 +63,8 @@ class Spelling:
         self.fewest = fewest
         self._language = language
         self._known = {_key(word, language): word for word in counts}
+        self.has_capitals = any(not word.islower() for word in counts)
+        """Whether the training text has capitals at all."""
         letters = Counter(letter for word in self._known for letter in set(word))
         self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MOST_LETTERS]
         self._likeliest = lru_cache(maxsize=65536)(self._look_up)
@@ -92,6 +94,17 @@ class Spelling:
                 length += len(word)
                 end = found.end()
         return ("".join([*parts, text[end:]]), tuple(corrections)) if corrections else (text, ())
+
+    def in_usual_case(self, text: str) -> str:
+        """Returns a text that has capitals where the training text mostly has them, as in I, Tom, TV and iPhone, and
+        where it has them already. Each letter stays one character."""
+        return WORD.sub(lambda found: self._in_usual_case(found.group()), text)
+
+    def _in_usual_case(self, word: str) -> str:
+        usual = self._known.get(_key(word, self._language))
+        if usual is None or usual == in_small_letters(usual, self._language):
+            return word
+        return usual.replace("'", "’") if "’" in word else usual
 
     def times(self, word: str) -> int:
         """Returns how often the training text has a word."""
@@ -126,14 +139,13 @@ class Spelling:
 def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
     """Returns how often a text has each word, the most frequent first, at most MOST_WORDS.
 
-    Words that differ in case alone are one word. It begins with a capital if it mostly does so behind the first word of
-    a line, and has no other capitals.
+    Words that differ in case alone are one word. It is written as it mostly is behind the first word of a line.
     """
     first: Counter[str] = Counter()
     others: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    capitals: Counter[str] = Counter()
-    """For each word, how often it begins with a capital behind the first word of a line, less how often it does not."""
+    written: Counter[str] = Counter()
+    """How often each way to write a word stands behind the first word of a line."""
 
     def count_parts() -> None:
         for parts, tells_case in ((first, False), (others, True)):
@@ -141,7 +153,8 @@ def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
                 for word in WORD.findall(part):
                     key = _key(word, language)
                     counts[key] += times
-                    capitals[key] += times * tells_case * (1 if word[0].isupper() else -1)
+                    if tells_case:
+                        written[word.replace("’", "'")] += times
             parts.clear()
 
     for line in lines:
@@ -151,9 +164,12 @@ def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
         if len(first) + len(others) >= MOST_PARTS:
             count_parts()
     count_parts()
-    return _most_frequent(
-        {with_capital(key, language) if capitals[key] > 0 else key: times for key, times in counts.items()}
-    )
+    usual = {key: key for key in counts}
+    for word, times in written.items():
+        key = _key(word, language)
+        if (times, word) > (written[usual[key]], usual[key]):  # small letters come behind capitals
+            usual[key] = word
+    return _most_frequent({usual[key]: times for key, times in counts.items()})
 
 
 def _most_frequent(counts: dict[str, int]) -> dict[str, int]:

@@ -126,6 +126,10 @@ def test_what_is_lost_is_told_of_what_there_was(run, caplog, tmp_path):
     assert told(fewest_times=None) == [*KINDS[:2], KINDS[3]]
     assert told(cuts_sentences=True) == KINDS[:3]
     assert told(rules=0) == []
+    for rules in (3, 4):
+        text = described.text.model_copy(update={"rules": rules})
+        found = "; ".join(losses(described.model_copy(update={"text": text})))
+        assert ("lines without capitals" in found) == (rules == 4)
     assert all(kind in _section(_card(run), "What it lacks") for kind in KINDS[:4])
     export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "out")))
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]

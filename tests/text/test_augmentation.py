@@ -27,8 +27,10 @@ from mt.text.augmentation import (
     with_typos,
     without_final_punctuation,
 )
+from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.slots import OF_NUMBERS, SLOT, TAG, all_slots, slot
+from mt.text.spelling import Spelling
 from tests import languages
 
 A, B = slot(0), slot(1)
@@ -451,3 +453,12 @@ def test_the_keyboard_is_that_of_the_source_language() -> None:
             augmentation(languages_=(language, "de"), typos=ALWAYS).pair(1, row, [text], [text])[0] for row in range(3)
         }
         assert set("".join(found)) == {*letters, "a", " "}
+
+
+def test_a_source_in_small_letters_gets_no_capitals_back() -> None:
+    layer = languages.layer()
+    layer = TextLayer(layer.rules, layer.tokenizers, "en", "de", Spelling({"Tom": 3, "met": 2}, "en"))
+    assert layer.mark_pair("we met tom", "ba") == ("We met Tom", "ba")
+    config = AugmentationConfig(**(OFF | {"lower_case": ALWAYS}))
+    changing = Augmentation(config, layer, 1, LEXICON, np.zeros(1, bool))
+    assert changing.pair(0, 0, ["We met Tom B-207"], ["ba B-207"]) == (f"we met tom {A}", f"ba {A}")

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
+from mt.text.case import (
+    begun_with_capitals,
+    in_capitals,
+    in_small_letters,
+    is_in_capitals,
+    is_in_small_letters,
+    is_in_title_case,
+    lowercased,
+)
+from mt.text.slots import slot
 
 LANGUAGES = ["en", "de", "tr", "az", "tr_TR", "el", "ka", "zh"]
 ODD = "ßẞİıIiΣσςǅǆǄﬁŉΐᲐაⅣⅳⒶⓐÅÿŸĸªº\u0307\u0301"
@@ -117,3 +126,26 @@ def test_titles_keep_their_first_letter_alone(words: list[str]) -> None:
     assume(not text.isupper())
     assert is_in_title_case(text)
     assert lowercased(text, "de") == text[0] + text[1:].lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_small"),
+    [("where is tom", True), ("where is", False), ("where is Tom", False), ("3 2 1 x y", False), ("开 门 a b c", True)],
+)
+def test_lines_in_small_letters(text: str, is_small: bool) -> None:
+    assert is_in_small_letters(text) == is_small
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "starts", "expected"),
+    [
+        ("en", "come on. let's go.", [0, 9], "Come on. Let's go."),
+        ("en", "“stop!” ‘no’ - iPhone", [0, 8, 13], "“Stop!” ‘No’ - iPhone"),
+        ("tr", "istanbul ılık", [0, 9], "İstanbul Ilık"),
+        ("en", f"{slot(0)} cats. 3 dogs. {slot(70)}", [0, 8, 16], f"{slot(0)} cats. 3 dogs. {slot(70)}"),
+        ("ka", "საქართველო", [0], "საქართველო"),
+        ("en", "... ", [0, 4], "... "),
+    ],
+)
+def test_sentences_begin_with_capitals(language: str, text: str, starts: list[int], expected: str) -> None:
+    assert begun_with_capitals(text, starts, language) == expected

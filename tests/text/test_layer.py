@@ -15,6 +15,7 @@ from mt.text.items import find_items
 from mt.text.layer import PLAIN_NUMBER, Part, Replacement, TextLayer
 from mt.text.sentences import sentences
 from mt.text.slots import OF_NUMBERS, SLOT, slot
+from mt.text.spelling import Spelling
 from tests import languages
 
 A, B, C = map(slot, range(3))
@@ -88,6 +89,7 @@ def test_a_model_that_copies_gives_the_line_back(
 @example(line="SEE {x} AND %s", odd="Straße", copied=False, marks=False)
 @example(line="HTE DGO {x} WNET DONT", odd="", copied=True, marks=False)
 @example(line="IS TEH DGO", odd="¿ß?", copied=False, marks=True)
+@example(line="smith saw smmith. the dog", odd="", copied=True, marks=True)
 @example(line="Is teh dgo {x}", odd="", copied=True, marks=True)
 def test_positions_agree_with_what_is_restored(
     source: str, target: str, line: str, odd: str, copied: bool, marks: bool
@@ -395,3 +397,37 @@ def test_another_process_has_the_same_text_layer() -> None:
     assert copy.mark("Teh dgo doog went.") == layer.mark("Teh dgo doog went.")
     assert copy.tokenizers.joint == layer.tokenizers.joint
     assert copy.tokenizers.target.model == layer.tokenizers.target.model
+
+
+WITH_NAMES = {"Tom": 5, "Boston": 3, "I": 9, "am": 4, "where": 2, "is": 8}
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ("WHERE IS TOM? I AM IN BOSTON.", ["Where is Tom? I am in Boston."]),
+        ("Where Is Tom In Boston", ["Where is Tom in Boston"]),
+        ("where is tom? i am in boston.", ["Where is Tom? I am in Boston."]),
+        ("where is tom? i am in Rome.", ["where is tom? i am in Rome."]),
+        ("is tom", ["is tom"]),
+        ("3 cats saw tom. and me", [f"{slot(OF_NUMBERS)} cats saw Tom. And me"]),
+    ],
+)
+def test_names_and_sentences_get_their_capitals_since_rules_4(line: str, texts: list[str]) -> None:
+    for rules in (3, 4):
+        usual = languages.layer(rules=rules, most_sentences=2)
+        usual = TextLayer(usual.rules, usual.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
+        parts = usual.mark(line)
+        if rules == 4:
+            assert [part.text for part in parts] == texts
+            # A model learns from such lines what it gets of them.
+            assert usual.mark_pair(line, "Ja.")[0].replace("3", texts[0][0]) == texts[0]
+        else:
+            assert "Tom" not in "".join(part.text for part in parts)
+        assert "".join(usual.restore(part, part.text) for part in parts) == line
+
+
+def test_a_text_without_capitals_gives_none() -> None:
+    plain = languages.layer()
+    plain = TextLayer(plain.rules, plain.tokenizers, "en", "de", Spelling({"where": 3, "tom": 2}, "en"))
+    assert plain.mark("where is tom now?")[0].text == "where is tom now?"
