@@ -312,8 +312,8 @@ def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
     write_config(other, config.model_copy(update={"text": without}))
     toy.change_json(other / "provenance.json", lambda made: made["took_effect"]["text"].update(rules=0))
     found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
-    assert found["differing_settings"]["text.rules"] == ["3", "0"]
-    assert found["differing_conditions"]["took effect: text: rules"] == ["3", "0"]
+    assert found["differing_settings"]["text.rules"] == ["4", "0"]
+    assert found["differing_conditions"]["took effect: text: rules"] == ["4", "0"]
 
 
 def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):

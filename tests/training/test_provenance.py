@@ -92,7 +92,7 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
     assert arithmetic["sharded"] is arithmetic["compiled"] is False
     assert arithmetic["fp32 is multiplied by"] and arithmetic["bf16 is multiplied by"]
     assert effect["text"] == {
-        "rules": 3,
+        "rules": 4,
         "slots": toy.SLOTS,
         "sentences of a line that is not cut": 1,
         "added to lines without final punctuation": "",
