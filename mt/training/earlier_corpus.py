@@ -18,7 +18,7 @@ from mt.data.corpus import NUMBERED, Corpus, SplitReport, load_corpus, share_a_s
 from mt.data.formats import concatenated, fingerprint
 from mt.errors import InputError
 from mt.json_file import read_json
-from mt.run_folder import PROVENANCE, read_config
+from mt.run_folder import CONFIG, PROVENANCE, read_config
 
 
 def corpus_of(run: Path) -> Corpus:
@@ -60,6 +60,11 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
     if not share or origin is None:
         return corpus
     asked = f"training.replay={share:g}"
+    if not (Path(origin) / CONFIG).exists():
+        raise InputError(
+            f"{asked}: {origin} is a model without its config.yaml, and does not tell what it learnt from. If you have "
+            "such text, train on both (data=mixture)"
+        )
     try:
         theirs, earlier = read_config(Path(origin)).data, corpus_of(Path(origin))
     except InputError as error:
