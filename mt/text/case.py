@@ -35,8 +35,8 @@ def is_in_title_case(text: str) -> bool:
 
 
 def is_in_small_letters(text: str) -> bool:
-    """Returns whether a text of some words has no capitals."""
-    return not any(map(str.isupper, text)) and len(WORD.findall(text)) >= FEWEST_WORDS
+    """Returns whether a text of some words has small letters and neither capitals nor titlecase letters."""
+    return text.islower() and len(WORD.findall(text)) >= FEWEST_WORDS
 
 
 def lowercased(text: str, language: str) -> str:

@@ -323,10 +323,11 @@ class TextLayer:
         if capitals or is_in_title_case(text):
             # Typing errors are not corrected: all words look alike, so names would be taken for errors.
             text = self._in_usual_case(lowercased(text, self.source_language), text, begins)
-        elif self.spelling and correct:
-            text, corrections = self.spelling.corrected(text)
-        if is_in_small_letters(text):
-            text = self._in_usual_case(text, text, begins)
+        else:
+            if self.spelling and correct:
+                text, corrections = self.spelling.corrected(text)
+            if is_in_small_letters(text):
+                text = self._in_usual_case(text, text, begins)
         marks = self.rules.final_marks
         added = missing_mark(text, marks, self.source_language) if marks and ends and text else ""
         return Part(

@@ -130,7 +130,16 @@ def test_titles_keep_their_first_letter_alone(words: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_small"),
-    [("where is tom", True), ("where is", False), ("where is Tom", False), ("3 2 1 x y", False), ("开 门 a b c", True)],
+    [
+        ("where is tom", True),
+        ("where is", False),
+        ("where is Tom", False),
+        ("3 2 1 x y", False),
+        ("开 门 a b c", True),
+        ("слово слово слово", True),
+        ("ا ب ت", False),
+        ("where is ǅungla", False),
+    ],
 )
 def test_lines_in_small_letters(text: str, is_small: bool) -> None:
     assert is_in_small_letters(text) == is_small
