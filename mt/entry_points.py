@@ -4,9 +4,10 @@ PyTorch takes seconds to import, but a mistake in the config should be told at o
 that does its work only after its config has been checked.
 """
 
-from mt.start import end_at_once, ending_at_once
+from mt.start import end_at_once, ending_at_once, limit_spinning
 
 end_at_once()  # before anything that takes long to import
+limit_spinning()  # before torch is imported
 
 from mt.command_line import main  # noqa: E402
 from mt.config import (  # noqa: E402

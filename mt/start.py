@@ -1,6 +1,7 @@
-"""What Ctrl-C and SIGTERM do while a command starts: they end it at once, because there is nothing to save yet.
+"""Prepares a process before it imports the large libraries: signals and the environment of OpenMP.
 
-An exception that a signal handler raises while libraries are imported can get lost in their code, or break them.
+While a command starts, Ctrl-C and SIGTERM end it at once, because there is nothing to save yet. An exception that a
+signal handler raises while libraries are imported can get lost in their code, or break them.
 """
 
 import os
@@ -10,6 +11,14 @@ from contextlib import contextmanager
 from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
+WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+"""Environment variables with which users choose how OpenMP threads wait."""
+SPIN_COUNT = 7_000
+"""Iterations for which a thread of libgomp (GNU OpenMP) waits actively before it sleeps. libgomp's default is 300,000.
+
+A few thousand are enough to bridge the gaps within a training step. Many more make a busy computer slow: a thread that
+spins occupies the core that the thread it waits for needs. docs/lab-notebook.md has the measurements.
+"""
 
 
 def end_at_once() -> None:
@@ -18,6 +27,16 @@ def end_at_once() -> None:
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
+
+
+def limit_spinning() -> None:
+    """Limit the active waiting of OpenMP threads, unless the environment has one of WAIT_SETTINGS already.
+
+    It takes effect only before torch or CTranslate2 is imported, because libgomp reads the environment when it is
+    loaded. Child processes inherit it.
+    """
+    if not any(name in os.environ for name in WAIT_SETTINGS):
+        os.environ["GOMP_SPINCOUNT"] = str(SPIN_COUNT)
 
 
 @contextmanager
