@@ -13,7 +13,7 @@ from types import FrameType
 ENDING = (signal.SIGINT, signal.SIGTERM)
 WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 """Environment variables with which users choose how OpenMP threads wait."""
-SPIN_COUNT = 7_000
+SPIN_COUNT = 5_000
 """Iterations for which a thread of libgomp (GNU OpenMP) waits actively before it sleeps. libgomp's default is 300,000.
 
 A few thousand are enough to bridge the gaps within a training step. Many more make a busy computer slow: a thread that

@@ -36,12 +36,21 @@ from mt.config.data import (
 from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import DEVICE, Section
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import AlignmentConfig, AugmentationConfig, KeptConfig, RulesConfig, TextConfig, TextDescription
+from mt.config.text import (
+    MAX_PIECES,
+    AlignmentConfig,
+    AugmentationConfig,
+    KeptConfig,
+    RulesConfig,
+    TextConfig,
+    TextDescription,
+)
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints
 
 __all__ = [
     "DEVICE",
+    "MAX_PIECES",
     "AlignmentConfig",
     "ArgosExportConfig",
     "AugmentationConfig",

@@ -137,6 +137,12 @@ class ModelDescription(Section):
             alignment=alignment,
         )
 
+    @property
+    def max_source_length(self) -> int:
+        """The most pieces of a sentence that the model translates as a whole by default."""
+        own = self.decoding.max_source_length
+        return self.text.long_source if own == "auto" else own
+
     def contradictions(self) -> Iterator[str]:
         layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
         if self.alignment.layer >= layers:

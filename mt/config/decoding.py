@@ -51,8 +51,9 @@ class DecodingConfig(Section):
     """A hypothesis has at most max_length_ratio · source pieces + max_length_extra pieces."""
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
     """See max_length_ratio."""
-    max_source_length: PositiveInt = 256
-    """Lines with more pieces are cut into parts of at most this many, translated, and joined again, with a warning."""
+    max_source_length: PositiveInt | Literal["auto"] = "auto"
+    """Sentences with more pieces are cut into parts, translated, and joined again. auto: as many as 99.9 % of the
+    training sources have at most, but not more than 256."""
     batch_tokens: PositiveInt = 4096
     """The most source tokens in a batch, padding and beams included."""
 

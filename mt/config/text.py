@@ -11,6 +11,9 @@ from mt.config.fields import NotABool, PositiveInt, Probability, Section, Texts
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """What a sentence may end with."""
 FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
+MAX_PIECES = 256
+"""Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
+a source grow with their square."""
 MOST_CHARACTERS = 500_000
 """The most characters of all terms together."""
 
@@ -56,6 +59,10 @@ class TextDescription(RulesConfig):
     most_sentences: PositiveInt = 1
     """The most sentences that nearly all lines of the training text had. Lines with more are cut into their
     sentences."""
+    long_source: PositiveInt = MAX_PIECES
+    """The 99.9 % quantile of the lengths of the training sources, in pieces. Longer sentences are cut into parts."""
+    usual_source: PositiveInt = MAX_PIECES
+    """Their 95 % quantile, the length of such parts."""
     fewest_times: PositiveInt | None = None
     """How often the training text has a word at least that an unknown one is taken for. null: typing errors are not
     corrected."""

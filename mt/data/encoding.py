@@ -16,7 +16,7 @@ from mt.data.pieces import PIECES, with_pieces
 from mt.text.layer import TextLayer
 from mt.text.tokenizer import Tokenizer
 
-VERSION = 7
+VERSION = 8
 """Part of the cache's key. Raise it when the same text is to give other pieces than before."""
 
 

@@ -121,7 +121,7 @@ def warn_of_losses(trained: TrainedModel, output: str, cuts_sentences: bool = Fa
 def _what_it_lacks(described: ModelDescription, cuts_sentences: bool) -> str:
     found = [
         *losses(described, cuts_sentences),
-        f"lines of more than {described.decoding.max_source_length} pieces are not translated in parts",
+        f"sentences of more than {described.max_source_length} pieces are not translated in parts",
         "tags inside a line are not put where their words go, and there are no word alignments",
     ]
     lead = "mt-trainer's `translate.py` does more with a line than this folder can hold. Here:"

@@ -161,7 +161,7 @@ def _generation_config(
 ) -> dict[str, object]:
     """Returns the content of generation_config.json: our beam search in the words of ``transformers``."""
     decoding = description.decoding
-    longest = int(decoding.max_source_length * decoding.max_length_ratio) + decoding.max_length_extra
+    longest = int(description.max_source_length * decoding.max_length_ratio) + decoding.max_length_extra
     return {
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,

@@ -55,6 +55,9 @@ _WITH_WORDS = (
     rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
 )
 
+MIN_RUN, MIN_REPEATED = 61, 16
+_OF_A_RUN = r"[\w\p{M}'’+/=~-]"
+
 KINDS = {
     "code in backquotes": r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)",
     "tag": r"</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->",
@@ -116,6 +119,12 @@ ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, an item since version 2 of the rules, as in 3 cats."""
 TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""
+
+LONG_RUN = regex.compile(
+    rf"(?<!{_OF_A_RUN}){_OF_A_RUN}{{{MIN_RUN},}}+|(?<!\w)\w*?([^\W\d_])\1{{{MIN_REPEATED - 1},}}+\w*+"
+)
+"""A run of letters and the like without a break, such as base64, or a word in which one letter is repeated. No model
+translates it, and it costs as much as a hundred words."""
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
@@ -181,9 +190,10 @@ def find_items(
         of_one_digit: Whether a number of one digit is an item.
     """
     found = [match.span() for pattern in patterns for match in pattern.finditer(text)]
+    # Where letters may touch an item, they are like punctuation to the patterns, which look for the ends of words.
+    searched = TOUCHING_LETTER.sub("。", text)
+    found += [match.span() for match in LONG_RUN.finditer(searched)]
     if TRIGGER.search(text):
-        # Where letters may touch an item, they are like punctuation to the patterns, which look for the ends of words.
-        searched = TOUCHING_LETTER.sub("。", text)
         found += [match.span() for match in ITEM.finditer(searched)]
         if of_one_digit:
             found += [match.span() for match in ONE_DIGIT.finditer(searched)]

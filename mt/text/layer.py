@@ -26,6 +26,7 @@ from mt.text.case import (
     is_in_title_case,
     lowercased,
 )
+from mt.text.clauses import cut_sentence
 from mt.text.final_punctuation import missing_mark, without_mark
 from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
 from mt.text.placement import Link
@@ -78,6 +79,9 @@ class Part:
     """What stands before the text and comes back unchanged: white space and items."""
     after: str
     """What stands behind it, likewise."""
+    goes_on: bool = False
+    """Whether the sentence goes on in the next part, because it is longer than the model's training sources or has more
+    items than there are slots."""
 
 
 class TextLayer:
@@ -108,7 +112,11 @@ class TextLayer:
     def __reduce__(self) -> tuple:
         return TextLayer, (self.rules, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
-    def mark(self, line: str, split: bool = True, correct: bool = True) -> list[Part]:
+    def with_rules(self, rules: TextDescription) -> "TextLayer":
+        """Return a text layer with other rules and everything else as it is here."""
+        return TextLayer(rules, self.tokenizers, self.source_language, self.target_language, self.spelling)
+
+    def mark(self, line: str, split: bool = True, correct: bool = True, longest: int | None = None) -> list[Part]:
         """Returns the parts of a line. If each part's own text is restored as if it were the translation, they make up
         the line again.
 
@@ -116,6 +124,7 @@ class TextLayer:
             line: The line, which is not blank. Half a surrogate pair in it is read as U+FFFD, like broken UTF-8.
             split: Whether it is cut into its sentences if it has more than the model's training text had.
             correct: Whether typing errors are corrected.
+            longest: Sentences with more pieces are cut into parts. By default ``long_source`` of the rules.
         """
         if not self.rules.rules:
             return [Part(line, (), line, False, (), "", "", "")]
@@ -127,12 +136,16 @@ class TextLayer:
         cut = sentences(marked, self.source_language) if split else []
         if len(cut) <= self.rules.most_sentences:
             cut = [marked]
+        longest = longest or self.rules.long_source
+        lengths = longest, min(longest, self.rules.usual_source)
         parts: list[Part] = []
         for sentence in cut:
-            *others, last = self._with_few_slots(sentence)
-            for place, text in enumerate((*others, last)):
+            few_slots = self._with_few_slots(sentence)
+            tokenizer, language = self.tokenizers.source, self.source_language
+            texts = [text for some in few_slots for text in cut_sentence(some, tokenizer, language, *lengths)]
+            for number, text in enumerate(texts, start=1):
                 items = list(islice(following, len(SLOT.findall(text))))
-                parts.append(self._part(text, items, correct, begins=place == 0, ends=text is last))
+                parts.append(self._part(text, items, correct, begins=number == 1, ends=number == len(texts)))
         return parts
 
     def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
@@ -164,6 +177,8 @@ class TextLayer:
         items = _items(part)
         if items:
             translation = SLOT.sub(lambda match: items[match.group()], translation)
+        if part.text and part.goes_on and not translation:
+            return part.before + part.after.lstrip()
         return part.before + translation + part.after
 
     def positions(self, part: Part, translation: str) -> list[int]:
@@ -310,7 +325,7 @@ class TextLayer:
         """Returns a part, given its text with slots, all of which have number 0, the slots' items, and whether a
         sentence begins and ends with it."""
         if not LETTER.search(text):  # nothing but items, numbers and punctuation
-            return Part("", (), "", False, (), "", _filled_in_order(text, items), "")
+            return Part("", (), "", False, (), "", _filled_in_order(text, items), "", not ends)
         before, text, after = _without_edges(text, items, self.source_language)
         first = len(SLOT.findall(before))
         last = first + len(SLOT.findall(text))
@@ -339,6 +354,7 @@ class TextLayer:
             added,
             before,
             after,
+            not ends,
         )
 
 

@@ -10,6 +10,9 @@ from mt.language import base_language
 
 SHARE_OF_LINES = 0.99
 WHITE_SPACE = regex.compile(r"\s")
+STRETCH = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
+"""As much of a text as is cut at a time, up to white space if there is any: on brackets and quotation marks, sentencex
+takes time in proportion to the square of the length."""
 
 
 def usual_most(lines: Iterable[str], language: str) -> int:
@@ -22,6 +25,10 @@ def sentences(text: str, language: str) -> list[str]:
     """Returns the sentences of a text, each with the white space behind it, so that together they are the text."""
     # At a single letter before a space that is no ASCII character, such as in "J\u00a0.", sentencex stops with an
     # error. So it is given plain spaces, each in place of one character.
+    return [sentence for stretch in STRETCH.findall(text) for sentence in _sentences(stretch, language)] or [text]
+
+
+def _sentences(text: str, language: str) -> list[str]:
     found: list[str] = []
     place = 0
     for sentence in sentencex.segment(base_language(language), WHITE_SPACE.sub(" ", text)):

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
+import numpy as np
 
 from mt.cleaning.findings import tell
 from mt.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
 from mt.cleaning.stage import find_faulty
-from mt.columns import release_memory, tables
-from mt.config import RulesConfig, TextDescription, TrainConfig, TransformerConfig
+from mt.columns import numbers, release_memory, tables
+from mt.config import MAX_PIECES, RulesConfig, TextDescription, TrainConfig, TransformerConfig
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.device import return_freed_memory
@@ -34,6 +35,8 @@ LINES_COUNTED = 20_000
 """Of the training text, to learn how many sentences a line has."""
 LINES_WITH_WORDS = 2_000_000
 """Of the training text, to learn its words."""
+LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
+"""The shares of the training sources that have at most these lengths (docs/lab-notebook.md, "Long sentences")."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def prepare(
     spelling = Spelling(counts, languages[0], rules.fewest_times) if counts and rules.fewest_times else None
     layer = TextLayer(rules, tokenizers, *languages, spelling)
     with workers.leader_first():
-        return _encode(config, corpus, layer, dropped)
+        return _encode(config, corpus, layer, dropped, read_description(origin).text if origin else None)
 
 
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
@@ -199,7 +202,18 @@ def _sources(pairs: datasets.Dataset) -> Iterator[str]:
         yield from table["source"].to_pylist()
 
 
-def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer, dropped: Dropped) -> PreparedData:
+def _encode(
+    config: TrainConfig, corpus: Corpus, layer: TextLayer, dropped: Dropped, base: TextDescription | None
+) -> PreparedData:
+    """Encode the corpus, and record the lengths of its sources in the text layer's rules.
+
+    Args:
+        config: The run's config.
+        corpus: Its corpus.
+        layer: Its text layer.
+        dropped: The training pairs that cleaning drops.
+        base: The text layer of the run that is resumed or fine-tuned.
+    """
     train, too_long = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
     valid, too_long_to_validate = drop_long(encode_pairs(corpus.valid, layer), config.data.max_length)
     if too_long:
@@ -214,4 +228,15 @@ def _encode(config: TrainConfig, corpus: Corpus, layer: TextLayer, dropped: Drop
         raise InputError(f"no training pair has at most data.max_length={config.data.max_length} pieces")
     if len(valid) == 0:
         raise InputError(f"no validation pair has at most data.max_length={config.data.max_length} pieces")
-    return PreparedData(corpus, layer, train, valid, dropped)
+    lengths = numbers(train, "source_length")
+    rules = layer.rules.model_copy(
+        update={
+            name: min(MAX_PIECES, max(_quantile(lengths, share), getattr(base, name) if base else 1))
+            for name, share in LENGTH_QUANTILES.items()
+        }
+    )
+    return PreparedData(corpus, layer.with_rules(rules), train, valid, dropped)
+
+
+def _quantile(lengths: np.ndarray, share: float) -> int:
+    return int(np.quantile(lengths, share, method="inverted_cdf"))

@@ -216,6 +216,7 @@ def took_effect(
             "rules": data.layer.rules.rules,
             "slots": data.layer.slots,
             "sentences of a line that is not cut": data.layer.rules.most_sentences,
+            "pieces of a sentence that is not cut": data.layer.rules.long_source,
             "added to lines without final punctuation": " ".join(data.layer.rules.final_marks),
             "fewest times that a word occurs for which an unknown one is taken": data.layer.rules.fewest_times,
         },

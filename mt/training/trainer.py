@@ -293,7 +293,6 @@ class Trainer:
                     self.data.layer,
                     list(zip(pairs["source"], pairs["target"], strict=True)),
                     config.decoding.batch_tokens,
-                    config.decoding.max_source_length,
                 )
                 write_description(self.run, ModelDescription.of(config, self.data.layer.rules, place))
             translator = translator_of(self.objective, self.data, config, config.decoding, self.precision)

@@ -126,4 +126,5 @@ def translate_together(
 ) -> list[str]:
     """Returns the translations of all lines on every worker. Each translates its share."""
     own, numbers = workers.share(lines), workers.share(range(len(lines)))
-    return workers.gather(translator.translate(own, numbers, after_batch))
+    report = None if after_batch is None else lambda done, total: after_batch()
+    return workers.gather(translator.translate(own, numbers, report))

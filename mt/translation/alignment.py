@@ -18,7 +18,7 @@ import regex
 import torch
 from torch import Tensor
 
-from mt.config import AlignmentConfig
+from mt.config import MAX_PIECES, AlignmentConfig
 from mt.data.batching import collate
 from mt.language import writes_spaces
 from mt.model.attention import record_attention
@@ -38,19 +38,16 @@ PART_OF_A_LINE = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 class Aligner:
     """Aligns texts by the attention of one model."""
 
-    def __init__(
-        self, model: Seq2Seq, layer: TextLayer, place: AlignmentConfig, batch_tokens: int, longest: int
-    ) -> None:
+    def __init__(self, model: Seq2Seq, layer: TextLayer, place: AlignmentConfig, batch_tokens: int) -> None:
         """
         Args:
             model: The model, in evaluation mode.
             layer: Its text layer.
             place: Which of its weights align.
             batch_tokens: The most pieces of a batch on each side, padding included.
-            longest: The most pieces of a text that are aligned, because the memory grows with their square.
         """
         self._model = model
-        self._longest = longest if model.max_length is None else min(longest, model.max_length - 1)
+        self._longest = MAX_PIECES if model.max_length is None else min(MAX_PIECES, model.max_length - 1)
         self._one_at_a_time = Lock()
         self._tokenizers = layer.tokenizers
         self._spaces = writes_spaces(layer.source_language), writes_spaces(layer.target_language)
@@ -60,8 +57,8 @@ class Aligner:
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
         """Returns the links between the words of each pair, in characters.
 
-        In a language that is written without spaces, pieces count as words. What lies beyond the most pieces that are
-        aligned has no links. Neither has a text whose other side is empty.
+        In a language that is written without spaces, pieces count as words. What lies beyond MAX_PIECES pieces has no
+        links. Neither has a text whose other side is empty.
         """
         most = self._longest
         pairs = [
@@ -152,7 +149,7 @@ def _linked(weights: Tensor) -> list[tuple[int, int]]:
 
 
 def best_place(
-    model: Seq2Seq, layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int, longest: int
+    model: Seq2Seq, layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> AlignmentConfig:
     """Returns which weights of a model align best.
 
@@ -162,7 +159,6 @@ def best_place(
         pairs: Sources with their translations. A name or number that stands once on both sides should be linked to
             itself and to nothing else. Where no pair has any, a slot is put in front of both sides of each.
         batch_tokens: The most pieces of a batch on each side, padding included.
-        longest: The most pieces of a text that are aligned.
     """
     named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
     if not named:
@@ -174,7 +170,7 @@ def best_place(
 
     def linked_to_themselves(place: AlignmentConfig) -> int:
         count = 0
-        found = Aligner(model, layer, place, batch_tokens, longest).links(sources, targets)
+        found = Aligner(model, layer, place, batch_tokens).links(sources, targets)
         for (source, target, name), links in zip(named, found, strict=True):
             start, begin = source.index(name), target.index(name)
             met = [one for one in links if one.source_start < start + len(name) and one.source_end > start]

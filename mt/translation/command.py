@@ -4,7 +4,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -60,6 +61,13 @@ def translate(config: TranslateConfig) -> None:
             f"{translator.items.found:,}",
             f"{translator.items.repaired:,}",
         )
+    if translator.long_sentences.count:
+        logger.info(
+            "sentences that are longer than nearly all of the training text, or have too many links and numbers, and "
+            "were translated in parts: %s, the first in line %d",
+            f"{translator.long_sentences.count:,}",
+            translator.long_sentences.first_line,
+        )
     if translator.corrections.count:
         logger.info(
             "words that the training text does not have, taken for typing errors: %s (%s%s); "
@@ -86,7 +94,8 @@ def _translate_lines(config: TranslateConfig, translator: Translator) -> None:
     ):
         written = 0
         for window in windows(lines, one_by_one=a_person_types):
-            for line, alignment in _translated(translator, window, written, references, config):
+            progress = _progress_of(window, bar)
+            for line, alignment in _translated(translator, window, written, references, config, progress):
                 output.write(shown(line).encode() + b"\n")
                 if links is not None:
                     links.write(_in_pharaohs_format(alignment).encode() + b"\n")
@@ -94,11 +103,23 @@ def _translate_lines(config: TranslateConfig, translator: Translator) -> None:
             if links is not None:
                 links.flush()
             written += len(window)
+            bar.set_postfix_str("", refresh=False)
             bar.update(len(window))
         if references is not None and next(references, None) is not None:
             raise InputError(f"reference={config.reference} has more lines than the input's {written}")
     if written == 0:
         logger.warning("the input has no lines")
+
+
+def _progress_of(window: list[str], bar: tqdm) -> Callable[[int, int], None]:
+    """Return a function that shows on a progress bar how many of the batches of a window are done."""
+    began = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        seconds = (time.monotonic() - began) * (total / done - 1)
+        bar.set_postfix_str(f"next {len(window):,}: {done / total:.0%}, {seconds:,.0f} s to go")
+
+    return show
 
 
 def _refuse_to_overwrite(config: TranslateConfig) -> None:
@@ -147,6 +168,7 @@ def _translated(
     first_line: int,
     references: Iterator[str] | None,
     config: TranslateConfig,
+    after_batch: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[str, Alignment | None]]:
     """Yields the output lines for one window of input lines, each with its word alignment, if that is wanted."""
     aligned = config.decoding.alignments is not None
@@ -159,7 +181,8 @@ def _translated(
         scored = translator.score(window, expected, aligned)
         yield from ((_as_json(line, [one]), one.alignment) for line, one in zip(window, scored, strict=True))
         return
-    hypotheses = translator.hypotheses(window, range(first_line, first_line + len(window)), aligned=aligned)
+    numbers = range(first_line, first_line + len(window))
+    hypotheses = translator.hypotheses(window, numbers, after_batch, aligned)
     found = enumerate(zip(window, hypotheses, strict=True), first_line + 1)
     if empty := [number for number, (line, best) in found if line.strip() and not best[0].text]:
         others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import compress, islice
+from itertools import compress, islice, pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfig
+from mt.config import MAX_PIECES, AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfig
 from mt.data.batching import collate
 from mt.device import autocast, choose_device, choose_precision
 from mt.errors import InputError
@@ -30,6 +30,7 @@ from mt.run_folder import open_models
 from mt.text.layer import Part, TextLayer
 from mt.text.markup import Markup, put_back, take_out
 from mt.text.placement import Link
+from mt.text.subword_sampling import WORD_START
 from mt.text.tags import Kind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.ctranslate2_engine import check_machine, open_engine
@@ -85,21 +86,26 @@ class SentenceAttention:
 
 
 @dataclass(frozen=True)
-class _CutPart:
-    """A part of a line, and its pieces, in several lists if there are too many for one."""
+class CutPart:
+    """A part of a line and its pieces, in several lists if it is longer than the model's training sources."""
 
     part: Part
     pieces: list[list[int]]
 
 
 @dataclass(frozen=True)
-class _Line:
-    """A line that is being translated."""
+class CutLine:
+    """A line that is ready for the search."""
 
     text: str
-    """What is translated of it: all of it, or what lies between its tags."""
+    """The text to translate: the whole line, or what lies between its tags."""
     markup: Markup | None
-    parts: list[_CutPart]
+    parts: list[CutPart]
+
+    @property
+    def sources(self) -> list[list[int]]:
+        """The lists of pieces to search translations for, in order."""
+        return [pieces for part in self.parts for pieces in part.pieces]
 
 
 @dataclass
@@ -127,6 +133,21 @@ class Corrections:
                 self.first[one.typed] = part.text[one.start : one.end]
             else:
                 self.has_more = True
+
+
+@dataclass
+class LongSentences:
+    """How many sentences were translated in parts, and the number of the first line with one of them."""
+
+    count: int = 0
+    first_line: int | None = None
+
+    def note(self, parts: Sequence[Part], line: int) -> None:
+        ends = [False, *(part.goes_on for part in parts)]
+        begun = sum(goes_on and not went_on for went_on, goes_on in pairwise(ends))
+        if begun and self.first_line is None:
+            self.first_line = line
+        self.count += begun
 
 
 @dataclass
@@ -178,11 +199,13 @@ class Translator:
         self.device = model.device
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         place = place or AlignmentConfig()
-        self._aligner = Aligner(self._attentive, layer, place, config.batch_tokens, config.max_source_length)
+        self._aligner = Aligner(self._attentive, layer, place, config.batch_tokens)
         self.items = Items()
         """What became of the items that slots stood for, in all lines so far."""
         self.corrections = Corrections()
         """The typing errors in all lines so far."""
+        self.long_sentences = LongSentences()
+        """The sentences that were too long for the model, in all lines so far."""
         self._between_pieces = between_words(layer.target_language)
 
     @classmethod
@@ -232,14 +255,14 @@ class Translator:
         are no more than this one returns, and takes lines with ``markup``. It counts items and corrections anew."""
         other = copy.copy(self)
         other.config = self.config.model_copy(update={"n_best": n_best, "markup": markup})
-        other.items, other.corrections = Items(), Corrections()
+        other.items, other.corrections, other.long_sentences = Items(), Corrections(), LongSentences()
         return other
 
     def translate(
         self,
         lines: Sequence[str],
         numbers: Sequence[int] | None = None,
-        after_batch: Callable[[], None] | None = None,
+        after_batch: Callable[[int, int], None] | None = None,
         markup: Sequence[Kind | None] | None = None,
     ) -> list[str]:
         """Returns the best translation of each line; see ``hypotheses``."""
@@ -249,7 +272,7 @@ class Translator:
         self,
         lines: Sequence[str],
         numbers: Sequence[int] | None = None,
-        after_batch: Callable[[], None] | None = None,
+        after_batch: Callable[[int, int], None] | None = None,
         aligned: bool = False,
         markup: Sequence[Kind | None] | None = None,
     ) -> list[list[ScoredText]]:
@@ -260,7 +283,8 @@ class Translator:
 
         Args:
             numbers: The numbers of the lines, by default from 0 on. The random numbers of sampling depend on them.
-            after_batch: Called after each batch. It may raise an exception to stop the translation.
+            after_batch: Called after each batch with the numbers of finished batches and of all batches. It may raise
+                an exception to stop the translation.
             aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
             markup: Of which kind the tags in each line are, or None for plain text. By default ``decoding.markup`` for
                 all lines.
@@ -268,40 +292,53 @@ class Translator:
         _refuse_what_is_no_list_of_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
         kinds = [self.config.markup] * len(lines) if markup is None else markup
-        cut = self._cut_lines(lines, numbers, kinds)
-        flat = [
-            ((number, place), pieces)
-            for number, line in zip(numbers, cut, strict=True)
-            for place, pieces in enumerate(pieces for one in line.parts for pieces in one.pieces)
+        cut = self.cut(lines, numbers, kinds)
+        keys = [
+            (number, place) for number, line in zip(numbers, cut, strict=True) for place in range(len(line.sources))
         ]
-        found: list[list[Hypothesis]] = [[] for _ in flat]
+        sources = [pieces for line in cut for pieces in line.sources]
+        return self.finish(cut, self._search(sources, keys, after_batch), aligned)
+
+    def _search(
+        self,
+        sources: Sequence[list[int]],
+        keys: Sequence[tuple[int, ...]],
+        after_batch: Callable[[int, int], None] | None,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source, best first. Equal sources are searched once, unless the random numbers
+        of sampling tell them apart."""
+        samples = self.config.method == "sample"
+        first: dict[object, int] = {}
+        equal_to = [first.setdefault(keys[n] if samples else tuple(source), n) for n, source in enumerate(sources)]
+        distinct = list(first.values())
+        found: list[list[Hypothesis]] = [[] for _ in sources]
 
         def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
-            keys, pieces = zip(*(flat[place] for place in batch), strict=True)
-            return self.engine.search(pieces, keys)
+            return self.engine.search([sources[n] for n in batch], [keys[n] for n in batch])
 
-        batches = self._batches([len(pieces) + 1 for _, pieces in flat], self.engine.rows_each)
+        lengths = [len(sources[n]) + 1 for n in distinct]
+        batches = [[distinct[n] for n in batch] for batch in self._batches(lengths, self.engine.rows_each)]
         with self._evaluating():
-            for batch, translations in self._each_on_a_core(search_batch, batches):
-                for place, hypotheses in zip(batch, translations, strict=True):
-                    found[place] = hypotheses[: self.config.n_best]
+            for done, (batch, translations) in enumerate(self._each_on_a_core(search_batch, batches), start=1):
+                for n, hypotheses in zip(batch, translations, strict=True):
+                    found[n] = hypotheses
                 if after_batch:
-                    after_batch()
-        return self._texts(cut, found, aligned)
+                    after_batch(done, len(batches))
+        return [found[n] for n in equal_to]
 
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Returns each reference with its score as a translation of its line (forced decoding).
 
         Lines are not cut into sentences. What is not to be translated and stands in both a line and its reference is
         in slots on both sides. The score is None if the line or the reference is blank or has more than
-        ``max_source_length`` pieces.
+        MAX_PIECES pieces, or ``max_source_length`` if that is given.
         """
         _refuse_what_is_no_list_of_lines(lines)
         _refuse_what_is_no_list_of_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references")
         sources, targets = self._encoded(lines, references)
-        longest = self._longest_part()
+        longest = self._max_pieces()
         fits = [0 < len(s) <= longest and 0 < len(t) <= longest for s, t in zip(sources, targets, strict=True)]
         scores: list[float | None] = [None] * len(lines)
         places = [place for place, ok in enumerate(fits) if ok]
@@ -335,7 +372,7 @@ class Translator:
         those of its first member."""
         if translation is None:
             translation = self.translate([line])[0]
-        source, target = (pieces[0][: self._longest_part()] for pieces in self._encoded([line], [translation]))
+        source, target = (pieces[0][: self._max_pieces()] for pieces in self._encoded([line], [translation]))
         pair = collate([0], [source], [target]).to(self.device)
         with self._evaluating(), self._arithmetic(), record_attention(self._attentive, with_scores) as maps:
             self._attentive.decode(self._attentive.encode(pair.source), pair.target_input)
@@ -403,63 +440,75 @@ class Translator:
         """Returns how many batches are translated or scored at the same time."""
         return torch.get_num_threads() if self.device.type == "cpu" else 1
 
-    def _longest_part(self) -> int:
-        """Returns the most pieces, EOS not counted, that are given to the model as one source or target."""
-        longest = self.config.max_source_length
+    def _max_pieces(self) -> int:
+        """Return the most pieces, EOS not counted, that are given to the model as one source or target."""
+        given = self.config.max_source_length
+        longest = MAX_PIECES if given == "auto" else given
         return longest if self.model.max_length is None else min(longest, self.model.max_length - 1)
 
-    def _cut_lines(self, lines: Sequence[str], numbers: Sequence[int], kinds: Sequence[Kind | None]) -> list[_Line]:
-        """Returns the parts of each line as pieces. A blank line has no parts."""
+    def cut(self, lines: Sequence[str], numbers: Sequence[int], kinds: Sequence[Kind | None]) -> list[CutLine]:
+        """Return the parts of each line as pieces. A blank line has no parts.
+
+        Args:
+            lines: The lines.
+            numbers: Their numbers, from 0 on.
+            kinds: The kind of tags in each line; None for plain text.
+        """
         config = self.config
         split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
+        longest = None if config.max_source_length == "auto" else self._max_pieces()
         markup = [kind and take_out(line, kind) for line, kind in zip(lines, kinds, strict=True)]
         texts = [line if taken is None else taken.text for line, taken in zip(lines, markup, strict=True)]
-        marked = [self.layer.mark(text, split, correct) if text.strip() else [] for text in texts]
-        for part in (part for parts in marked for part in parts):
-            self.corrections.note(part)
+        marked = [self.layer.mark(text, split, correct, longest) if text.strip() else [] for text in texts]
+        for parts, number in zip(marked, numbers, strict=True):
+            self.long_sentences.note(parts, number + 1)
+            for part in parts:
+                self.corrections.note(part)
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(self.tokenizers.source.encode([part.text for parts in marked for part in parts]))
         return [
-            _Line(text, taken, [_CutPart(part, self._cut(next(encoded), number)) for part in parts])
+            CutLine(text, taken, [CutPart(part, self._cut_part(next(encoded), number)) for part in parts])
             for text, taken, parts, number in zip(texts, markup, marked, numbers, strict=True)
         ]
 
-    def _cut(self, pieces: list[int], number: int) -> list[list[int]]:
-        longest = self._longest_part()
+    def _cut_part(self, pieces: list[int], line: int) -> list[list[int]]:
+        """Cut the pieces of a part into lists that the model can take, if there is no text layer that did so."""
+        longest = self._max_pieces()
         if len(pieces) <= longest:
             return [pieces] if pieces else []
         names = self.tokenizers.source.pieces(pieces)
-        language = self.tokenizers.source.language_of(pieces)  # each part has it
-        parts, start = [], len(language)
+        language = self.tokenizers.source.language_of(pieces)  # each list has it
+        lists, start = [], len(language)
         room = max(1, longest - len(language))
         while len(pieces) - start > room:
             end = start + room
-            # Cut between words rather than inside one, if a word begins in the second half of the part.
-            starts_word = (place for place in range(end, start + room // 2, -1) if names[place].startswith("▁"))
+            # Cut between words rather than inside one, if a word begins in the second half of the list.
+            starts_word = (place for place in range(end, start + room // 2, -1) if names[place].startswith(WORD_START))
             end = next(starts_word, end)
-            parts.append(language + pieces[start:end])
+            lists.append(language + pieces[start:end])
             start = end
-        parts.append(language + pieces[start:])
+        lists.append(language + pieces[start:])
         logger.warning(
             "line %d has %d pieces, more than the %d of %s: translated in %d parts",
-            number + 1,
+            line + 1,
             len(pieces),
             longest,
             "decoding.max_source_length" if longest == self.config.max_source_length else "the model's positions",
-            len(parts),
+            len(lists),
         )
-        return parts
+        return lists
 
-    def _texts(
-        self, lines: Sequence[_Line], found: Sequence[list[Hypothesis]], aligned: bool = False
+    def finish(
+        self, lines: Sequence[CutLine], found: Sequence[list[Hypothesis]], aligned: bool = False
     ) -> list[list[ScoredText]]:
-        """Returns the translations of each line.
+        """Return up to n_best translations of each line, best first.
 
         Args:
-            lines: The lines and their parts.
-            found: The hypotheses for all pieces of all parts, one after another.
+            lines: The lines, as ``cut`` returns them.
+            found: The hypotheses for the sources of all lines, one after another.
             aligned: Whether word alignments are wanted.
         """
+        found = [several[: self.config.n_best] for several in found]
         decoded = iter(self.tokenizers.target.decode([one.pieces for several in found for one in several]))
         following = iter([[(one, next(decoded)) for one in several] for several in found])
         drafts = [
@@ -501,7 +550,7 @@ class Translator:
         with self._evaluating():
             return self._aligner.links([source for source, _ in pairs], [target for _, target in pairs])
 
-    def _drafts(self, line: _Line, found: list[list[list[tuple[Hypothesis, str]]]]) -> list[_Draft]:
+    def _drafts(self, line: CutLine, found: list[list[list[tuple[Hypothesis, str]]]]) -> list[_Draft]:
         """Returns the translations of a line. The first is made of the best of each part, one of the others of the
         second-best of each, and so on; these others are in the order of their scores.
 
@@ -528,7 +577,7 @@ class Translator:
         # With the mean over other lengths, the score of a later rank can be the higher one.
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
-    def _finished(self, line: _Line, draft: _Draft, links: Sequence[list[Link]], aligned: bool) -> ScoredText:
+    def _finished(self, line: CutLine, draft: _Draft, links: Sequence[list[Link]], aligned: bool) -> ScoredText:
         """Returns a translation of a line as the user gets it.
 
         Args:

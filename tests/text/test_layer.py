@@ -3,6 +3,7 @@
 import pickle
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import regex
@@ -60,16 +61,16 @@ def restored(layer: TextLayer, line: str, split: bool = True) -> str:
 
 @pytest.mark.parametrize("marks", [{}, languages.MARKS], ids=["as it is", "punctuated"])
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-@given(line=LINES, split=st.booleans())
-@example(line=" ".join("{x}" for _ in range(100)) + " a", split=True)
-@example(line="SEE {x} AT 1,000 OR 😀. 😀", split=True)
-@example(line="İstanbul Ankara İzmir", split=True)
-@example(line="Ab Cd. Ef Gh! Ij Kl Mn? OP QR ST", split=True)
+@given(line=LINES, split=st.booleans(), longest=st.sampled_from([None, 1, 2, 5]))
+@example(line=" ".join("{x}" for _ in range(100)) + " a", split=True, longest=None)
+@example(line="SEE {x} AT 1,000 OR 😀. 😀", split=True, longest=None)
+@example(line="İstanbul Ankara İzmir", split=True, longest=3)
+@example(line="Ab Cd. Ef Gh! Ij Kl Mn? OP QR ST", split=True, longest=None)
 def test_a_model_that_copies_gives_the_line_back(
-    source: str, target: str, marks: dict[str, tuple[str, ...]], line: str, split: bool
+    source: str, target: str, marks: dict[str, tuple[str, ...]], line: str, split: bool, longest: int | None
 ) -> None:
     layer = languages.layer(source, target, corrects=True, marks=bool(marks))
-    parts = layer.mark(line, split)
+    parts = layer.mark(line, split, longest=longest)
     assert "".join(layer.restore(part, part.text) for part in parts) == UNDECODABLE.sub("\ufffd", line)
     for part in parts:
         slots = SLOT.findall(part.text)
@@ -187,7 +188,21 @@ def test_the_parts_of_lines(line: str, parts: list[tuple], split: bool) -> None:
         Part(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
         for text, items, cased, before, after in parts
     ]
-    assert languages.layer().mark(line, split) == expected
+    assert [replace(part, goes_on=False) for part in languages.layer().mark(line, split)] == expected
+
+
+def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> None:
+    layer = languages.layer(long_source=24, usual_source=16)
+    tokenizer = layer.tokenizers.source
+    sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
+    parts = layer.mark(sentence)
+    assert "".join(layer.restore(part, part.text) for part in parts) == sentence
+    assert len(parts) > 1 and all(len(tokenizer.encode([part.text])[0]) <= 16 for part in parts)
+    assert [part.goes_on for part in parts] == [True] * (len(parts) - 1) + [False]
+    assert [part.added for part in languages.layer(marks=True, long_source=24, usual_source=16).mark(sentence)][-1]
+    assert len(languages.layer(long_source=200, usual_source=16).mark(sentence)) == 1
+    assert len(layer.mark(sentence, longest=200)) == 1
+    assert all(len(tokenizer.encode([part.text])[0]) <= 8 for part in layer.mark(sentence, longest=8))
 
 
 def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> None:

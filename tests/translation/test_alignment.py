@@ -22,7 +22,6 @@ from tests import languages
 
 LAYER = languages.layer("en", "de")
 TOKENIZERS = LAYER.tokenizers
-LONGEST = 1000
 
 
 class Planned(RecordableAttention):
@@ -93,7 +92,7 @@ PLACES = [AlignmentConfig(layer=layer, shift=shift) for layer in range(3) for sh
 
 
 def aligned(model: Seq2Seq, place: AlignmentConfig, sources: list[str], targets: list[str], batch_tokens: int = 4000):
-    return Aligner(model, LAYER, place, batch_tokens, LONGEST).links(sources, targets)
+    return Aligner(model, LAYER, place, batch_tokens).links(sources, targets)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
@@ -114,8 +113,8 @@ def test_links_follow_the_chosen_attention(place: AlignmentConfig) -> None:
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_the_place_that_knows_best_is_chosen(place: AlignmentConfig) -> None:
     pairs = [("in 7 ba", "ba mo 7 de"), ("foo 5 bar", "la 5 ku la"), ("no names", "ku la")]
-    assert best_place(Copying(3, place), LAYER, pairs, 4000, LONGEST) == place
-    assert best_place(Copying(3, place), LAYER, [], 4000, LONGEST) == AlignmentConfig()
+    assert best_place(Copying(3, place), LAYER, pairs, 4000) == place
+    assert best_place(Copying(3, place), LAYER, [], 4000) == AlignmentConfig()
 
 
 @pytest.mark.parametrize(("slots", "mark"), [(languages.SLOTS, slot(0)), (0, "1")])
@@ -128,14 +127,12 @@ def test_without_names_something_stands_in_front_that_both_sides_share(slots: in
             texts.update(layer.tokenizers.source.decode(source.tolist()))
             return super().encode(source)
 
-    best_place(Listening(1, AlignmentConfig()), layer, [("foo", "ku"), ("ba", "fi")], 4000, LONGEST)
+    best_place(Listening(1, AlignmentConfig()), layer, [("foo", "ku"), ("ba", "fi")], 4000)
     assert texts == {f"{mark} foo", f"{mark} ba"}
 
 
 def test_a_single_layer_of_equals_is_the_first() -> None:
-    assert (
-        best_place(Copying(2, AlignmentConfig(layer=7)), LAYER, [("Anna", "Anna")], 4000, LONGEST) == AlignmentConfig()
-    )
+    assert best_place(Copying(2, AlignmentConfig(layer=7)), LAYER, [("Anna", "Anna")], 4000) == AlignmentConfig()
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.randoms(use_true_random=False))

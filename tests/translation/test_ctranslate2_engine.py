@@ -77,7 +77,7 @@ def _assert_equal(found, expected):
 
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
-    cut = translator._cut_lines(lines, range(len(lines)), [None] * len(lines))
+    cut = translator.cut(lines, range(len(lines)), [None] * len(lines))
     parts = [pieces for line in cut for part in line.parts for pieces in part.pieces]
     found = translator.engine.find(parts)
     return found.count([]), len(parts)
@@ -191,14 +191,14 @@ def test_what_is_called_after_a_batch_may_stop(run):
     _, translator = _translators(run, batch_tokens=30)
     calls = []
 
-    def stop_at_the_third():
-        calls.append(None)
+    def stop_at_the_third(done, total):
+        calls.append((done, total))
         if len(calls) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         translator.translate(LINES, after_batch=stop_at_the_third)
-    assert len(calls) == 3
+    assert [done for done, _ in calls] == [1, 2, 3] and {total > 3 for _, total in calls} == {True}
 
 
 def test_other_compute_types_translate(run):

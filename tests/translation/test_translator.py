@@ -11,7 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig, TranslateConfig
+from mt.config import (
+    DecodingConfig,
+    RNNAttentionConfig,
+    TextDescription,
+    TokenizerConfig,
+    TransformerConfig,
+    TranslateConfig,
+)
 from mt.data.batching import collate
 from mt.errors import InputError
 from mt.model.build import build_model
@@ -21,7 +28,7 @@ from mt.text.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.command import _as_json, _text, _translated, translate
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
-from mt.translation.translator import LINE_BREAKS, Items, ScoredText, Translator, windows
+from mt.translation.translator import LINE_BREAKS, Items, LongSentences, ScoredText, Translator, windows
 from tests import toy
 from tests.processes import PROJECT
 
@@ -173,28 +180,52 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     translator = _translator(tokenizers, config, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
-    (line,) = translator._cut_lines([" ".join(words)], [0], [None])
-    parts = line.parts[0].pieces
-    assert len(parts) > 1 and all(len(part) <= 30 for part in parts)
-    assert tokenizers.source.decode([sum(parts, [])]) == [" ".join(words)]
-    texts = tokenizers.source.decode(parts)
+    (line,) = translator.cut([" ".join(words)], [0], [None])
+    assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
+    texts = [cut.part.text for cut in line.parts]
+    assert " ".join(texts) == " ".join(words)
     assert all(word in toy.SYLLABLES for text in texts for word in text.split()), "cut inside a word"
     assert joined == " ".join(translator.translate(texts))
-    assert "translated in" in caplog.text
+    assert translator.long_sentences == LongSentences(count=2, first_line=1)  # translated and cut
+
+
+@both_models
+def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, config, caplog):
+    translator = _translator(tokenizers, config, beam_size=1)
+    translator.layer = translator.layer.with_rules(TextDescription(rules=0))
+    (line,) = translator.cut([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
+    assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
+    assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]
+    assert "line 5 has" in caplog.text and "translated in" in caplog.text
+
+
+def test_equal_sources_are_searched_once(tokenizers):
+    translator = _translator(tokenizers)
+    searched = []
+    search = translator.engine.search
+    translator.engine.search = lambda sources, keys: (searched.extend(sources), search(sources, keys))[1]
+    lines = ["ba de", "fi go", "ba de", "ba de"]
+    assert translator.translate(lines) == [translator.translate([line])[0] for line in lines]
+    assert len(searched) == 2 + 4
+
+
+def test_equal_lines_are_sampled_one_by_one(tokenizers):
+    translator = _translator(tokenizers, method="sample", beam_size=5, n_best=1)
+    assert len(set(translator.translate(["ba de fi go"] * 20))) > 1
 
 
 def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
-    line = translator._cut_lines([" ".join(["ba"] * 90)], [0], [None])
-    assert len(line[0].parts[0].pieces) == len(hypotheses)
-    assert translator._texts(line, hypotheses)[0][0].text == "ba go"
+    line = translator.cut([" ".join(["ba"] * 90)], [0], [None])
+    assert len(line[0].sources) == len(hypotheses)
+    assert translator.finish(line, hypotheses)[0][0].text == "ba go"
 
 
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=2)
     line = " ".join(["ba", "de", "fi", "go", "ku"] * 20)
-    texts = tokenizers.source.decode(translator._cut_lines([line], [0], [None])[0].parts[0].pieces)
+    texts = tokenizers.source.decode(translator.cut([line], [0], [None])[0].sources)
     of_parts = translator.hypotheses(texts)
     (joined,) = translator.hypotheses([line])
     assert [one.text for one in joined] == [" ".join(part[rank].text for part in of_parts) for rank in (0, 1)]
@@ -217,11 +248,11 @@ def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
 def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenizers):
     """A part has a long hypothesis that is worse than a short one, but better for each piece."""
     translator = _translator(tokenizers, beam_size=3, n_best=3, length_penalty=1.0)
-    line = translator._cut_lines([" ".join(["ba"] * 60)], [0], [None])
-    assert len(line[0].parts[0].pieces) == 2
+    line = translator.cut([" ".join(["ba"] * 60)], [0], [None])
+    assert len(line[0].sources) == 2
     pieces = [tokenizers.target.encode([text])[0] for text in ("ba", "de", "fi " * 12)]
     several = [Hypothesis(one, score) for one, score in zip(pieces, (-1.0, -2.0, -2.5), strict=True)]
-    (found,) = translator._texts(line, [several, several])
+    (found,) = translator.finish(line, [several, several])
     scores = [one.score for one in found]
     assert found[0].text == "ba ba" and scores[1:] == sorted(scores[1:], reverse=True)
     assert found[2].text == "de de"
@@ -229,9 +260,9 @@ def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenize
 
 def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
-    lines = translator._cut_lines(["ba {x} de 1999 fi"], [0], [None])
+    lines = translator.cut(["ba {x} de 1999 fi"], [0], [None])
     written = tokenizers.target.encode([f"ba {slot(0)} de {slot(0)} fi"])[0]
-    ((found,),) = translator._texts(lines, [[Hypothesis(written, -1.0)]])
+    ((found,),) = translator.finish(lines, [[Hypothesis(written, -1.0)]])
     assert found.text.count("{x}") == found.text.count("1999") == 1
     assert translator.items == Items(found=2, repaired=2)
 
@@ -249,10 +280,11 @@ def test_half_a_surrogate_pair_is_read_as_broken_utf8_is(tokenizers):
     assert translator.score(["ba"], ["de \udc00"])[0].score == translator.score(["ba"], ["de \ufffd"])[0].score
 
 
-def test_learned_positions_shorten_the_parts(tokenizers, caplog):
+def test_learned_positions_shorten_the_parts(tokenizers):
     translator = _translator(tokenizers, LEARNED, max_source_length=500)
+    (line,) = translator.cut(["ba " * 200], [0], [None])
+    assert all(len(pieces) <= 39 for pieces in line.sources)
     assert len(translator.translate(["ba " * 200])) == 1
-    assert "more than the 39 of the model's positions" in caplog.text
 
 
 @both_models
