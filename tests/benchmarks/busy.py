@@ -82,7 +82,9 @@ def write_inputs(folder: Path, run: Path) -> None:
     sentences = task.BATCH_TOKENS // TOKENS_PER_SENTENCE
     ids = torch.randint(len(SPECIAL), task.VOCABULARY, (STEPS, 2, sentences, TOKENS_PER_SENTENCE + 1))
     ids[..., -1] = EOS
-    task.save_batches([(source[:, 1:].clone(), target.clone()) for source, target in ids], folder / "batches.safetensors")
+    task.save_batches(
+        [(source[:, 1:].clone(), target.clone()) for source, target in ids], folder / "batches.safetensors"
+    )
     (folder / "run").symlink_to(run.resolve())
     for side in ("source", "target"):
         scored = run / "scored" / f"test.{'reference' if side == 'target' else side}"
@@ -133,7 +135,9 @@ def main() -> None:
                     with load(programs):
                         speeds[setting, name].append(measure(folder, words, figure, setting))
             to_go = (time.monotonic() - started) * (options.repetitions / (repetition + 1) - 1)
-            print(f"repetition {repetition + 1} of {options.repetitions}, {to_go / 60:.0f} minutes to go", file=sys.stderr)
+            print(
+                f"repetition {repetition + 1} of {options.repetitions}, {to_go / 60:.0f} minutes to go", file=sys.stderr
+            )
     report(options, settings, speeds)
     options.output.write_text(json.dumps({f"{s}, {n}": values for (s, n), values in speeds.items()}, indent=2) + "\n")
 
