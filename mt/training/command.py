@@ -145,7 +145,7 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
         workers: The processes that train together.
         started: The time at which they began, by ``time.perf_counter``.
     """
-    has_minutes = config.training.minutes is not None  # those of another run's choice come with ``state``
+    has_minutes = config.training.minutes is not None  # not only in the choice of another run
     state = run_state(config)
     _refuse_another_checkpoint(state, workers)
     config = state.config

@@ -161,7 +161,10 @@ def test_the_time_between_two_processes_of_a_run_does_not_count(folder, clock, c
     assert MESSAGE.findall(caplog.text) == [("1", "2.1")]
 
 
-def test_a_run_without_minutes_has_no_warning(folder, clock, caplog):
+def test_a_run_that_asks_for_no_minutes_has_no_warning(folder, clock, caplog):
+    chosen = _toy(folder, "chosen")
+    train(chosen)
     clock.update_seconds = 10_000
-    train(toy.config(folder))
+    train(toy.config(folder, "other"))
+    train(toy.config(folder, "same_choice", choice=str(chosen.folder)))
     assert MESSAGE.findall(caplog.text) == []
