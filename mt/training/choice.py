@@ -409,9 +409,13 @@ def choose(
 
 def around_training(facts: CorpusFacts, speed: Speed) -> float:
     """Returns about how many seconds a run takes after the choice, without updates and validations."""
-    preparing = PREPARING + PREPARING_A_PAIR * facts.pairs
+    return PREPARING + PREPARING_A_PAIR * facts.pairs + seconds_after_training(facts, speed)
+
+
+def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
+    """Return the estimated seconds of a run after its last validation."""
     testing = facts.test_pairs * (speed.beam + SCORING_A_PAIR) + min(facts.valid_pairs, ALIGNED_PAIRS) * speed.greedy
-    return preparing + testing + SCORING
+    return testing + SCORING
 
 
 def pieces_of(characters: float, language: str) -> float:

@@ -32,6 +32,8 @@ from mt.run_folder import CHOICE, LOG, refuse_links_out
 from mt.terminal import VisibleFormatter
 from mt.text.items import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
+from mt.training.checkpoint import Progress
+from mt.training.choice import seconds_after_training
 from mt.training.choice_file import RecordedChoice, make_choice
 from mt.training.delivery import show_results
 from mt.training.local_workers import local_workers, number_of_workers
@@ -39,6 +41,7 @@ from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
 from mt.training.process_group import Seat, seat_from_torchrun, under_torchrun
 from mt.training.run_state import RunState, run_state
+from mt.training.time_budget import TimeBudget
 from mt.training.trainer import Trainer
 from mt.training.workers import Workers, working_together
 from mt.wording import brief
@@ -142,6 +145,7 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
         workers: The processes that train together.
         started: The time at which they began, by ``time.perf_counter``.
     """
+    has_minutes = config.training.minutes is not None  # not only in the choice of another run
     state = run_state(config)
     _refuse_another_checkpoint(state, workers)
     config = state.config
@@ -173,7 +177,8 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
     return_freed_memory()
     release_memory()
     keep_freed_memory()
-    trainer.fit()
+    budget = _time_budget(config, trainer.progress, started) if has_minutes and workers.is_leader else None
+    trainer.fit(budget)
     trainer.deliver()
     if config.training.minutes is not None and state.checkpoint is None:
         minutes = (time.perf_counter() - started) / 60
@@ -192,6 +197,13 @@ def _chosen(config: TrainConfig, corpus: Corpus, workers: Workers, started: floa
     if workers.is_leader:
         recorded.write(config.folder)
     return complete
+
+
+def _time_budget(config: TrainConfig, progress: Progress, started: float) -> TimeBudget:
+    """Return the time budget of a run with ``training.minutes``. Its test set takes as long as the choice measured."""
+    recorded = RecordedChoice.read(config.folder)
+    after = seconds_after_training(recorded.question.corpus, recorded.speed)
+    return TimeBudget(config.training, progress, after, lambda: time.perf_counter() - started)
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:

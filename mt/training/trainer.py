@@ -63,6 +63,7 @@ from mt.training.provenance import (
 )
 from mt.training.replication import full_tensor, gradient_sync, replicate, shard, unsharded
 from mt.training.signals import StopRequest
+from mt.training.time_budget import TimeBudget
 from mt.training.validation import Validation, Validator, translator_of
 from mt.training.workers import Workers
 from mt.translation.alignment import best_place
@@ -239,8 +240,13 @@ class Trainer:
         self.provenance = gone_on(recorded, self.provenance, self.progress.update)
         logger.info("going on from update %d", self.progress.update)
 
-    def fit(self) -> None:
-        """Updates and validates until ``max_updates`` is reached or patience runs out."""
+    def fit(self, budget: TimeBudget | None) -> None:
+        """Updates and validates until ``max_updates`` is reached or patience runs out.
+
+        Args:
+            budget: Warns if the run takes longer than it should; None on all workers but the leader, and if there is no
+                number of minutes.
+        """
         settings, progress = self.config.training, self.progress
         with self.stop, tf32_in_recurrent_layers(self.precision), self.monitor() as monitor:
             if progress.validation_due:
@@ -258,6 +264,8 @@ class Trainer:
                     seconds = time.perf_counter() - started
                     progress.seconds += seconds
                     progress.interval_seconds += seconds
+                    if budget:
+                        budget.record_update(progress)
                     monitor.advance()
                     progress.validation_due = progress.update % settings.validate_every == 0 or last
                     if to_log:
@@ -270,7 +278,10 @@ class Trainer:
                         # validate.
                         self._save(monitor)
                     if progress.validation_due:
+                        started = time.perf_counter()
                         self._validate(monitor)
+                        if budget:
+                            budget.record_validation(progress, time.perf_counter() - started)
                         self._interrupt_if_asked(monitor)
             if self._out_of_patience():
                 logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
