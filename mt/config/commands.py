@@ -419,6 +419,8 @@ class ServingConfig(Section):
     """The most characters of a text."""
     texts: PositiveInt = 500
     """The most texts of a request."""
+    tokens: PositiveInt = 50_000
+    """The most tokens of a request: pieces of its texts, without what is not translated."""
     seconds: Annotated[float, NotABool, Field(gt=0, le=86_400)] = 60
     """The longest that a request may take. Then it is refused, and what is left of it is dropped."""
     waiting: PositiveInt = 500

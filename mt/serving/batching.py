@@ -1,11 +1,11 @@
-"""Translates together what waits together.
+"""Shares a model among requests, so that none waits long for another.
 
-Each model has one queue and one thread. The thread takes as much as fits into a batch from what is waiting, translates
-it, and comes back. So a request that finds the thread idle is translated at once, and requests that arrive in the
-meantime become one batch.
+Each core has a thread, called a lane. It answers requests in batches: it cuts their texts into sources (sentences, or
+parts of long ones), has the model search their translations, and puts these together.
 
-A batch takes one item of each waiting request in turn. So a request with one sentence gets into the next batch even if
-another one with a thousand sentences was there first.
+Short requests that wait together become one batch. A lane that searches for long requests looks for short ones before
+each step of the search, and answers them at once. Long requests share their time: a batch takes one source of each in
+turn. Where both kinds wait, a lane takes them in turn.
 """
 
 import asyncio
@@ -13,161 +13,348 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import ceil
 from threading import Condition, Thread
-from typing import Generic, TypeVar
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+from typing import Any, Protocol
 
 logger = logging.getLogger(__name__)
 
-BATCH_SIZE = 4096
-"""A batch takes no further items once it has this size, in characters. Larger batches are hardly faster, and who comes
-later waits for them longer."""
+MAX_SHORT = 1000
+"""The most characters of a short request."""
+MAX_CUT_CHARACTERS = 4096
+"""A lane that cuts items begins no other one once it has cut this many characters."""
+MAX_BATCH_PIECES = 800
+"""A batch takes no further sources once it has this many pieces. Larger batches are hardly faster, and requests that
+come later wait for them longer."""
+
+Sources = list[list[int]]
 
 
 class Overloaded(Exception):
-    """As many requests are waiting as the queue may hold."""
+    """The queue holds as many requests as it may."""
+
+
+class TooManyTokens(Exception):
+    """A request has more tokens than it may have."""
+
+
+class Work(Protocol):
+    """Answers items, in three steps that different threads may take."""
+
+    def cut(self, kind: str, item: Any) -> tuple[Any, Sources]:
+        """Return what ``finish`` needs of an item, and its sources. ``kind`` says what is asked for."""
+
+    def search(self, sources: Sources, before_step: Callable[[], None]) -> list[Any]:
+        """Return what is found for each source of a batch. ``before_step`` may be called often, and may do work."""
+
+    def finish(self, kind: str, cut: Any, found: list[Any]) -> Any:
+        """Return the answer to an item, given what was found for its sources."""
 
 
 @dataclass(eq=False)
-class _Request(Generic[Item, Answer]):
-    """Items that were asked for together. They may be answered in several batches."""
+class _Item:
+    """An item of a request that has been cut."""
+
+    request: "_Request"
+    number: int
+    cut: Any
+    found: list[Any]
+    """What was found for each source; None until then."""
+    left: int
+    """The number of sources for which nothing has been found."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A source of an item, with its number there."""
+
+    item: _Item
+    number: int
+    pieces: list[int]
+
+
+@dataclass(eq=False)
+class _Request:
+    """Items that were asked for together."""
 
     kind: str
-    items: Sequence[Item]
+    items: Sequence[Any]
     sizes: Sequence[int]
-    answers: list[Answer | None]
-    future: asyncio.Future[list[Answer]]
-    begun: int = 0
-    """How many items have been taken into batches. They are taken in order."""
-    answered: int = 0
+    future: asyncio.Future[list[Any]]
+    answers: list[Any]
+    left: int
+    """The number of items without an answer."""
+    next_item: int = 0
+    """The number of the next item to be cut."""
+    waiting: deque[_Source] = field(default_factory=deque)
+    """The sources that no batch has taken."""
+    pieces: int = 0
+    """The pieces of all its sources so far."""
     failure: Exception | None = None
+    is_over: bool = False
+    """Whether it needs no further work: it is answered, has failed, or nobody waits for it."""
+
+    @property
+    def is_cut(self) -> bool:
+        return self.next_item == len(self.items)
 
 
-class Batcher(Generic[Item, Answer]):
-    """Answers items in batches, in a thread of its own.
+class _Queue:
+    """The requests of one kind, short or long ones, with items to cut or sources to search. The first is next."""
+
+    def __init__(self) -> None:
+        self.requests: deque[_Request] = deque()
+        self.is_cutting = False
+
+    def take_items(self) -> list[tuple[_Request, int]]:
+        """Take items to cut, one of each request in turn."""
+        items: list[tuple[_Request, int]] = []
+        size = 0
+        while size < MAX_CUT_CHARACTERS and (request := next((r for r in self.requests if not r.is_cut), None)):
+            items.append((request, request.next_item))
+            size += request.sizes[request.next_item]
+            request.next_item += 1
+            self.settle(request)
+        return items
+
+    def take_sources(self, lanes: int) -> list[_Source]:
+        """Take a batch of sources, one of each request in turn: the share of one of so many lanes."""
+        waiting = sum(len(source.pieces) for request in self.requests for source in request.waiting)
+        most = min(MAX_BATCH_PIECES, ceil(waiting / lanes))
+        batch: list[_Source] = []
+        pieces = 0
+        while pieces < most and (request := next((r for r in self.requests if r.waiting), None)):
+            batch.append(request.waiting.popleft())
+            pieces += len(batch[-1].pieces)
+            self.settle(request)
+        return batch
+
+    def settle(self, request: _Request) -> None:
+        """Put a request behind the others, or take it out if there is nothing left to take of it."""
+        if request in self.requests:
+            self.requests.remove(request)
+        if not request.is_over and (request.waiting or not request.is_cut):
+            self.requests.append(request)
+
+
+class Batcher:
+    """Answers the requests to one model, in threads of its own.
 
     Example::
 
-        batcher = Batcher(lambda kind, items: [item.upper() for item in items], capacity=100)
-        await batcher.answers("text", ["a", "b"], sizes=[1, 1])  # ["A", "B"]
+        batcher = Batcher(work, capacity=100, max_pieces=50_000, lanes=2)
+        await batcher.answers("text", ["I am here.", "You are there."], sizes=[10, 14])
     """
 
     def __init__(
         self,
-        work: Callable[[str, list[Item]], list[Answer]],
+        work: Work,
         capacity: int,
+        max_pieces: int,
+        lanes: int,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
-            work: Returns the answer to each item of a batch, in order. All items of a batch are of one kind, which is
-                the first argument.
-            capacity: The most requests that may wait. What a request waits for is one item of each of the others, so
-                their sizes do not count.
-            prepare: Called once, first of all, in the thread that does the work.
+            work: Answers items.
+            capacity: The most requests that may wait.
+            max_pieces: The most pieces of a request.
+            lanes: The number of threads.
+            prepare: Called once in each thread, first of all.
         """
         self._work = work
         self._capacity = capacity
-        self._waiting: deque[_Request[Item, Answer]] = deque()
-        """The requests with items that no batch has taken yet."""
+        self._max_pieces = max_pieces
+        self._short, self._long = _Queue(), _Queue()
         self._changed = Condition()
+        self._idle = 0
+        """The number of lanes that wait for something to do."""
         self._closing = False
-        self._thread = Thread(target=self._run, args=(prepare,), name="translating", daemon=True)
-        self._thread.start()
+        self._lanes = [
+            Thread(target=self._run, args=(prepare,), name=f"translating {number}", daemon=True)
+            for number in range(lanes)
+        ]
+        for lane in self._lanes:
+            lane.start()
 
-    async def answers(self, kind: str, items: Sequence[Item], sizes: Sequence[int]) -> list[Answer]:
-        """Returns the answer to each item, in order. If the caller is cancelled, what has not begun is dropped.
+    async def answers(self, kind: str, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+        """Return the answer to each item, in order. If the caller is cancelled, what has not begun is dropped.
+
+        Args:
+            kind: What is asked for.
+            items: The items.
+            sizes: The characters of each.
 
         Raises:
             Overloaded: The queue is full.
-            Exception: What ``work`` raised for an item, by itself.
+            TooManyTokens: The request is too long.
+            Exception: An item by itself raised it.
         """
         if not items:
             return []
-        request: _Request[Item, Answer] = _Request(
-            kind, items, sizes, [None] * len(items), asyncio.get_running_loop().create_future()
-        )
+        future = asyncio.get_running_loop().create_future()
+        request = _Request(kind, items, sizes, future, [None] * len(items), len(items))
         with self._changed:
-            if self._closing or len(self._waiting) >= self._capacity:
+            if self._closing or self.waiting >= self._capacity:
                 raise Overloaded
-            self._waiting.append(request)
+            self._queue_of(request).requests.append(request)
             self._changed.notify()
         try:
-            return await request.future
+            return await future
         finally:
-            if request.answered < len(items):
-                self._drop(request)
+            self._end(request)
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests with items or sources that no lane has taken."""
+        return len(self._short.requests) + len(self._long.requests)
 
     def close(self) -> None:
-        """Answers what is waiting and ends the thread. What comes later is refused."""
+        """Answer what is waiting and end the threads. What comes later is refused."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+        for lane in self._lanes:
+            lane.join()
 
-    def _drop(self, request: _Request[Item, Answer]) -> None:
-        """Takes a request out of the queue."""
+    def _queue_of(self, request: _Request) -> _Queue:
+        return self._short if sum(request.sizes) <= MAX_SHORT else self._long
+
+    def _end(self, request: _Request) -> None:
+        """Take a request out of its queue, whether it is answered or not."""
         with self._changed:
-            if request in self._waiting:
-                self._waiting.remove(request)
+            request.is_over = True
+            request.waiting.clear()
+            self._queue_of(request).settle(request)
 
     def _run(self, prepare: Callable[[], None]) -> None:
+        """Do the work of one lane."""
         prepare()
-        while batch := self._next_batch():
-            self._answer(batch)
+        kinds = [self._short_task, self._long_task]
+        while task := self._next_task(kinds):
+            task()
+            kinds.reverse()
 
-    def _next_batch(self) -> list[tuple[_Request[Item, Answer], int]]:
-        """Waits until there is something to do, and returns items of one kind: their requests, and their numbers there.
-        Returns an empty list at the end."""
-        batch: list[tuple[_Request[Item, Answer], int]] = []
-        size = passed_over = 0
+    def _next_task(self, kinds: Sequence[Callable[[], Callable[[], None] | None]]) -> Callable[[], None] | None:
+        """Wait until there is something to do, and return it, of the first kind that has any; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
-            while passed_over < len(self._waiting) and size < BATCH_SIZE:
-                request = self._waiting.popleft()
-                if batch and request.kind != batch[0][0].kind:
-                    self._waiting.append(request)
-                    passed_over += 1
-                    continue
-                batch.append((request, request.begun))
-                size += request.sizes[request.begun]
-                request.begun += 1
-                if request.begun < len(request.items):
-                    self._waiting.append(request)
-                passed_over = 0
-        return batch
+            while True:
+                for kind in kinds:
+                    if task := kind():
+                        return task
+                if self._closing and not self.waiting:
+                    return None
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
 
-    def _answer(self, batch: list[tuple[_Request[Item, Answer], int]]) -> None:
-        """Answers a batch. If that fails, answers each of its items by itself, so that only the culprit fails."""
-        kind = batch[0][0].kind
+    def _short_task(self) -> Callable[[], None] | None:
+        return self._task(self._short, lambda: None)
+
+    def _long_task(self) -> Callable[[], None] | None:
+        return self._task(self._long, self._answer_short)
+
+    def _task(self, queue: _Queue, before_step: Callable[[], None]) -> Callable[[], None] | None:
+        """Return something to do for the requests of a queue; None if there is nothing. Items come first, because they
+        tell whether a request is too long, but only one lane cuts items while there are sources."""
+        sources = queue.take_sources(1 + self._idle) if queue.is_cutting else []
+        if not sources and (items := queue.take_items()):
+            queue.is_cutting = True
+            return lambda: self._cut_all(queue, items)
+        if sources := sources or queue.take_sources(1 + self._idle):
+            return lambda: self._search(sources, before_step)
+        return None
+
+    def _answer_short(self) -> None:
+        """Cut items of short requests and search their sources between two steps of another search."""
+        for _ in range(2):
+            if not self._short.requests:  # read without the lock, because this comes before every step
+                return
+            with self._changed:
+                task = self._short_task()
+            if task:
+                task()
+
+    def _cut_all(self, queue: _Queue, items: list[tuple[_Request, int]]) -> None:
+        for request, number in items:
+            if not request.is_over:
+                self._cut(queue, request, number)
+        with self._changed:
+            queue.is_cutting = False
+            self._changed.notify_all()
+
+    def _cut(self, queue: _Queue, request: _Request, number: int) -> None:
+        """Cut an item into sources, and queue them. Answer it, if it has none."""
         try:
-            answers = self._work(kind, [request.items[number] for request, number in batch])
-            for (request, number), answer in zip(batch, answers, strict=True):
-                request.answers[number] = answer
+            cut, sources = self._work.cut(request.kind, request.items[number])
+        except Exception as error:
+            self._fail(request, error)
+            return
+        item = _Item(request, number, cut, [None] * len(sources), len(sources))
+        with self._changed:
+            request.pieces += sum(map(len, sources))
+            if not request.is_over:
+                request.waiting.extend(_Source(item, place, pieces) for place, pieces in enumerate(sources))
+                if request not in queue.requests:
+                    queue.settle(request)
+        if request.pieces > self._max_pieces:
+            self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_pieces})"))
+        elif not sources:
+            self._finish(item)
+
+    def _search(self, batch: list[_Source], before_step: Callable[[], None]) -> None:
+        """Search a batch of sources. If that fails, search each by itself, so that only the culprit's request fails."""
+        try:
+            found = self._work.search([source.pieces for source in batch], before_step)
         except Exception as error:
             if len(batch) > 1:
-                for one in batch:
-                    self._answer([one])
-                return
-            logger.exception("an item of kind %s could not be answered", kind)
-            batch[0][0].failure = error
-        for request, _ in batch:
-            request.answered += 1
-        done = [one for one in dict.fromkeys(one for one, _ in batch) if one.failure or one.answered == len(one.items)]
-        if done:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all that waited
-                done[0].future.get_loop().call_soon_threadsafe(_deliver, done)
+                for source in batch:
+                    self._search([source], before_step)
+            else:
+                self._fail(batch[0].item.request, error)
+            return
+        for source, hypotheses in zip(batch, found, strict=True):
+            item = source.item
+            with self._changed:
+                item.found[source.number] = hypotheses
+                item.left -= 1
+                is_complete = item.left == 0
+            if is_complete and not item.request.is_over:
+                self._finish(item)
+
+    def _finish(self, item: _Item) -> None:
+        """Answer an item for whose sources everything has been found."""
+        request = item.request
+        try:
+            request.answers[item.number] = self._work.finish(request.kind, item.cut, item.found)
+        except Exception as error:
+            self._fail(request, error)
+            return
+        with self._changed:
+            request.left -= 1
+            is_answered = request.left == 0
+        if is_answered:
+            _deliver(request)
+
+    def _fail(self, request: _Request, error: Exception) -> None:
+        if not isinstance(error, TooManyTokens):
+            logger.exception("an item of kind %s could not be answered", request.kind)
+        request.failure = error
+        self._end(request)
+        _deliver(request)
 
 
-def _deliver(requests: Sequence[_Request]) -> None:
-    """Hands over what was asked for, unless nobody waits for it any more."""
-    for request in requests:
+def _deliver(request: _Request) -> None:
+    """Hand over the answers, or the failure, unless nobody waits for them any more."""
+
+    def deliver() -> None:
         if request.future.done():
-            continue
+            return
         if request.failure:
             request.future.set_exception(request.failure)
         else:
             request.future.set_result(request.answers)
+
+    with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all that waited
+        request.future.get_loop().call_soon_threadsafe(deliver)

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import resource
 import socket
+import sys
 
 import torch
 
@@ -27,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 GRACE = 10.0
 """Seconds in which a client should have read an answer."""
+SWITCH_SECONDS = 0.0005
+"""Seconds for which one thread of Python code keeps others waiting. A search takes the interpreter's lock again after
+each operation, so with the default of 5 ms it would take many times as long while another thread cuts texts."""
 BACKLOG = 2048
 """How many connections the system holds that have not been accepted yet."""
 
@@ -38,6 +42,7 @@ def serve(config: ServingConfig) -> None:
         InputError: A model cannot be used, or there can be no server at this address.
     """
     limit_kernel_caches()
+    sys.setswitchinterval(SWITCH_SECONDS)
     if config.threads:
         torch.set_num_threads(config.threads)
     with listening_socket(config) as listening:

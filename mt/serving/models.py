@@ -1,7 +1,7 @@
 """The models that are served, their languages, and how a text becomes the lines that a model translates."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from mt.language import base_language
 from mt.run_folder import read_description
 from mt.serving.batching import Batcher
 from mt.text.tags import cut_into_blocks
+from mt.translation.search import Hypothesis
 from mt.translation.translator import LINE_BREAKS, ScoredText, SentenceAttention, Translator
 
 MOST_CHARACTERS_LOOKED_AT = 1000
@@ -25,12 +26,13 @@ MOST_CHARACTERS_LOOKED_AT = 1000
 class ServedModel:
     """A model with its queue. Its translations are those of ``translate.py``."""
 
-    def __init__(self, name: str, translator: Translator, capacity: int) -> None:
+    def __init__(self, name: str, translator: Translator, capacity: int, max_pieces: int) -> None:
         """
         Args:
             name: What the page calls it.
             translator: Its n_best is the most translations that can be asked for.
             capacity: The most requests that may wait.
+            max_pieces: The most pieces of a request.
         """
         self.name = name
         self.source = served_code(translator.layer.source_language)
@@ -40,8 +42,10 @@ class ServedModel:
             "html": translator.returning(1, "html"),
             "all": translator,
         }
-        threads = torch.get_num_threads()
-        self.batcher: Batcher[Any, Any] = Batcher(self._answers, capacity, lambda: torch.set_num_threads(threads))
+        translator.model.eval()
+        on_cpu = translator.device.type == "cpu"
+        lanes = torch.get_num_threads() if on_cpu else 1
+        self.batcher = Batcher(self, capacity, max_pieces, lanes, lambda: torch.set_num_threads(1))
 
     async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
         """Returns the translation of each text, followed by up to so many others. HTML has one."""
@@ -66,10 +70,22 @@ class ServedModel:
         (found,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
         return found
 
-    def _answers(self, kind: str, items: list[Any]) -> list[Any]:
+    def cut(self, kind: str, item: Any) -> tuple[Any, list[list[int]]]:
+        """See Work."""
         if kind == "attention":
-            return [self._ways["all"].attention(*item) for item in items]
-        return self._ways[kind].hypotheses(items, aligned=kind == "all")
+            return item, []
+        (line,) = self._ways[kind].cut([item], [0], ["html" if kind == "html" else None])
+        return line, line.sources
+
+    def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
+        """See Work."""
+        return self._ways["all"].search(sources, before_step)
+
+    def finish(self, kind: str, cut: Any, found: list[list[Hypothesis]]) -> Any:
+        """See Work."""
+        if kind == "attention":
+            return self._ways["all"].attention(*cut)
+        return self._ways[kind].finish([cut], found, aligned=kind == "all")[0]
 
 
 class ServedModels:
@@ -117,7 +133,7 @@ def open_models(config: ServingConfig) -> ServedModels:
     translators = [_open(folder, config) for folder in config.runs]
     return ServedModels(
         [
-            ServedModel(name if names.count(name) == 1 else folder, translator, config.waiting)
+            ServedModel(name if names.count(name) == 1 else folder, translator, config.waiting, config.tokens)
             for name, folder, translator in zip(names, config.runs, translators, strict=True)
         ]
     )

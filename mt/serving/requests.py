@@ -15,7 +15,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from mt.serving.batching import Overloaded
+from mt.serving.batching import Overloaded, TooManyTokens
 
 Found = TypeVar("Found")
 Values = dict[str, Any]
@@ -83,6 +83,8 @@ class Endpoint:
             return Response()  # nobody gets it
         except Overloaded:
             error = HTTPException(503, "The server is overloaded: try again later", headers={"Retry-After": "5"})
+        except TooManyTokens as refusal:
+            error = HTTPException(400, f"Invalid request: {refusal}")
         except HTTPException as refusal:
             error = refusal
         except Exception:  # the queue has logged it, if it came from a model

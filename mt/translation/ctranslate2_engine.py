@@ -22,7 +22,7 @@ raises RunError if its scores are not finite.
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +142,16 @@ class CTranslate2Engine:
         # for this thread.
         torch.set_num_threads(threads)
 
-    def search(self, sources: Sequence[list[int]], sampling_keys: Sequence[tuple[int, ...]]) -> list[list[Hypothesis]]:
-        """See Engine. Raises RunError if the model's scores are not finite."""
+    def search(
+        self,
+        sources: Sequence[list[int]],
+        sampling_keys: Sequence[tuple[int, ...]],
+        before_step: Callable[[], None] = lambda: None,
+    ) -> list[list[Hypothesis]]:
+        """See Engine. Raises RunError if the model's scores are not finite.
+
+        CTranslate2 does all steps by itself: ``before_step`` is called by the model's search alone.
+        """
         found = self.find(sources)
         left = [place for place, hypotheses in enumerate(found) if not hypotheses]
         # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
@@ -152,7 +160,9 @@ class CTranslate2Engine:
         # the others wait.
         for start in range(0, len(left), at_once):
             places = left[start : start + at_once]
-            searched = self.by_model.search([sources[n] for n in places], [sampling_keys[n] for n in places])
+            searched = self.by_model.search(
+                [sources[n] for n in places], [sampling_keys[n] for n in places], before_step
+            )
             for place, hypotheses in zip(places, searched, strict=True):
                 found[place] = hypotheses
         return found

@@ -5,7 +5,7 @@ Shapes: B sentences, K beams, N = B·K rows, V pieces.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,17 @@ def longest_hypotheses(model: TranslationModel, source: Tensor, config: Decoding
 
 @torch.inference_mode()
 def search(
-    model: TranslationModel, source: Tensor, config: DecodingConfig, sampling_keys: Sequence[tuple[int, ...]]
+    model: TranslationModel,
+    source: Tensor,
+    config: DecodingConfig,
+    sampling_keys: Sequence[tuple[int, ...]],
+    before_step: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
     """Translates source (B, S). The model must be in evaluation mode.
 
     Args:
         sampling_keys: One key for each sentence, (B). The same key draws the same random numbers in any batch.
+        before_step: Called before each decoding step. It may do other work, such as another search.
 
     Returns:
         For each sentence, its n_best translations, best first, or as many as there are.
@@ -64,11 +69,11 @@ def search(
     """
     limits = longest_hypotheses(model, source, config)
     if config.method == "sample":
-        found = _draw(model, source, limits, config, sampling_keys)
+        found = _draw(model, source, limits, config, sampling_keys, before_step)
     elif config.beam_size == 1:
-        found = _greedy(model, source, limits)
+        found = _greedy(model, source, limits, before_step)
     else:
-        found = _beam(model, source, limits, config)
+        found = _beam(model, source, limits, config, before_step)
     if not all(hypotheses and math.isfinite(hypotheses[0].log_probability) for hypotheses in found):
         raise RunError("the model's scores are not finite: try precision=fp32, or bf16 instead of fp16")
     for hypotheses in found:
@@ -129,7 +134,9 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, candidates.gather(1, places)
 
 
-def _greedy(model: TranslationModel, source: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
+def _greedy(
+    model: TranslationModel, source: Tensor, limits: Tensor, before_step: Callable[[], None]
+) -> list[list[Hypothesis]]:
     """Greedy search: takes the most probable piece at every step, until it is EOS."""
     state = model.start(model.encode(source))
     sentences = torch.arange(len(source), device=source.device)  # (N,) which sentence a row belongs to
@@ -139,6 +146,7 @@ def _greedy(model: TranslationModel, source: Tensor, limits: Tensor) -> list[lis
     lengths = torch.zeros_like(sentences)
     shortest_limit = int(limits.min())
     for step in range(history.shape[1]):
+        before_step()
         features, state = model.advance(last, state)
         at_limit = limits[sentences] == step if step >= shortest_limit else None
         best, choice = largest(_next_log_p(model, features, at_limit), 1)  # (N, 1)
@@ -160,7 +168,9 @@ def _greedy(model: TranslationModel, source: Tensor, limits: Tensor) -> list[lis
     ]
 
 
-def _beam(model: TranslationModel, source: Tensor, limits: Tensor, config: DecodingConfig) -> list[list[Hypothesis]]:
+def _beam(
+    model: TranslationModel, source: Tensor, limits: Tensor, config: DecodingConfig, before_step: Callable[[], None]
+) -> list[list[Hypothesis]]:
     """Beam search (Sutskever et al. 2014).
 
     A hypothesis is finished when its EOS is among the best ``beam_size`` continuations of a step. A sentence is
@@ -175,6 +185,7 @@ def _beam(model: TranslationModel, source: Tensor, limits: Tensor, config: Decod
     shortest_limit = int(limits.min())
     step = 0
     while sentences:
+        before_step()
         features, state = model.advance(pieces[:, :, -1].flatten(), state)
         beams = totals.shape[1]
         at_limit = (limits == step).repeat_interleave(beams) if step >= shortest_limit else None
@@ -216,6 +227,7 @@ def _draw(
     limits: Tensor,
     config: DecodingConfig,
     sampling_keys: Sequence[tuple[int, ...]],
+    before_step: Callable[[], None],
 ) -> list[list[Hypothesis]]:
     """Ancestral sampling: draws ``n_best`` translations of each sentence.
 
@@ -242,6 +254,7 @@ def _draw(
     for step in range(longest):
         # (N,) which of the B·K draws each row is
         number = (sentences[:, None] * draws + torch.arange(draws, device=source.device)).flatten()
+        before_step()
         features, state = model.advance(last, state)
         at_limit = limits[number // draws] == step if step >= shortest_limit else None
         log_p = _next_log_p(model, features, at_limit)

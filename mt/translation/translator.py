@@ -326,6 +326,18 @@ class Translator:
                     after_batch(done, len(batches))
         return [found[n] for n in equal_to]
 
+    def search(
+        self, sources: Sequence[list[int]], before_step: Callable[[], None] = lambda: None
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of one batch of sources, found by this thread. The model must be in evaluation mode.
+
+        Args:
+            sources: Pieces, as ``CutLine.sources`` has them.
+            before_step: Called before each decoding step, if the engine can.
+        """
+        with self._arithmetic():
+            return self.engine.search(sources, [(number,) for number in range(len(sources))], before_step)
+
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Returns each reference with its score as a translation of its line (forced decoding).
 
@@ -547,6 +559,8 @@ class Translator:
                 draft.texts[number] = self.layer.with_missing_slots(part, draft.texts[number], of_part)
 
     def _links(self, pairs: Sequence[tuple[str, str]]) -> list[list[Link]]:
+        if not pairs:
+            return []
         with self._evaluating():
             return self._aligner.links([source for source, _ in pairs], [target for _, target in pairs])
 

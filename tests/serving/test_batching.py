@@ -2,36 +2,52 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.serving.batching import BATCH_SIZE, Batcher, Overloaded
+from mt.serving.batching import MAX_BATCH_PIECES, MAX_CUT_CHARACTERS, MAX_SHORT, Batcher, Overloaded, TooManyTokens
 
-POISON = "poison"
+MAX_PIECES = 5 * MAX_BATCH_PIECES
 
 
 class Recorder:
-    """Answers an item by its kind and itself, fails where a batch holds POISON, and keeps the batches."""
+    """Works on items (name, step at which it fails, lengths of its sources), and keeps the batches of searches."""
 
-    def __init__(self):
-        self.batches = []
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
         self.begun = 0
         self.go = threading.Event()
         self.go.set()
 
-    def __call__(self, kind, items):
+    def cut(self, kind, item):
+        name, fails, lengths = item
+        if fails == "cut":
+            raise ValueError(name)
+        return item, [[name, number, fails] + [0] * (length - 3) for number, length in enumerate(lengths)]
+
+    def search(self, sources, before_step: Callable[[], None]):
         self.begun += 1
         self.go.wait(30)
-        self.batches.append((kind, items))
-        if POISON in items:
-            raise ValueError(POISON)
-        return [f"{kind}:{item}" for item in items]
+        before_step()
+        self.batches.append([f"{name}.{number}" for name, number, *_ in sources])
+        for name, _, fails, *_ in sources:
+            if fails == "search":
+                raise ValueError(name)
+        return [f"{name}.{number}" for name, number, *_ in sources]
+
+    def finish(self, kind, item, found):
+        name, fails, lengths = item
+        assert found == [f"{name}.{number}" for number in range(len(lengths))]
+        if fails == "finish":
+            raise ValueError(name)
+        return f"{kind}:{name}"
 
 
-async def ask(batcher, kind, items, size=1):
-    return await batcher.answers(kind, items, [size] * len(items))
+async def ask(batcher, kind, names, size=1, fails="", lengths=(3,)):
+    return await batcher.answers(kind, [(name, fails, lengths) for name in names], [size] * len(names))
 
 
 async def until(condition):
@@ -43,106 +59,148 @@ async def until(condition):
 
 
 @given(
+    st.integers(1, 3),  # lanes
     st.lists(
         st.tuples(
             st.sampled_from(["text", "html"]),
             st.integers(1, 6),  # items
-            st.sampled_from([1, BATCH_SIZE // 3, BATCH_SIZE + 1]),  # the size of each
-            st.sampled_from(["stays", "stays", "leaves at once", "leaves soon", "fails"]),
+            st.sampled_from([1, MAX_SHORT // 3, MAX_CUT_CHARACTERS + 1]),  # the size of each
+            st.lists(st.sampled_from([3, MAX_BATCH_PIECES // 3, MAX_BATCH_PIECES + 1]), max_size=4),
+            st.sampled_from(["stays", "stays", "leaves at once", "leaves soon", "cut", "search", "finish"]),
         ),
         max_size=40,
-    )
+    ),
 )
-def test_every_request_gets_the_answers_to_its_own_items(requests):
-    async def client(number, kind, count, size, what):
-        items = [f"{number}.{place}" for place in range(count)]
-        if what == "fails":
-            items[count // 2] = POISON
-        asking = asyncio.create_task(ask(batcher, kind, items, size))
+def test_every_request_gets_the_answers_to_its_own_items(lanes, requests):
+    async def client(number, kind, count, size, lengths, what):
+        names = [f"{number}.{place}" for place in range(count)]
+        items = [(name, "", lengths) for name in names]
+        fails = what if what in ("cut", "search", "finish") and (lengths or what != "search") else ""
+        items[count // 2] = (names[count // 2], fails, lengths)
+        asking = asyncio.create_task(batcher.answers(kind, items, [size] * count))
         if what.startswith("leaves"):
             await asyncio.sleep(0 if what == "leaves at once" else 0.0005)
             asking.cancel()
+        is_too_long = count * sum(lengths) > MAX_PIECES
         try:
-            assert await asking == [f"{kind}:{item}" for item in items]
-            return True
+            assert await asking == [f"{kind}:{name}" for name in names]
+            assert not fails and not is_too_long
         except asyncio.CancelledError:
             assert what.startswith("leaves")
         except ValueError as error:
-            assert what == "fails" and str(error) == POISON
-        return False
+            assert fails and str(error) == names[count // 2]
+        except TooManyTokens:
+            assert is_too_long
 
     async def all_of_them():
-        answered = await asyncio.gather(*(client(number, *request) for number, request in enumerate(requests)))
+        await asyncio.gather(*(client(number, *request) for number, request in enumerate(requests)))
         await asyncio.to_thread(batcher.close)
-        return answered
 
-    batcher = Batcher(Recorder(), capacity=1000)
-    answered = asyncio.run(all_of_them())
-    assert all(answered[number] for number, request in enumerate(requests) if request[3] == "stays")
-    assert not any(answered[number] for number, request in enumerate(requests) if request[3] == "fails")
-    assert not batcher._waiting
+    batcher = Batcher(Recorder(), 1000, MAX_PIECES, lanes)
+    asyncio.run(all_of_them())
+    assert not batcher.waiting
 
 
-def test_what_waits_together_is_one_batch_and_a_small_request_does_not_wait_for_a_large_one():
+def test_what_waits_together_is_one_batch_and_long_requests_take_turns():
     work = Recorder()
-    batcher = Batcher(work, capacity=1000)
+    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
+    long = {"size": MAX_SHORT + 1, "lengths": (MAX_BATCH_PIECES // 4,) * 3}
 
     async def talk():
         work.go.clear()
         first = asyncio.create_task(ask(batcher, "text", ["first"]))
         await until(lambda: work.begun)  # it did not wait for others
-        large = asyncio.create_task(ask(batcher, "text", [f"l{n}" for n in range(10)], BATCH_SIZE // 4))
-        small = [asyncio.create_task(ask(batcher, kind, [f"s{n}"])) for n, kind in enumerate(["text", "html", "text"])]
-        await until(lambda: len(batcher._waiting) == 4)
+        others = [asyncio.create_task(ask(batcher, "text", [name], **long)) for name in ("a", "b")]
+        others += [asyncio.create_task(ask(batcher, kind, [kind])) for kind in ("text", "html")]
+        await until(lambda: batcher.waiting == 4)
         work.go.set()
-        await asyncio.gather(first, large, *small)
+        await asyncio.gather(first, *others)
 
     asyncio.run(talk())
     batcher.close()
-    assert work.batches == [
-        ("text", ["first"]),
-        ("text", ["l0", "s0", "s2", "l1", "l2", "l3"]),
-        ("html", ["s1"]),
-        ("text", ["l4", "l5", "l6", "l7"]),
-        ("text", ["l8", "l9"]),
-    ]
+    assert sorted(work.batches) == sorted(
+        [["first.0"], ["text.0", "html.0"], ["a.0", "b.0", "a.1", "b.1"], ["a.2", "b.2"]]
+    )
+
+
+def test_a_short_request_is_answered_between_two_steps_of_a_long_one():
+    work = Recorder()
+    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
+
+    async def talk():
+        work.go.clear()
+        long = asyncio.create_task(ask(batcher, "text", ["long"], MAX_SHORT + 1))
+        await until(lambda: work.begun)
+        short = asyncio.create_task(ask(batcher, "text", ["short"]))
+        await until(lambda: batcher.waiting)
+        work.go.set()
+        assert [await short, await long] == [["text:short"], ["text:long"]]
+
+    asyncio.run(talk())
+    batcher.close()
+    assert work.batches == [["short.0"], ["long.0"]]
+
+
+def test_idle_lanes_share_a_batch():
+    work = Recorder()
+    batcher = Batcher(work, 1000, MAX_PIECES, lanes=2)
+
+    async def talk():
+        work.go.clear()
+        answer = asyncio.create_task(ask(batcher, "text", ["a"], lengths=(3,) * 8))
+        await until(lambda: work.begun == 2)
+        work.go.set()
+        assert await answer == ["text:a"]
+
+    asyncio.run(talk())
+    batcher.close()
+    assert sorted(work.batches) == [[f"a.{n}" for n in range(4)], [f"a.{n}" for n in range(4, 8)]]
+
+
+def test_a_request_with_too_many_tokens_is_refused_before_it_is_searched():
+    work = Recorder()
+    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
+    with pytest.raises(TooManyTokens, match=f"token limit \\({MAX_PIECES}\\)"):
+        asyncio.run(ask(batcher, "text", [str(n) for n in range(10)], MAX_SHORT, lengths=(MAX_PIECES // 9,)))
+    batcher.close()
+    assert work.batches == []
 
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
     work = Recorder()
-    batcher = Batcher(work, capacity=2)
+    batcher = Batcher(work, 2, MAX_PIECES, lanes=1)
 
     async def talk():
         work.go.clear()
         running = asyncio.create_task(ask(batcher, "text", ["a"]))
         await until(lambda: work.begun)
-        waiting = [asyncio.create_task(ask(batcher, "text", items)) for items in (["b", "c"], ["d"])]
-        await until(lambda: len(batcher._waiting) == 2)
+        waiting = [asyncio.create_task(ask(batcher, "text", names)) for names in (["b", "c"], ["d"])]
+        await until(lambda: batcher.waiting == 2)
         with pytest.raises(Overloaded):
             await ask(batcher, "text", ["e"])  # at once: the work stands still
         assert work.begun == 1
         waiting[0].cancel()
         await asyncio.gather(waiting[0], return_exceptions=True)
         after = asyncio.create_task(ask(batcher, "text", ["f"]))
-        await until(lambda: len(batcher._waiting) == 2)
+        await until(lambda: batcher.waiting == 2)
         work.go.set()
         assert await asyncio.gather(running, waiting[1], after) == [["text:a"], ["text:d"], ["text:f"]]
 
     asyncio.run(talk())
     batcher.close()
-    assert sorted(item for _, items in work.batches for item in items) == ["a", "d", "f"]
+    assert sorted(source for batch in work.batches for source in batch) == ["a.0", "d.0", "f.0"]
 
 
 def test_closing_answers_what_waits_and_refuses_what_comes_later():
     work = Recorder()
-    batcher = Batcher(work, capacity=1000)
+    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
 
     async def talk():
         work.go.clear()
         first = asyncio.create_task(ask(batcher, "text", ["first"]))
         await until(lambda: work.begun)
-        waiting = [asyncio.create_task(ask(batcher, "text", [str(number)], BATCH_SIZE)) for number in range(5)]
-        await until(lambda: len(batcher._waiting) == 5)
+        waiting = [asyncio.create_task(ask(batcher, "text", [str(number)], MAX_SHORT + 1)) for number in range(5)]
+        await until(lambda: batcher.waiting == 5)
         closing = asyncio.create_task(asyncio.to_thread(batcher.close))
         await until(lambda: batcher._closing)
         with pytest.raises(Overloaded):

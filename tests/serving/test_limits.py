@@ -91,7 +91,7 @@ def test_what_is_no_http(server):
 @pytest.fixture(scope="module")
 def strict(runs):
     """A server with small limits, and its models."""
-    config = ServingConfig(run=str(runs[0]), seconds=1.5, waiting=1, requests_per_minute=30)
+    config = ServingConfig(run=str(runs[0]), seconds=1.5, waiting=1, requests_per_minute=30, threads=1)
     with serving(config) as (found, models):
         yield found, models.models[0]
 
@@ -101,11 +101,11 @@ def busy(strict, monkeypatch):
     """The strict server while its model works on something else."""
     server, model = strict
     block = socket.socketpair()
-    batcher, work = model.batcher, model.batcher._work
-    monkeypatch.setattr(batcher, "_work", lambda kind, items: (block[1].recv(1), work(kind, items))[1])
+    batcher, search = model.batcher, model.search
+    monkeypatch.setattr(model, "search", lambda *batch: (block[1].recv(1), search(*batch))[1])
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(server.ask, "/translate", ASKED | {"q": "ba"})
-        while batcher._waiting or not batcher._thread.is_alive() or not first.running():
+        while batcher.waiting or not first.running():
             time.sleep(0.01)
         time.sleep(0.2)
         yield server

@@ -45,4 +45,4 @@ def test_parts_make_up_the_sentence_and_are_short(sentence: str, language: str, 
     parts = cut_sentence(sentence, TOKENIZER, language, longest, usual)  # type: ignore[arg-type]
     assert "".join(parts) == sentence
     lengths = [len(part.replace(" ", "")) for part in parts]
-    assert len(parts) == 1 and lengths[0] <= longest or (0 < min(lengths) and max(lengths) <= usual)
+    assert len(parts) == 1 and lengths[0] <= longest or (min(lengths) > 0 and max(lengths) <= usual)

@@ -134,9 +134,9 @@ def test_what_is_left_to_the_model_keeps_to_the_budget(run, monkeypatch):
     by_model, sizes = ctranslate2_.engine.by_model, []
     search = by_model.search
 
-    def watched(sources, sampling_keys):
+    def watched(sources, *more):
         sizes.append((len(sources), 4 * len(sources) * (len(sources[0]) + 1)))
-        return search(sources, sampling_keys)
+        return search(sources, *more)
 
     monkeypatch.setattr(by_model, "search", watched)
     _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))

@@ -366,7 +366,7 @@ def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
     class Silent:
         config = DecodingConfig()
 
-        def hypotheses(self, lines, numbers, aligned):
+        def hypotheses(self, lines, numbers, after_batch, aligned):
             return [[ScoredText("" if line in ("", "ba") else "de", None)] for line in lines]
 
     config = TranslateConfig(run="any")
