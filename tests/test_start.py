@@ -1,5 +1,6 @@
-"""While a command starts, a signal ends it; afterwards the handlers are those from before."""
+"""While a command starts, a signal ends it; afterwards the handlers are those from before. OpenMP threads may sleep."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -40,3 +41,23 @@ def test_code_that_swallows_every_exception_cannot_swallow_a_signal(number, said
     restored = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, **restored)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", said)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"GOMP_SPINCOUNT": "5000"}),
+        ({"GOMP_SPINCOUNT": "1"}, {"GOMP_SPINCOUNT": "1"}),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE"}),
+        ({"KMP_BLOCKTIME": "0"}, {"KMP_BLOCKTIME": "0"}),
+    ],
+)
+def test_commands_limit_active_waiting_before_torch_unless_the_user_chose_something(given, expected):
+    script = (
+        "import os, sys, mt.entry_points, mt.start\n"
+        "assert 'torch' not in sys.modules\n"
+        "print({name: os.environ[name] for name in mt.start.WAIT_SETTINGS if name in os.environ})"
+    )
+    environment = {name: value for name, value in os.environ.items() if name not in start.WAIT_SETTINGS} | given
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == f"{expected}\n"
