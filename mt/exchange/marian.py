@@ -211,7 +211,6 @@ def describe(folder: Path) -> tuple[ModelDescription, TokenizerPair]:
         {
             "beam_size": search.num_beams or 1,
             "length_penalty": 1.0 if search.length_penalty is None else search.length_penalty,
-            "max_source_length": min(256, config.max_position_embeddings - 1),
         },
     )
     if ignored := _not_followed(generation, tokenizers):
