@@ -24,7 +24,7 @@ from mt.config.fields import (
     Threads,
 )
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import AlignmentConfig, KeptConfig, TextConfig, TextDescription
+from mt.config.text import MAX_PIECES, AlignmentConfig, KeptConfig, TextConfig, TextDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
@@ -141,7 +141,9 @@ class ModelDescription(Section):
     def max_source_length(self) -> int:
         """The most pieces of a sentence that the model translates as a whole by default."""
         own = self.decoding.max_source_length
-        return self.text.long_source if own == "auto" else own
+        if own != "auto":
+            return own
+        return self.text.long_source if self.text.rules else MAX_PIECES
 
     def contradictions(self) -> Iterator[str]:
         layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1

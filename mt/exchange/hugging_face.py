@@ -15,7 +15,7 @@ from pathlib import Path
 
 from safetensors.torch import save
 
-from mt.config import HuggingFaceExportConfig, ModelDescription, TransformerConfig
+from mt.config import MAX_PIECES, HuggingFaceExportConfig, ModelDescription, TransformerConfig
 from mt.errors import InputError
 from mt.exchange.card import model_card, warn_of_losses, write_card
 from mt.exchange.ctranslate2 import positions_of
@@ -161,7 +161,8 @@ def _generation_config(
 ) -> dict[str, object]:
     """Returns the content of generation_config.json: our beam search in the words of ``transformers``."""
     decoding = description.decoding
-    longest = int(description.max_source_length * decoding.max_length_ratio) + decoding.max_length_extra
+    longest_source = MAX_PIECES if decoding.max_source_length == "auto" else decoding.max_source_length
+    longest = int(longest_source * decoding.max_length_ratio) + decoding.max_length_extra
     return {
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,

@@ -5,6 +5,7 @@ Shapes: B sentences, T queries, S keys, H heads, D width, d = D / H width of a h
 """
 
 import math
+import threading
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,6 +102,11 @@ class RecordableAttention(nn.Module):
         super().__init__()
         self.recorder: _Recorder | None = None
 
+    def active_recorder(self) -> "_Recorder | None":
+        """Return the recorder of this thread; None if there is none, or if another thread records."""
+        recorder = self.recorder
+        return recorder if recorder is not None and recorder.thread == threading.get_ident() else None
+
 
 class MultiHeadAttention(RecordableAttention):
     """Concat(head₁ … head_H) W^O with headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)."""
@@ -135,15 +141,16 @@ class MultiHeadAttention(RecordableAttention):
         """
         query = self._split_heads(self.query(x))  # (B, H, T, d)
         # On CPUs the fused kernel's backward pass is slow on short sequences: training steps are 25 % faster without.
-        explicit = self.recorder is not None or (self.training and eager_on_cpu(x))
+        recorder = self.active_recorder()
+        explicit = recorder is not None or (self.training and eager_on_cpu(x))
         if explicit:
             if causal:
                 mask = causal_mask(x.shape[1], x.device)
             context, weights, scores = scaled_dot_product_attention(
                 query, key_value.key, key_value.value, mask, self.dropout
             )
-            if self.recorder is not None:
-                self.recorder.keep(weights, scores)
+            if recorder is not None:
+                recorder.keep(weights, scores)
         else:
             probability = self.dropout.probability if self.training else 0.0
             context = functional.scaled_dot_product_attention(
@@ -204,9 +211,15 @@ class DotAttention(SingleHeadAttention):
         return (self.query(query) / math.sqrt(keys.shape[-1])) @ keys.transpose(1, 2)
 
 
+_RECORDING = threading.RLock()
+
+
 class _Recorder:
+    """Keeps the maps that one attention computes in the thread that made the recorder."""
+
     def __init__(self, with_scores: bool) -> None:
         self.with_scores = with_scores
+        self.thread = threading.get_ident()
         self.maps: list[AttentionMap] = []
 
     def keep(self, weights: Tensor, scores: Tensor) -> None:
@@ -217,19 +230,20 @@ class _Recorder:
 def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[dict[str, list[AttentionMap]]]:
     """Within this context, every attention module of the model records its weights and, if asked for, its scores.
 
-    For that, the modules compute attention without the fused kernel.
+    For that, the modules compute attention without the fused kernel. What other threads compute with the same model is
+    not recorded; they wait if they are to record, too.
 
     Yields:
         For the name of each attention module (such as ``decoder.layers.0.cross_attention``), a list that gets one map
         for each call.
     """
     attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
-    maps: dict[str, list[AttentionMap]] = {}
-    for name, attention in attentions.items():
-        attention.recorder = _Recorder(with_scores)
-        maps[name] = attention.recorder.maps
-    try:
-        yield maps
-    finally:
-        for attention in attentions.values():
-            attention.recorder = None
+    with _RECORDING:
+        recorders = {name: _Recorder(with_scores) for name in attentions}
+        for name, attention in attentions.items():
+            attention.recorder = recorders[name]
+        try:
+            yield {name: recorder.maps for name, recorder in recorders.items()}
+        finally:
+            for attention in attentions.values():
+                attention.recorder = None

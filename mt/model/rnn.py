@@ -227,9 +227,9 @@ class Decoder(nn.Module):
             outputs.append(output)
             contexts.append(context)
             seen.append((weights, scores))
-        if self.cross_attention.recorder is not None:
+        if (recorder := self.cross_attention.active_recorder()) is not None:
             weights, scores = (torch.cat(steps, dim=1)[:, None] for steps in zip(*seen, strict=True))
-            self.cross_attention.recorder.keep(weights, scores)
+            recorder.keep(weights, scores)
         features = torch.stack(outputs, dim=1)  # (N, T, H)
         if self.readout is not None:
             parts = [features.to(embedded.dtype), torch.stack(contexts, dim=1).to(embedded.dtype), embedded]

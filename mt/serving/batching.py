@@ -14,8 +14,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from threading import Condition, Thread
+from time import monotonic
 from typing import Any, Protocol
 
 logger = logging.getLogger(__name__)
@@ -24,9 +26,13 @@ MAX_SHORT = 1000
 """The most characters of a short request."""
 MAX_CUT_CHARACTERS = 4096
 """A lane that cuts items begins no other one once it has cut this many characters."""
-MAX_BATCH_PIECES = 800
+MAX_WAITING_PIECES = 200_000
+"""No items are cut while so many pieces wait, because they take memory."""
+MIN_BATCH_PIECES, MAX_BATCH_PIECES = 100, 800
 """A batch takes no further sources once it has this many pieces. Larger batches are hardly faster, and requests that
-come later wait for them longer."""
+come later wait for them longer. Idle lanes share what waits in batches of at least the smaller number."""
+LONG_SHARE = 0.25
+"""The share of its time that a lane spends on the search for a long request while short requests keep coming."""
 
 Sources = list[list[int]]
 
@@ -101,11 +107,16 @@ class _Request:
 
 
 class _Queue:
-    """The requests of one kind, short or long ones, with items to cut or sources to search. The first is next."""
+    """The requests of one size, short or long ones, with items to cut or sources to search. The first is next."""
 
     def __init__(self) -> None:
         self.requests: deque[_Request] = deque()
-        self.is_cutting = False
+        self.pieces = 0
+        """Those of all sources that wait."""
+        self.cutting = 0
+        """The number of lanes that cut items."""
+        self.last_was_cut = False
+        """Whether the last task was to cut items."""
 
     def take_items(self) -> list[tuple[_Request, int]]:
         """Take items to cut, one of each request in turn."""
@@ -120,14 +131,14 @@ class _Queue:
 
     def take_sources(self, lanes: int) -> list[_Source]:
         """Take a batch of sources, one of each request in turn: the share of one of so many lanes."""
-        waiting = sum(len(source.pieces) for request in self.requests for source in request.waiting)
-        most = min(MAX_BATCH_PIECES, ceil(waiting / lanes))
+        most = min(MAX_BATCH_PIECES, max(MIN_BATCH_PIECES, ceil(self.pieces / lanes)))
         batch: list[_Source] = []
         pieces = 0
         while pieces < most and (request := next((r for r in self.requests if r.waiting), None)):
             batch.append(request.waiting.popleft())
             pieces += len(batch[-1].pieces)
             self.settle(request)
+        self.pieces -= pieces
         return batch
 
     def settle(self, request: _Request) -> None:
@@ -225,23 +236,25 @@ class Batcher:
         """Take a request out of its queue, whether it is answered or not."""
         with self._changed:
             request.is_over = True
+            queue = self._queue_of(request)
+            queue.pieces -= sum(len(source.pieces) for source in request.waiting)
             request.waiting.clear()
-            self._queue_of(request).settle(request)
+            queue.settle(request)
 
     def _run(self, prepare: Callable[[], None]) -> None:
         """Do the work of one lane."""
         prepare()
-        kinds = [self._short_task, self._long_task]
-        while task := self._next_task(kinds):
+        queues = [self._short, self._long]
+        while task := self._next_task(queues):
             task()
-            kinds.reverse()
+            queues.reverse()
 
-    def _next_task(self, kinds: Sequence[Callable[[], Callable[[], None] | None]]) -> Callable[[], None] | None:
-        """Wait until there is something to do, and return it, of the first kind that has any; None at the end."""
+    def _next_task(self, queues: Sequence[_Queue]) -> Callable[[], None] | None:
+        """Wait until there is something to do, and return it, from the first queue that has any; None at the end."""
         with self._changed:
             while True:
-                for kind in kinds:
-                    if task := kind():
+                for queue in queues:
+                    if task := self._task(queue):
                         return task
                 if self._closing and not self.waiting:
                     return None
@@ -249,39 +262,49 @@ class Batcher:
                 self._changed.wait()
                 self._idle -= 1
 
-    def _short_task(self) -> Callable[[], None] | None:
-        return self._task(self._short, lambda: None)
+    def _task(self, queue: _Queue) -> Callable[[], None] | None:
+        """Return something to do for the requests of a queue; None if there is nothing.
 
-    def _long_task(self) -> Callable[[], None] | None:
-        return self._task(self._long, self._answer_short)
-
-    def _task(self, queue: _Queue, before_step: Callable[[], None]) -> Callable[[], None] | None:
-        """Return something to do for the requests of a queue; None if there is nothing. Items come first, because they
-        tell whether a request is too long, but only one lane cuts items while there are sources."""
-        sources = queue.take_sources(1 + self._idle) if queue.is_cutting else []
-        if not sources and (items := queue.take_items()):
-            queue.is_cutting = True
-            return lambda: self._cut_all(queue, items)
-        if sources := sources or queue.take_sources(1 + self._idle):
-            return lambda: self._search(sources, before_step)
+        Items come first, because they tell whether a request is too long. But while there are sources, only one lane
+        cuts items, and a lane alone takes turns.
+        """
+        sources_first = queue.cutting or (queue.last_was_cut and len(self._lanes) == 1)
+        for is_cut in (False, True) if sources_first else (True, False):
+            if is_cut and queue.pieces < MAX_WAITING_PIECES and (items := queue.take_items()):
+                queue.cutting += 1
+                queue.last_was_cut = True
+                return partial(self._cut_all, queue, items)
+            if not is_cut and (sources := queue.take_sources(1 + self._idle)):
+                queue.last_was_cut = False
+                before_step = self._between_steps() if queue is self._long else lambda: None
+                return partial(self._search, sources, before_step)
         return None
 
-    def _answer_short(self) -> None:
-        """Cut items of short requests and search their sources between two steps of another search."""
-        for _ in range(2):
-            if not self._short.requests:  # read without the lock, because this comes before every step
+    def _between_steps(self) -> Callable[[], None]:
+        """Return a function that answers short requests between two steps of a search for long ones."""
+        not_before = 0.0
+
+        def answer_short() -> None:
+            nonlocal not_before
+            # Both are looked at without the lock, because this comes before every step.
+            if not self._short.requests or (began := monotonic()) < not_before:
                 return
-            with self._changed:
-                task = self._short_task()
-            if task:
-                task()
+            for _ in range(2):  # to cut items, and to search for them
+                with self._changed:
+                    task = self._task(self._short)
+                if task:
+                    task()
+            now = monotonic()
+            not_before = now + (now - began) * LONG_SHARE / (1 - LONG_SHARE)
+
+        return answer_short
 
     def _cut_all(self, queue: _Queue, items: list[tuple[_Request, int]]) -> None:
         for request, number in items:
             if not request.is_over:
                 self._cut(queue, request, number)
         with self._changed:
-            queue.is_cutting = False
+            queue.cutting -= 1
             self._changed.notify_all()
 
     def _cut(self, queue: _Queue, request: _Request, number: int) -> None:
@@ -296,6 +319,7 @@ class Batcher:
             request.pieces += sum(map(len, sources))
             if not request.is_over:
                 request.waiting.extend(_Source(item, place, pieces) for place, pieces in enumerate(sources))
+                queue.pieces += sum(map(len, sources))
                 if request not in queue.requests:
                     queue.settle(request)
         if request.pieces > self._max_pieces:
@@ -310,7 +334,8 @@ class Batcher:
         except Exception as error:
             if len(batch) > 1:
                 for source in batch:
-                    self._search([source], before_step)
+                    if not source.item.request.is_over:
+                        self._search([source], before_step)
             else:
                 self._fail(batch[0].item.request, error)
             return

@@ -14,19 +14,17 @@ from mt.text.tokenizer import Tokenizer
 CLAUSE_END = regex.compile(r"(?r)[,;:.!?…)\]»”，；：、。！？،؛।]['’\"]?\s*$")  # (?r): searched from the end
 
 
-def cut_sentence(sentence: str, tokenizer: Tokenizer, language: str, longest: int, usual: int) -> list[str]:
-    """Cut a sentence that has more than ``longest`` pieces into parts of at most ``usual`` pieces.
+def starts_of_parts(sentence: str, tokenizer: Tokenizer, language: str, longest: int, usual: int) -> list[int]:
+    """Return where the parts of a sentence begin, the first at 0.
 
-    The parts are about equally long. A cut is behind punctuation, or between words, or else anywhere.
-
-    Returns:
-        The parts, which make up the sentence; the sentence alone if it is short enough.
+    A sentence of more than ``longest`` pieces is cut into parts of at most ``usual`` pieces, about equally long. A cut
+    is behind punctuation, or between words, or else anywhere.
     """
-    if len(sentence.encode()) <= longest:  # a piece has at least one byte
-        return [sentence]
+    if len(sentence.encode()) < longest:  # it has at most one piece more than bytes
+        return [0]
     pieces = tokenizer.spans([sentence])[0]
     if len(pieces) <= longest:
-        return [sentence]
+        return [0]
     starts = [piece.start for piece in pieces]
     spaces = writes_spaces(language)
     cuts, first = [0], 0
@@ -35,8 +33,8 @@ def cut_sentence(sentence: str, tokenizer: Tokenizer, language: str, longest: in
         even = first + ceil(left / ceil(left / usual))
         nearest_first = sorted(range(first + (usual + 1) // 2, first + usual + 1), key=lambda place: abs(place - even))
         behind_punctuation = (n for n in nearest_first if CLAUSE_END.search(sentence, cuts[-1], starts[n]))
-        before_word = (n for n in nearest_first if not spaces or sentence[starts[n] - 1].isspace())
+        before_word = (n for n in nearest_first if not spaces or sentence[: starts[n]][-1:].isspace())
         first = next(behind_punctuation, 0) or next(before_word, even)
         if starts[first] > cuts[-1]:
             cuts.append(starts[first])
-    return [sentence[start:end] for start, end in zip(cuts, [*cuts[1:], len(sentence)], strict=True)]
+    return cuts

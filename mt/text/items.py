@@ -55,8 +55,9 @@ _WITH_WORDS = (
     rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
 )
 
-MIN_RUN, MIN_REPEATED = 61, 16
-_OF_A_RUN = r"[\w\p{M}'’+/=~-]"
+MIN_RUN_CHARACTERS, MIN_REPEATED_LETTERS = 61, 16
+_IN_A_RUN = r"[\w\p{M}]"
+_BASE64 = r"[A-Za-z0-9+/=_-]"
 
 KINDS = {
     "code in backquotes": r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)",
@@ -121,10 +122,12 @@ TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(
-    rf"(?<!{_OF_A_RUN}){_OF_A_RUN}{{{MIN_RUN},}}+|(?<!\w)\w*?([^\W\d_])\1{{{MIN_REPEATED - 1},}}+\w*+"
+    rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
+    rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
+    rf"|(?<!\w)\w*?([^\W\d_])\1{{{MIN_REPEATED_LETTERS - 1},}}+\w*+"
 )
-"""A run of letters and the like without a break, such as base64, or a word in which one letter is repeated. No model
-translates it, and it costs as much as a hundred words."""
+"""A run of letters and digits without a break, base64, or a word in which one letter is repeated. No model translates
+it, and it costs as much as a hundred words."""
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"

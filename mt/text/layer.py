@@ -9,7 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 import regex
@@ -26,7 +26,7 @@ from mt.text.case import (
     is_in_title_case,
     lowercased,
 )
-from mt.text.clauses import cut_sentence
+from mt.text.clauses import starts_of_parts
 from mt.text.final_punctuation import missing_mark, without_mark
 from mt.text.items import OF_WORDS, FamiliarCharacters, Span, find_items, own_patterns
 from mt.text.placement import Link
@@ -79,7 +79,7 @@ class Part:
     """What stands before the text and comes back unchanged: white space and items."""
     after: str
     """What stands behind it, likewise."""
-    goes_on: bool = False
+    is_continued: bool = False
     """Whether the sentence goes on in the next part, because it is longer than the model's training sources or has more
     items than there are slots."""
 
@@ -140,12 +140,13 @@ class TextLayer:
         lengths = longest, min(longest, self.rules.usual_source)
         parts: list[Part] = []
         for sentence in cut:
-            few_slots = self._with_few_slots(sentence)
-            tokenizer, language = self.tokenizers.source, self.source_language
-            texts = [text for some in few_slots for text in cut_sentence(some, tokenizer, language, *lengths)]
-            for number, text in enumerate(texts, start=1):
-                items = list(islice(following, len(SLOT.findall(text))))
-                parts.append(self._part(text, items, correct, begins=number == 1, ends=number == len(texts)))
+            case = _case_of(sentence)
+            small = lowercased(sentence, self.source_language) if case in ("capitals", "title") else sentence
+            starts = self._starts(sentence, small, *lengths)
+            for start, end in pairwise([*starts, len(sentence)]):
+                items = list(islice(following, len(SLOT.findall(sentence[start:end]))))
+                ends = end == len(sentence)
+                parts.append(self._part(sentence[start:end], small[start:end], items, case, correct, start == 0, ends))
         return parts
 
     def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
@@ -177,7 +178,7 @@ class TextLayer:
         items = _items(part)
         if items:
             translation = SLOT.sub(lambda match: items[match.group()], translation)
-        if part.text and part.goes_on and not translation:
+        if part.text and part.is_continued and not translation:
             return part.before + part.after.lstrip()
         return part.before + translation + part.after
 
@@ -315,33 +316,57 @@ class TextLayer:
         ]
         return sorted(both)
 
-    def _with_few_slots(self, sentence: str) -> list[str]:
-        """Cuts a sentence into texts that have no more slots than the tokenizer has pieces for."""
-        places = [match.start() for match in SLOT.finditer(sentence)]
-        cuts = [0, *places[self.slots :: self.slots], len(sentence)]
-        return [sentence[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    def _starts(self, sentence: str, small: str, longest: int, usual: int) -> list[int]:
+        """Return where the parts of a sentence begin: none has more slots than the tokenizer has pieces for, or is
+        longer than a training source.
 
-    def _part(self, text: str, items: list[str], correct: bool, begins: bool, ends: bool) -> Part:
-        """Returns a part, given its text with slots, all of which have number 0, the slots' items, and whether a
-        sentence begins and ends with it."""
+        Args:
+            sentence: The sentence.
+            small: The same in small letters, if it is in capitals or title case, by which it is measured.
+            longest: The most pieces of a sentence that is not cut.
+            usual: The most pieces of a part of one that is.
+        """
+        places = [match.start() for match in SLOT.finditer(sentence)]
+        few_slots = [0, *places[self.slots :: self.slots], len(sentence)]
+        return [
+            start + cut
+            for start, end in pairwise(few_slots)
+            for cut in starts_of_parts(small[start:end], self.tokenizers.source, self.source_language, longest, usual)
+        ]
+
+    def _part(
+        self, text: str, small: str, items: list[str], case: str, correct: bool, begins: bool, ends: bool
+    ) -> Part:
+        """Return a part of a sentence.
+
+        Args:
+            text: The text with slots, all of which have number 0.
+            small: The same in small letters, if its sentence is in capitals or title case.
+            items: The items of the slots.
+            case: The case of the sentence, by ``_case_of``.
+            correct: Whether typing errors are corrected.
+            begins: Whether the sentence begins with it.
+            ends: Whether the sentence ends with it.
+        """
         if not LETTER.search(text):  # nothing but items, numbers and punctuation
             return Part("", (), "", False, (), "", _filled_in_order(text, items), "", not ends)
         before, text, after = _without_edges(text, items, self.source_language)
+        small = small[len(before) : len(before) + len(text)]
         first = len(SLOT.findall(before))
         last = first + len(SLOT.findall(text))
         before, after = _filled_in_order(before, items[:first]), _filled_in_order(after, items[last:])
         places = [match.span() for match in SLOT.finditer(text)]
         items = items[first:last]
-        written = text = put_slots(text, places, self._numbers(map(self._is_number, items), range(self.slots)))
+        numbers = self._numbers(map(self._is_number, items), range(self.slots))
+        written, text = (put_slots(one, places, numbers) for one in (text, small))
         corrections: tuple[Correction, ...] = ()
-        capitals = is_in_capitals(text)
-        if capitals or is_in_title_case(text):
+        if case in ("capitals", "title"):
             # Typing errors are not corrected: all words look alike, so names would be taken for errors.
-            text = self._in_usual_case(lowercased(text, self.source_language), text, begins)
+            text = self._in_usual_case(text, written, begins)
         else:
             if self.spelling and correct:
                 text, corrections = self.spelling.corrected(text)
-            if is_in_small_letters(text):
+            if case == "small":
                 text = self._in_usual_case(text, text, begins)
         marks = self.rules.final_marks
         added = missing_mark(text, marks, self.source_language) if marks and ends and text else ""
@@ -349,7 +374,7 @@ class TextLayer:
             text + added,
             tuple(items),
             written,
-            capitals,
+            case == "capitals",
             corrections,
             added,
             before,
@@ -383,6 +408,15 @@ def _is_behind_a_sentence(text: str, language: str) -> bool:
     if not ENDS_SENTENCE.search(text[:-1]):
         return False
     return SLOTS_ALONE.fullmatch(sentences(text[-LOOKED_BACK:], language)[-1]) is not None
+
+
+def _case_of(sentence: str) -> str:
+    """Return how a sentence is written: in capitals, title or small letters; "" if in none of these."""
+    if is_in_capitals(sentence):
+        return "capitals"
+    if is_in_title_case(sentence):
+        return "title"
+    return "small" if is_in_small_letters(sentence) else ""
 
 
 def _without_edges(text: str, items: Sequence[str], language: str) -> tuple[str, str, str]:

@@ -12,7 +12,6 @@ name or a number stands on both sides.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from threading import Lock
 
 import regex
 import torch
@@ -48,7 +47,6 @@ class Aligner:
         """
         self._model = model
         self._longest = MAX_PIECES if model.max_length is None else min(MAX_PIECES, model.max_length - 1)
-        self._one_at_a_time = Lock()
         self._tokenizers = layer.tokenizers
         self._spaces = writes_spaces(layer.source_language), writes_spaces(layer.target_language)
         self._place = place
@@ -96,8 +94,7 @@ class Aligner:
         """Returns the weights (B, T, S) of the attention that aligns, for all target pieces, without BOS and EOS."""
         sources, targets = ([[one.piece for one in side] for side in sides] for sides in zip(*pairs, strict=True))
         batch = collate(range(len(pairs)), sources, targets).to(self._model.device)
-        # Attention is recorded in the model itself, which may be shared by several threads.
-        with self._one_at_a_time, torch.inference_mode(), record_attention(self._model) as maps:
+        with torch.inference_mode(), record_attention(self._model) as maps:
             self._model.decode(self._model.encode(batch.source), batch.target_input)
         layers = [seen[0].weights for name, seen in maps.items() if name.endswith("cross_attention")]
         weights = layers[self._place.layer].mean(dim=1).float()  # (B, T + 1, S)

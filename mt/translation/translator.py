@@ -143,7 +143,7 @@ class LongSentences:
     first_line: int | None = None
 
     def note(self, parts: Sequence[Part], line: int) -> None:
-        ends = [False, *(part.goes_on for part in parts)]
+        ends = [False, *(part.is_continued for part in parts)]
         begun = sum(goes_on and not went_on for went_on, goes_on in pairwise(ends))
         if begun and self.first_line is None:
             self.first_line = line
@@ -309,7 +309,9 @@ class Translator:
         of sampling tell them apart."""
         samples = self.config.method == "sample"
         first: dict[object, int] = {}
-        equal_to = [first.setdefault(keys[n] if samples else tuple(source), n) for n, source in enumerate(sources)]
+        equal_to = [
+            first.setdefault((tuple(source), keys[n] if samples else None), n) for n, source in enumerate(sources)
+        ]
         distinct = list(first.values())
         found: list[list[Hypothesis]] = [[] for _ in sources]
 
@@ -329,14 +331,19 @@ class Translator:
     def search(
         self, sources: Sequence[list[int]], before_step: Callable[[], None] = lambda: None
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of one batch of sources, found by this thread. The model must be in evaluation mode.
+        """Return the hypotheses of some sources, found by this thread. The model must be in evaluation mode.
 
         Args:
             sources: Pieces, as ``CutLine.sources`` has them.
             before_step: Called before each decoding step, if the engine can.
         """
+        found: list[list[Hypothesis]] = [[] for _ in sources]
         with self._arithmetic():
-            return self.engine.search(sources, [(number,) for number in range(len(sources))], before_step)
+            for batch in self._batches([len(pieces) + 1 for pieces in sources], self.engine.rows_each):
+                searched = self.engine.search([sources[n] for n in batch], [(n,) for n in batch], before_step)
+                for n, hypotheses in zip(batch, searched, strict=True):
+                    found[n] = hypotheses
+        return found
 
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Returns each reference with its score as a translation of its line (forced decoding).
@@ -505,7 +512,7 @@ class Translator:
             line + 1,
             len(pieces),
             longest,
-            "decoding.max_source_length" if longest == self.config.max_source_length else "the model's positions",
+            "the model's positions" if self.model.max_length == longest + 1 else "decoding.max_source_length",
             len(lists),
         )
         return lists

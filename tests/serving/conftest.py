@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 
 from mt.config import DecodingChoice, ServingConfig
 from mt.training.command import train
@@ -50,7 +51,10 @@ def serving(config: ServingConfig):
     from mt.serving.command import listening_socket, server
     from mt.serving.models import open_models
 
+    threads = torch.get_num_threads()
+    torch.set_num_threads(config.threads or 2)
     models = open_models(config)
+    torch.set_num_threads(threads)
     running = server(config, models)
     listening = listening_socket(config.model_copy(update={"port": 0}))
     thread = threading.Thread(target=lambda: asyncio.run(running.serve([listening])))

@@ -16,20 +16,21 @@ from tests.serving.conftest import serving
 ASKED = {"source": "en", "target": "fr"}
 
 
-def test_no_answer_goes_to_another_question(server, translator):
-    """64 clients ask for single texts, lists, HTML and alternatives; some leave before they are answered, and some ask
-    for what is refused."""
+def test_no_answer_goes_to_another_question(server, translator, runs):
+    """64 clients ask for texts, lists, HTML, alternatives and attention; some leave before they are answered, and some
+    ask for what is refused."""
     lines = toy.sentences(150, seed=11)
     of_translations = dict(zip(translator.translate(lines), lines, strict=True))  # a mix-up would be seen
     expected = {line: translation for translation, line in of_translations.items()}
     lines = list(expected)
     assert len(lines) > 50
+    attention = {line: _rounded(translator.attention(line, expected[line]).cross()[-1].tolist()) for line in lines}
 
     def client(number):
         choose = random.Random(number)
         for _ in range(3):
             some = choose.sample(lines, choose.randint(1, 4))
-            what = choose.choice(["text", "list", "html", "alternatives", "leave", "refused", "apertium"])
+            what = choose.choice(["text", "list", "html", "alternatives", "attention", "leave", "refused", "apertium"])
             if what == "leave":
                 body = json.dumps(ASKED | {"q": some}).encode()
                 with server.connect() as connection:
@@ -41,6 +42,10 @@ def test_no_answer_goes_to_another_question(server, translator):
             elif what == "apertium":
                 answer = server.ask(f"/translate?langpair=en%7Cfr&q={some[0].replace(' ', '+')}")[1]
                 assert answer["responseData"]["translatedText"] == expected[some[0]]
+            elif what == "attention":
+                pair = {"source": some[0], "translation": expected[some[0]]}
+                answer = server.ask("/page/attention", pair | {"model": runs[0].name})[1]
+                assert answer["weights"] == attention[some[0]]
             elif what == "list":
                 answer = server.ask("/translate", ASKED | {"q": some})[1]
                 assert answer["translatedText"] == [expected[line] for line in some]
@@ -54,6 +59,17 @@ def test_no_answer_goes_to_another_question(server, translator):
 
     with ThreadPoolExecutor(64) as pool:
         assert all(pool.map(client, range(64)))
+
+
+def _rounded(weights):
+    return [[[round(weight, 3) for weight in row] for row in head] for head in weights]
+
+
+def test_a_request_with_too_many_tokens_is_refused(runs):
+    with serving(ServingConfig(run=str(runs[0]), tokens=40)) as (server, _):
+        status, answer = server.ask("/translate", ASKED | {"q": ["ba de fi go ku"] * 20})
+        assert (status, answer) == (400, {"error": "Invalid request: request exceeds token limit (40)"})
+        assert server.ask("/translate", ASKED | {"q": "ba de fi"})[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """A sentence that is too long is cut into parts of about equal length, where a reader would pause."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.text.clauses import cut_sentence
+from mt.text.clauses import starts_of_parts
 from mt.text.tokenizer import PieceSpan
 
 
@@ -18,7 +19,9 @@ class Characters:
         return [[PieceSpan(0, n, n + 1) for n, letter in enumerate(text) if not letter.isspace()] for text in texts]
 
 
-TOKENIZER = Characters()
+def cut_up(sentence: str, language: str, longest: int, usual: int) -> list[str]:
+    starts = starts_of_parts(sentence, Characters(), language, longest, usual)  # type: ignore[arg-type]
+    return [sentence[start:end] for start, end in pairwise([*starts, len(sentence)])]
 
 
 @pytest.mark.parametrize(
@@ -36,13 +39,13 @@ TOKENIZER = Characters()
     ],
 )
 def test_places_of_cuts(sentence: str, language: str, longest: int, usual: int, parts: list[str]) -> None:
-    assert cut_sentence(sentence, TOKENIZER, language, longest, usual) == parts  # type: ignore[arg-type]
+    assert cut_up(sentence, language, longest, usual) == parts
 
 
 @given(st.text("ab ,。我", max_size=60), st.sampled_from(["en", "zh"]), st.integers(1, 20), st.integers(1, 20))
 def test_parts_make_up_the_sentence_and_are_short(sentence: str, language: str, longest: int, less: int) -> None:
     usual = min(longest, less)
-    parts = cut_sentence(sentence, TOKENIZER, language, longest, usual)  # type: ignore[arg-type]
+    parts = cut_up(sentence, language, longest, usual)
     assert "".join(parts) == sentence
     lengths = [len(part.replace(" ", "")) for part in parts]
     assert len(parts) == 1 and lengths[0] <= longest or (min(lengths) > 0 and max(lengths) <= usual)

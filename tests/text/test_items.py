@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mt.config import KeptConfig
 from mt.errors import InputError
-from mt.text.items import ITEM, KINDS, TRIGGER, FamiliarCharacters, find_items, own_patterns
+from mt.text.items import ITEM, KINDS, LONG_RUN, TOUCHING_LETTER, TRIGGER, FamiliarCharacters, find_items, own_patterns
 from mt.text.slots import slot
 from mt.text.tokenizer import Tokenizer
 from tests import languages
@@ -424,3 +424,22 @@ def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
     with pytest.raises(InputError) as refused:
         own_patterns([], ["good", pattern])
     assert str(refused.value).startswith(f"text.patterns: {pattern}: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("see " + "xy" * 30 + "x, now", ["xy" * 30 + "x"]),
+        ("see " + "xy" * 30 + ", now", []),
+        ("a naïve" + "ïé" * 40 + "!", ["naïve" + "ïé" * 40]),
+        ("key: " + "Ab3+/" * 13 + "== end", ["Ab3+/" * 13 + "=="]),
+        ("Nooooooooooooooooo, no", ["Nooooooooooooooooo"]),
+        ("Noooooooooooooo, no", []),
+        ("Paris/Lyon/" * 10, []),
+        ("well-known-" * 10, []),
+        ("hahahahahahahahahahahaha", []),
+        ("我们" * 100, []),
+    ],
+)
+def test_runs_that_are_no_words(line: str, runs: list[str]) -> None:
+    assert [match.group() for match in LONG_RUN.finditer(TOUCHING_LETTER.sub("。", line))] == runs

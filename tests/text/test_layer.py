@@ -188,7 +188,7 @@ def test_the_parts_of_lines(line: str, parts: list[tuple], split: bool) -> None:
         Part(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
         for text, items, cased, before, after in parts
     ]
-    assert [replace(part, goes_on=False) for part in languages.layer().mark(line, split)] == expected
+    assert [replace(part, is_continued=False) for part in languages.layer().mark(line, split)] == expected
 
 
 def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> None:
@@ -198,11 +198,21 @@ def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> 
     parts = layer.mark(sentence)
     assert "".join(layer.restore(part, part.text) for part in parts) == sentence
     assert len(parts) > 1 and all(len(tokenizer.encode([part.text])[0]) <= 16 for part in parts)
-    assert [part.goes_on for part in parts] == [True] * (len(parts) - 1) + [False]
+    assert [part.is_continued for part in parts] == [True] * (len(parts) - 1) + [False]
     assert [part.added for part in languages.layer(marks=True, long_source=24, usual_source=16).mark(sentence)][-1]
     assert len(languages.layer(long_source=200, usual_source=16).mark(sentence)) == 1
     assert len(layer.mark(sentence, longest=200)) == 1
     assert all(len(tokenizer.encode([part.text])[0]) <= 8 for part in layer.mark(sentence, longest=8))
+
+
+def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters() -> None:
+    layer = languages.layer(long_source=24, usual_source=16)
+    sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
+    for written in (sentence.upper(), sentence.title()):
+        parts = layer.mark(written)
+        assert [part.text for part in parts] == [part.text for part in layer.mark(sentence)]
+        assert "".join(layer.restore(part, part.text) for part in parts) == written
+        assert {part.capitals for part in parts} == {written.isupper()}
 
 
 def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> None:

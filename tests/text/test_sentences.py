@@ -80,3 +80,10 @@ def test_nearly_all_lines_have_at_most_so_many(counts: list[int], seed: int) -> 
 def test_one_line_in_a_hundred_may_have_more(long: int, most: int) -> None:
     lines = ["Ba de."] * (1000 - long) + ["Ba de. Fi go. Ku la."] * long
     assert usual_most(lines, "en") == most
+
+
+def test_long_texts_are_cut_in_time_and_only_at_the_ends_of_sentences():
+    words = "word " * 4000
+    assert sentences(f"{words}It ends. {words}", "en") == [f"{words}It ends. ", words]
+    brackets = "([" * 50_000
+    assert "".join(sentences(brackets, "en")) == brackets

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mt.config import TextDescription
+from mt.training.preparation import _encode
 from tests import toy
 from tests.cleaning.conftest import good_pairs
 
@@ -19,3 +22,16 @@ def test_final_marks_are_learnt_by_rules_3(tmp_path: Path, rules: int, marks: di
     assert layer.rules.final_marks == marks
     (part,) = layer.mark("My sister sees a small boat")
     assert part.added == ("." if marks else "")
+
+
+def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_model_stay(tmp_path: Path) -> None:
+    toy.write_corpus(tmp_path, "copy", train=400)
+    config = toy.config(tmp_path)
+    data = toy.prepared(config)
+    lengths = sorted(data.train["source_length"])
+    rules = data.layer.rules
+    assert (rules.usual_source, rules.long_source) == (lengths[379], lengths[399]) and rules.usual_source > lengths[0]
+    assert sum(np.array(lengths) > rules.usual_source) <= 20
+    for base, expected in ((rules, rules.long_source), (TextDescription(long_source=200), 200), (None, lengths[399])):
+        again = _encode(config, data.corpus, data.layer, {}, base)
+        assert again.layer.rules.long_source == expected

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.errors import RunError
+from mt.model.attention import record_attention
 from mt.model.ensemble import Ensemble
 from mt.model.rnn import RNNAttention
 from mt.model.transformer import Transformer
@@ -278,3 +280,24 @@ def test_the_largest_are_found_block_by_block_as_one_by_one(elements, count, see
     assert torch.equal(values, x.topk(min(count, elements)).values)
     assert torch.equal(x.gather(1, places), values)
     assert all(len(set(row)) == len(row) for row in places.tolist())
+
+
+@pytest.mark.parametrize("decoding", [{"beam_size": 1}, {"beam_size": 3}, {"method": "sample", "beam_size": 3}])
+def test_another_search_between_the_steps_changes_nothing(model, decoding):
+    config = DecodingConfig(max_length_extra=6, **decoding)
+    alone = search(model, _source(SOURCES), config, KEYS)
+    others = []
+    before_step = lambda: others.append(search(model, _source(SOURCES[:2]), config, KEYS[:2]))  # noqa: E731
+    assert search(model, _source(SOURCES), config, KEYS, before_step) == alone
+    assert len(others) >= max(len(hypotheses[0].pieces) for hypotheses in alone)
+    assert all(other == others[0] for other in others)
+
+
+def test_only_the_attention_of_the_recording_thread_is_recorded():
+    model = _model(TRANSFORMER)
+    source = _source(SOURCES)
+    with ThreadPoolExecutor(1) as pool, record_attention(model) as maps:
+        pool.submit(model.encode, source).result()
+        model.encode(source[:1])
+    assert [map_.weights.shape[0] for map_ in maps["encoder.layers.0.self_attention"]] == [1]
+    assert not any(len(of_module) > 1 for of_module in maps.values())
