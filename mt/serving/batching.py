@@ -31,7 +31,7 @@ MAX_WAITING_PIECES = 200_000
 MIN_BATCH_PIECES, MAX_BATCH_PIECES = 100, 800
 """A batch takes no further sources once it has this many pieces. Larger batches are hardly faster, and requests that
 come later wait for them longer. Idle lanes share what waits in batches of at least the smaller number."""
-LONG_SHARE = 0.25
+LONG_SHARE = 0.1
 """The share of its time that a lane spends on the search for a long request while short requests keep coming."""
 
 Sources = list[list[int]]
@@ -113,8 +113,8 @@ class _Queue:
         self.requests: deque[_Request] = deque()
         self.pieces = 0
         """Those of all sources that wait."""
-        self.cutting = 0
-        """The number of lanes that cut items."""
+        self.cutting = False
+        """Whether a lane cuts items."""
         self.last_was_cut = False
         """Whether the last task was to cut items."""
 
@@ -265,14 +265,14 @@ class Batcher:
     def _task(self, queue: _Queue) -> Callable[[], None] | None:
         """Return something to do for the requests of a queue; None if there is nothing.
 
-        Items come first, because they tell whether a request is too long. But while there are sources, only one lane
-        cuts items, and a lane alone takes turns.
+        Items come first, because they tell whether a request is too long. But only one lane at a time cuts items: more
+        would wait for the interpreter's lock. A lane alone cuts and searches in turn.
         """
-        sources_first = queue.cutting or (queue.last_was_cut and len(self._lanes) == 1)
+        may_cut = not queue.cutting and queue.pieces < MAX_WAITING_PIECES
+        sources_first = queue.last_was_cut and len(self._lanes) == 1
         for is_cut in (False, True) if sources_first else (True, False):
-            if is_cut and queue.pieces < MAX_WAITING_PIECES and (items := queue.take_items()):
-                queue.cutting += 1
-                queue.last_was_cut = True
+            if is_cut and may_cut and (items := queue.take_items()):
+                queue.cutting = queue.last_was_cut = True
                 return partial(self._cut_all, queue, items)
             if not is_cut and (sources := queue.take_sources(1 + self._idle)):
                 queue.last_was_cut = False
@@ -304,7 +304,7 @@ class Batcher:
             if not request.is_over:
                 self._cut(queue, request, number)
         with self._changed:
-            queue.cutting -= 1
+            queue.cutting = False
             self._changed.notify_all()
 
     def _cut(self, queue: _Queue, request: _Request, number: int) -> None:

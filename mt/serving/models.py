@@ -19,6 +19,10 @@ from mt.text.tags import cut_into_blocks
 from mt.translation.search import Hypothesis
 from mt.translation.translator import LINE_BREAKS, ScoredText, SentenceAttention, Translator
 
+_BREAK = LINE_BREAKS.pattern[1:-2]
+BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
+"""White space with a line break in it, or at an end of a text. This is looked for in the thread that all clients share,
+so not each blank is looked at."""
 MOST_CHARACTERS_LOOKED_AT = 1000
 """A language is identified by the beginning of a text."""
 
@@ -170,10 +174,9 @@ def cut_into_lines(text: str) -> list[str]:
     up the text."""
     pieces: list[str] = []
     done = 0
-    for space in re.finditer(r"\s+", text):
-        if space.start() == 0 or space.end() == len(text) or LINE_BREAKS.search(space[0]):
-            pieces += [text[done : space.start()], space[0]]
-            done = space.end()
+    for space in BETWEEN_LINES.finditer(text):
+        pieces += [text[done : space.start()], space[0]]
+        done = space.end()
     return [*pieces, text[done:]]
 
 
