@@ -35,7 +35,7 @@ from mt.config.composition import Job, compose_jobs
 from mt.config.reference import completions, help_text
 from mt.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
 from mt.terminal import VisibleFormatter
-from mt.wording import brief
+from mt.wording import brief, shorten_words
 
 Config = TypeVar("Config", bound=Section)
 
@@ -124,7 +124,7 @@ def _parsed(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
             pass  # Hydra's --cfg job; no other config can be shown
         elif name in ("--config-dir", "-cd"):
             folder = joined if is_joined else next(left, "")
-            if not Path(folder).is_dir() or not folder:
+            if not os.path.isdir(folder):
                 raise InputError(f"{name}: no such folder: {folder}" if folder else f"{name} needs a folder")
             flags.config_dir = Path(folder)
         elif name in ("--shell-completion", "-sc"):
@@ -294,7 +294,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _log_error(message: object, status: int) -> int:
-    log.error("%s", message)
+    log.error("%s", shorten_words(str(message)))
     return status
 
 

@@ -143,9 +143,12 @@ def refuse_taken(key: str, path: str) -> Path:
     """Returns the absolute path of a folder to write, with all links followed.
 
     Raises:
-        InputError: It exists and is not an empty folder. The message names the setting, ``key``.
+        InputError: It exists and is not an empty folder, or could not be replaced by the new one. The message names the
+            setting, ``key``.
     """
     place = resolved(path)
+    if place == Path.cwd() or os.path.ismount(place):
+        raise InputError(f"{key}={path}: the current folder and mount points cannot be replaced; take a new folder")
     if place.exists() and not (place.is_dir() and not any(place.iterdir())):
         raise InputError(f"{key}={path}: exists and is not empty; take a new folder")
     return place

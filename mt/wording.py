@@ -1,6 +1,7 @@
 """Helpers for messages: the nearest right name, a value as one would type it, a long text cut short."""
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 
 LONGEST_SHOWN = 200
@@ -30,3 +31,8 @@ def brief(text: str) -> str:
         return text
     half = LONGEST_SHOWN // 2
     return f"{text[:half]} … {text[-half:]} ({len(text):,} characters)"
+
+
+def shorten_words(message: str) -> str:
+    """Returns a message in which the middle of each long word, such as a path, is left out."""
+    return re.sub(rf"\S{{{LONGEST_SHOWN},}}", lambda word: brief(word.group()), message)

@@ -269,6 +269,19 @@ def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path: Path) -> None:
     assert done.returncode == 2 and "the name is too long for this system" in done.stderr and len(done.stderr) < 400
 
 
+def test_a_long_word_of_a_message_is_cut_short(tmp_path: Path) -> None:
+    done = call_command("raise InputError('no such file: ' + 'x' * 5000 + ' (gone)')", "run=x", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"no such file: {'x' * 100} … {'x' * 100} (5,000 characters) (gone)\n"
+
+
+@pytest.mark.parametrize("word", ["--config-dir=", f"--config-dir={'x' * 300}"])
+def test_a_folder_of_configs_that_is_not_there_is_named(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_jobs("train", word) == []
+    message = f"--config-dir: no such folder: {'x' * 100} … {'x' * 100} (300 characters)\n"
+    assert capsys.readouterr().err == (message if word.endswith("x") else "--config-dir needs a folder\n")
+
+
 def test_an_interruption_passes_what_catches_every_exception(tmp_path: Path) -> None:
     body = "try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass"
     assert call_command(body, "run=x", folder=tmp_path).returncode == 143

@@ -340,9 +340,53 @@ def test_numbers_of_thousands_of_digits() -> None:
     assert lines[0].endswith("must have at most 200 characters") and lines[1].endswith("has too many digits")
 
 
-def test_a_contradiction_shows_the_beginning_and_the_end_of_a_long_name() -> None:
-    (line,) = mistakes(*FILES[:3], f"data.train=[{'x' * 5000},{'x' * 5000}]")
-    assert line.startswith("data: train has the same file on both sides: xxx") and len(line) < 400
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("x" * 5000, f"{'x' * 100} … {'x' * 100} (5,000 characters)"),
+        ("a/" * 2048, f"{'a/' * 50} … {'a/' * 50} (4,096 characters)"),
+        ("ü" * 128, "ü" * 128),
+        ("a/" + "ü" * 128 + "/b", "a/" + "ü" * 128 + "/b"),
+    ],
+)
+def test_a_path_that_is_too_long_is_refused(path: str, shown: str) -> None:
+    (line,) = mistakes("run=x", f"input={path}", command="translate")
+    assert line == f"input={shown}: is too long: a path has at most 4,095 bytes, and a name in it 255"
+
+
+@pytest.mark.parametrize("path", ["ü" * 127 + "x", "a/" * 2047 + "a"])
+def test_the_longest_paths_are_taken(path: str) -> None:
+    assert train_config(f"runs={path}").runs == path
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "setting"),
+    [
+        ("train", "name", "name=NAME"),
+        ("train", "runs", "runs=NAME"),
+        ("train", "choice", "choice=NAME"),
+        ("train", "tokenizer.reuse", "tokenizer.reuse=NAME"),
+        ("train", "training.init_from", "training.init_from=NAME"),
+        ("train", "data.train[1]", "data.train=[my.en,NAME]"),
+        ("train", "data.valid[0][0]", "data.valid=[[NAME,my.es]]"),
+        ("translate", "run", "run=NAME"),
+        ("translate", "run[1]", "run=[x,NAME]"),
+        ("translate", "output", "output=NAME"),
+        ("translate", "reference", "reference=NAME"),
+        ("translate", "decoding.alignments", "decoding.alignments=NAME"),
+    ],
+)
+def test_every_path_has_a_bounded_length(command: str, key: str, setting: str) -> None:
+    base = {"train": FILES, "translate": ["run=x"]}[command]
+    (line,) = mistakes(*base, setting.replace("NAME", "ü" * 130), command=command)
+    assert line.startswith(f"{key}={'ü' * 130}: is too long")
+
+
+def test_an_unknown_rule_of_cleaning_is_cut_short() -> None:
+    (line,) = mistakes(f"data.cleaning=[{'x' * 5000}]")
+    assert f"a list of rules, in which {'x' * 100} … {'x' * 100} (5,000 characters) is none of long, " in line
+    (line,) = mistakes(f"data.cleaning=[{','.join(['-copy'] * 1000)}]")
+    assert line.endswith("-copy (5,999 characters)]") and len(line) < 1000
 
 
 @pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "{a:" * 600 + "1" + "}" * 600])

@@ -14,8 +14,7 @@ from mt.cleaning.report import FILES, write_report
 from mt.cleaning.stage import find_faulty
 from mt.config import CleaningConfig
 from mt.data.corpus import load_corpus
-from mt.errors import InputError
-from mt.files import new_folder, resolved
+from mt.files import new_folder, refuse_taken
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +25,7 @@ def clean(config: CleaningConfig) -> None:
     Raises:
         InputError: The corpus cannot be used, or there is something in the output already.
     """
-    output = Path(config.output)
-    resolved(output)  # refuses links that lead in a circle
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        raise InputError(f"output={output}: exists already; give a new folder")
+    output = refuse_taken("output", config.output)
     corpus = load_corpus(config.data)
     for report in corpus.report:
         for line in (report, *report.lines_of_files()):
@@ -59,7 +55,7 @@ def clean(config: CleaningConfig) -> None:
             ),
             len(dropped),
         )
-    logger.info("report: %s", output / FILES.page)
+    logger.info("report: %s", Path(config.output, FILES.page))
 
 
 def _write_lines(path: Path, rows: Iterable[dict], number: int) -> None:

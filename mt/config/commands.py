@@ -16,6 +16,7 @@ from mt.config.fields import (
     NonNegativeInt,
     NotABool,
     PackageVersion,
+    PathText,
     PositiveInt,
     RunName,
     Section,
@@ -31,7 +32,7 @@ from mt.config.training import TrainingConfig
 DocumentFormat = Literal["auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown"]
 """``mt.documents.formats`` has their endings."""
 
-Folders = Text | Annotated[tuple[Text, ...], Field(min_length=1)]
+Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
@@ -40,7 +41,7 @@ class TrainConfig(Section):
 
     name: RunName
     """The name of the run, and of its folder. Unless given, the experiment's name, or DATA-MODEL."""
-    runs: Text = "runs"
+    runs: PathText = "runs"
     """The folder that holds the run folders."""
     seed: Seed = 1
     """Decides everything random: first weights, order of the batches, dropout, subword sampling."""
@@ -50,7 +51,7 @@ class TrainConfig(Section):
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
-    choice: Text | None = None
+    choice: PathText | None = None
     """A run folder, or its choice.json, whose choice by training.minutes this run takes instead of making its own."""
 
     @property
@@ -167,17 +168,17 @@ class TranslateConfig(Section):
     run: Folders
     """A run or model folder. A list of several ([runs/A,runs/B]) is an ensemble: they translate together, and each next
     piece has the mean of their probabilities. They need one tokenizer."""
-    input: Text | None = None
+    input: PathText | None = None
     """A text file: plain, .gz, .xz or .zst; a document; or a folder or pattern (po/*.po) of documents. null: standard
     input."""
-    output: Text | None = None
+    output: PathText | None = None
     """A file to write; for a folder or pattern, a folder. null: standard output."""
     format: DocumentFormat = "auto"
     """What the input is. auto: what the ending of its name says, and lines if it says nothing. lines: one translation
     for each line, whatever the name."""
     retranslate: bool = False
     """Whether entries that have a translation already are translated anew, in documents that hold both."""
-    reference: Text | None = None
+    reference: PathText | None = None
     """A file of translations to score instead of searching for one, line by line."""
     device: Device = "auto"
     """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
@@ -250,10 +251,10 @@ class SynthesisConfig(Section):
     and diversification translate the corpus of the first."""
     reverse: Folders | None = None
     """With diversification: the run or runs of the other direction."""
-    input: Text | None = None
+    input: PathText | None = None
     """With back_translation: a text file in the language that the run translates from, a sentence on each line: plain,
     .gz, .xz or .zst."""
-    output: Text
+    output: PathText
     """The table to write, a file NAME.jsonl. NAME.provenance.json, beside it, says how it was made."""
     device: Device = "auto"
     """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
@@ -290,9 +291,9 @@ class SynthesisConfig(Section):
 class _AnyExportConfig(Section):
     """What every export is told."""
 
-    run: Text
+    run: PathText
     """A run or model folder."""
-    output: Text
+    output: PathText
     """A folder to write. It must not exist yet, or be empty."""
     license: Licence | None = None
     """The licence of the model, by the name that model cards use for it: mit, cc-by-4.0 … It goes into README.md.
@@ -313,7 +314,7 @@ class HuggingFaceExportConfig(_AnyExportConfig):
 class ArgosExportConfig(_AnyExportConfig):
     """``python -m mt.exchange.argos``"""
 
-    output: Text
+    output: PathText
     """A file to write, FILE.argosmodel. It must not exist yet."""
     quantization: StorageType | None = None
     """The number format in which the weights are stored. null: fp32, as they are."""
@@ -335,9 +336,9 @@ class CompareConfig(Section):
     """What is compared with the baseline, likewise."""
     runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
     """Instead of first and second: a list of two or more systems, the baseline first."""
-    references: Text | None = None
+    references: PathText | None = None
     """The file with the reference translations. Where a run is compared, null: its test set is."""
-    source: Text | None = None
+    source: PathText | None = None
     """With references: the file with what is translated. Runs and models translate it anew. For files of translations
     alone, null: it is not known."""
     source_language: LanguageCode | None = None
@@ -345,7 +346,7 @@ class CompareConfig(Section):
     target_language: LanguageCode | None = None
     """With references: the language of the translations, which decides how they are scored. null: that of the runs and
     models, if they say it."""
-    output: Text | None = None
+    output: PathText | None = None
     """A folder to write into. null: FIRST-vs-SECOND beside the second system."""
     bootstrap_samples: Annotated[int, NotABool, Field(ge=100, le=1_000_000)] = 10_000
     """How many test sets are drawn at random for the 95 % intervals."""
@@ -400,7 +401,7 @@ class CleaningConfig(Section):
     """``python -m mt.cleaning``"""
 
     data: DataConfig
-    output: Text
+    output: PathText
     """A folder to write into. It must not exist yet, or be empty."""
 
     def contradictions(self) -> Iterator[str]:
@@ -464,11 +465,11 @@ class ServingConfig(Section):
 class RobustnessConfig(Section):
     """``python -m mt.robustness``"""
 
-    run: Text
+    run: PathText
     """A finished run."""
-    second: Text | None = None
+    second: PathText | None = None
     """Another one with the same test set, to compare with the first."""
-    output: Text | None = None
+    output: PathText | None = None
     """A folder to write into. null: the folder robustness in the run, or FIRST-vs-SECOND-robustness beside the second
     run."""
     sentences: PositiveInt = 500

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PositiveInt, Section, Text, Weight
-from mt.wording import nearest
+from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Text, Weight
+from mt.wording import brief, nearest
 
 NEWEST_SPLIT: Final = 2
 # fmt: off
@@ -35,9 +35,9 @@ def _is_cleaning(words: tuple[str, ...]) -> tuple[str, ...]:
         if word.removeprefix("-") not in choices or word in ("-default", "-strict"):
             near = nearest(word.removeprefix("-"), choices)
             hint = f"; did you mean {near}?" if near else ""
-            raise ValueError(f"a list of rules, in which {word} is none of {', '.join(CLEANING_RULES)}{hint}")
+            raise ValueError(f"a list of rules, in which {brief(word)} is none of {', '.join(CLEANING_RULES)}{hint}")
     if all(word.startswith("-") for word in words):
-        raise ValueError(f"a list of rules, such as [default,{','.join(words)}]")
+        raise ValueError(f"a list of rules, such as [default,{brief(','.join(words))}]")
     return words
 
 
@@ -131,7 +131,7 @@ class PileConfig(UnsplitConfig):
     with the model needs no tag."""
 
 
-Pair = tuple[Text, Text]
+Pair = tuple[PathText, PathText]
 
 
 def _one_or_many(value: object) -> str:
@@ -142,7 +142,7 @@ def _one_or_many(value: object) -> str:
 PairOrPairs = Annotated[
     Annotated[Pair, Tag("one")] | Annotated[tuple[Pair, ...], Tag("many")], Discriminator(_one_or_many)
 ]
-FileOrFiles = Text | Annotated[tuple[Text, ...], Field(min_length=1)]
+FileOrFiles = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
 
 class FilesConfig(PileConfig):
@@ -216,7 +216,7 @@ class HubConfig(UnsplitConfig):
     """A Hugging Face data set that loads without a script, or a local folder of the same layout."""
 
     kind: Literal["hub"]
-    path: Text
+    path: PathText
     """OWNER/NAME on the hub, or a folder."""
     subset: Text | None = None
     """The configuration of the data set, where it has several."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from mt.config.fields import NonNegativeInt, NotABool, PositiveInt, Section, Seed, Share, Text
+from mt.config.fields import NonNegativeInt, NotABool, PathText, PositiveInt, Section, Seed, Share
 
 StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 """CTranslate2's names of number formats below fp32."""
@@ -72,7 +72,7 @@ class DecodingConfig(Section):
 class DecodingChoice(DecodingConfig):
     """What the user of a model sets. What is not set, or set to null, is the model's own."""
 
-    alignments: Text | None = None
+    alignments: PathText | None = None
     """A file to write: for each line of input the links between its words and those of the translation, as 0-0 1-2
     (Pharaoh's format). With n_best > 1, the JSON lines have them, too."""
 

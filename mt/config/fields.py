@@ -6,6 +6,11 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+MAX_PATH_BYTES = 4095
+"""What Linux takes."""
+MAX_NAME_BYTES = 255
+"""What the usual file systems take for the name of a file or folder."""
+
 
 class Section(BaseModel):
     """A part of a config. Unknown keys are refused, and values never change once they have been checked.
@@ -51,6 +56,12 @@ def _without_nul(text: str) -> str:
     return text
 
 
+def _fits_file_systems(path: str) -> str:
+    if len(path.encode()) > MAX_PATH_BYTES or any(len(name.encode()) > MAX_NAME_BYTES for name in path.split("/")):
+        raise ValueError(f"is too long: a path has at most {MAX_PATH_BYTES:,} bytes, and a name in it {MAX_NAME_BYTES}")
+    return path
+
+
 def _matching(pattern: str, what: str) -> Callable[[str], str]:
     """Returns a check that refuses a text with the message "must be …" unless the whole of it matches a pattern."""
 
@@ -85,6 +96,9 @@ Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
 Share = Annotated[float, NotABool, Field(gt=0, le=1)]
 Weight = Annotated[float, NotABool, Field(ge=1e-4, le=1e4)]
 Text = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
+PathText = Annotated[Text, AfterValidator(_fits_file_systems)]
+"""A path, a pattern of paths, or a name on the hub. One that is too long is refused here, because
+``Path.exists`` raises OSError for it in Python 3.11 and returns False in Python 3.14."""
 Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
 """A list of texts, in YAML, too, where nothing else is converted."""
 LanguageCode = Annotated[
@@ -103,6 +117,7 @@ RunName = Annotated[
     str,
     Field(min_length=1, max_length=200),
     AfterValidator(_matching(r"(?!\.\.?$)[^/\x00-\x1f]+", "the name of a folder, without /")),
+    AfterValidator(_fits_file_systems),
 ]
 DEVICE = r"auto|cpu|mps|cuda(:(0|[1-9][0-9]?))?"
 """PyTorch counts GPUs in eight bits and takes cuda:256 for cuda:0. So the number has at most two digits here."""

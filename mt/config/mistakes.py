@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from mt.config.fields import Section
 from mt.config.keys import kind_name, nearest_key, schema_keys, sections_in
-from mt.wording import LONGEST_SHOWN, brief, format_value, nearest
+from mt.wording import brief, format_value, nearest
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Vocabulary:
         if first["type"] == "missing":
             return [Mistake(key, f"{key}: is needed", "missing")]
         if first["type"] == "value_error" and self._locate(first["loc"])[1]:
-            said = re.sub(rf"\S{{{LONGEST_SHOWN},}}", lambda word: brief(word.group()), str(first["ctx"]["error"]))
+            said = str(first["ctx"]["error"])
             return [Mistake(key, _in_section(key, reason), "contradiction") for reason in said.split("\n")]
         if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             return [self._wrong_kind(key, first)]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mt.config.fields import NotABool, Probability, Section, Text
+from mt.config.fields import NotABool, PathText, Probability, Section
 
 
 class PiecesConfig(Section):
@@ -33,7 +33,7 @@ class TokenizerConfig(PiecesConfig):
     sampling: Probability = 0.0
     """Cuts sentences differently in every epoch. bpe: the probability that a merge is left out (BPE-dropout, Provilkov
     et al. 2020); unigram: 1 - α of Kudo 2018; 0: always the same cut."""
-    reuse: Text | None = None
+    reuse: PathText | None = None
     """A run or model folder whose tokenizer is taken instead of training one."""
 
     def contradictions(self) -> Iterator[str]:

@@ -11,12 +11,12 @@ from mt.config.fields import (
     NonNegativeFloat,
     NonNegativeInt,
     NotABool,
+    PathText,
     PositiveFloat,
     PositiveInt,
     Probability,
     Processes,
     Section,
-    Text,
     Threads,
 )
 
@@ -119,7 +119,7 @@ class TrainingConfig(Section):
     """How the embeddings are initialised. co_occurrence: pieces that occur in the same pairs, such as translations of
     each other, get similar vectors, so that a short run need not learn that first. An output matrix of its own
     (model.tie_embeddings=false) stays random."""
-    init_from: Text | None = None
+    init_from: PathText | None = None
     """What to start from (fine-tuning), with its weights, its tokenizer and its model settings: a run or model folder,
     or a MarianMT model: its folder, or OWNER/NAME[@REVISION] on the Hugging Face hub."""
     replay: Probability = 0.0

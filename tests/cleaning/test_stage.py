@@ -170,5 +170,27 @@ def test_the_command_writes_every_pair_once(table: Callable, tmp_path: Path) -> 
     assert [(one["en"], one["de"]) for one in dropped] == list(FAULTS.values())
     page = (output / "cleaning.html").read_text()
     assert all(rule in page for rule in CLEANING_RULES if rule != "translation") and "1946" in page
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="exists and is not empty"):
         clean(CleaningConfig(data=config, output=str(output)))
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (".", "the current folder and mount points cannot be replaced; take a new folder"),
+        ("a/..", "the current folder and mount points cannot be replaced; take a new folder"),
+        ("/", "the current folder and mount points cannot be replaced; take a new folder"),
+        ("..", "exists and is not empty; take a new folder"),
+        ("a/../..", "exists and is not empty; take a new folder"),
+    ],
+)
+def test_an_output_that_cannot_be_a_new_folder_is_refused(
+    table: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, reason: str
+) -> None:
+    working = tmp_path / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    with pytest.raises(InputError) as caught:
+        clean(CleaningConfig(data=table(GOOD), output=output))
+    assert str(caught.value) == f"output={output}: {reason}"
+    assert list(working.iterdir()) == []

@@ -53,6 +53,8 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         ("compare", 600),
         ("robustness", 600),
         ("export", 200),
+        ("export_hugging_face", 150),
+        ("export_argos", 150),
         ("synthesis", 600),
         ("cleaning", 600),
     ):
