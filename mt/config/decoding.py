@@ -40,7 +40,7 @@ class DecodingConfig(Section):
     """With method=sample: what is drawn depends on this number and the line's number."""
     split_sentences: Literal["auto", False] = "auto"
     """auto: lines with more sentences than the training text had are cut into their sentences, which are translated by
-    themselves and joined again. false: no line is cut."""
+    themselves and joined again. false: a line is one sentence."""
     correct_typos: Literal["auto", False] = "auto"
     """auto: an unknown word that a typing error makes of a frequent word of the training text is taken for that word.
     false: all words are translated as they are typed."""
