@@ -85,10 +85,14 @@ class Subject:
         log = self.run(name) / "train.log"
         return log.read_text() if log.exists() else ""
 
-    def wait_for_update(self, process: Process, name: str) -> None:
-        """Or for the end of the process."""
+    def wait_for_update(self, process: Process, name: str, update: int = 1) -> None:
+        """Waits until a process that goes on with the run logs this update or a later one, or ends."""
         before = self._said(name)
-        wait_for(lambda: process.poll() is not None or re.search(UPDATE, self._said(name)[len(before) :]) is not None)
+
+        def is_reached() -> bool:
+            return any(int(number) >= update for number in re.findall(UPDATE, self._said(name)[len(before) :]))
+
+        wait_for(lambda: process.poll() is not None or is_reached())
 
     def run(self, name: str) -> Path:
         return self.folder / "runs" / name

@@ -31,10 +31,10 @@ class Cluster:
         self.machines = [self._start(machine, *options) for machine in range(len(self.network.machines))]
 
     def start_and_choose(self, chance: random.Random, *options: str) -> int:
-        """Starts all, waits until some time of training has passed, and returns the machine that is to fail: any but
+        """Starts all, waits for one of the first 20 updates of 40, and returns the machine that is to fail: any but
         that where all meet, without which torchrun cannot go on."""
         self.start(*options)
-        self.wait_for_updates(chance.uniform(0, self.subject.seconds / 2))
+        self.wait_for_update(chance.randint(1, 20))
         return self.any_but_the_first(chance)
 
     def any_but_the_first(self, chance: random.Random) -> int:
@@ -53,10 +53,8 @@ class Cluster:
     def said(self) -> str:
         return "\n".join(self._log(machine).read_text(errors="replace") for machine in range(len(self.machines)))
 
-    def wait_for_updates(self, seconds: float) -> None:
-        """Until training has begun, and some time longer."""
-        self.subject.wait_for_update(self.machines[0], self.name)
-        time.sleep(seconds)
+    def wait_for_update(self, update: int) -> None:
+        self.subject.wait_for_update(self.machines[0], self.name, update)
 
     def end(self, seconds: float = 600) -> list[int]:
         """Waits for all machines; returns how each has ended."""
@@ -136,7 +134,7 @@ def _cut_for_good(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 def _slow_network(cluster: Cluster, chance: random.Random) -> Sequence[int]:
     """Waiting is all that it costs."""
     cluster.start()
-    cluster.wait_for_updates(0)
+    cluster.wait_for_update(1)
     cluster.network.limit(cluster.any_but_the_first(chance), megabits=chance.uniform(0.5, 5))
     return cluster.end()
 
