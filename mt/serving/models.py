@@ -172,6 +172,8 @@ def language_name(code: str) -> str:
 def cut_into_lines(text: str) -> list[str]:
     """Cuts a text into lines, which are at even places, and what stands between them and around them. The pieces make
     up the text."""
+    if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the search below
+        return [text]
     pieces: list[str] = []
     done = 0
     for space in BETWEEN_LINES.finditer(text):
