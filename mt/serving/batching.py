@@ -112,7 +112,7 @@ class _Queue:
     def __init__(self) -> None:
         self.requests: deque[_Request] = deque()
         self.pieces = 0
-        """Those of all sources that wait."""
+        """The pieces of all waiting sources."""
         self.cutting = False
         """Whether a lane cuts items."""
         self.last_was_cut = False
@@ -270,11 +270,11 @@ class Batcher:
         """
         may_cut = not queue.cutting and queue.pieces < MAX_WAITING_PIECES
         sources_first = queue.last_was_cut and len(self._lanes) == 1
-        for is_cut in (False, True) if sources_first else (True, False):
-            if is_cut and may_cut and (items := queue.take_items()):
+        for cuts in (False, True) if sources_first else (True, False):
+            if cuts and may_cut and (items := queue.take_items()):
                 queue.cutting = queue.last_was_cut = True
                 return partial(self._cut_all, queue, items)
-            if not is_cut and (sources := queue.take_sources(1 + self._idle)):
+            if not cuts and (sources := queue.take_sources(1 + self._idle)):
                 queue.last_was_cut = False
                 before_step = self._between_steps() if queue is self._long else lambda: None
                 return partial(self._search, sources, before_step)
@@ -286,7 +286,7 @@ class Batcher:
 
         def answer_short() -> None:
             nonlocal not_before
-            # Both are looked at without the lock, because this comes before every step.
+            # Read without the lock, because this is called before every step.
             if not self._short.requests or (began := monotonic()) < not_before:
                 return
             for _ in range(2):  # to cut items, and to search for them

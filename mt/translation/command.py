@@ -64,9 +64,9 @@ def translate(config: TranslateConfig) -> None:
     if translator.long_sentences.count:
         logger.info(
             "sentences that are longer than nearly all of the training text, or have too many links and numbers, and "
-            "were translated in parts: %s, the first in line %d",
+            "were translated in parts: %s%s",
             f"{translator.long_sentences.count:,}",
-            translator.long_sentences.first_line,
+            "" if documents else f", the first in line {translator.long_sentences.first_line}",
         )
     if translator.corrections.count:
         logger.info(

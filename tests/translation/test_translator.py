@@ -5,6 +5,7 @@ import math
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ from mt.model.build import build_model
 from mt.run_folder import TrainedModel
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.translation.command import _as_json, _text, _translated, translate
+from mt.translation.command import _as_json, _progress_of, _text, _translated, translate
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, Items, LongSentences, ScoredText, Translator, windows
@@ -392,3 +393,24 @@ def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_pa
         output.flush()
         shown = screen.read(10_000).decode()
     assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal
+
+
+def test_one_thread_searches_within_the_batch_budget_and_looks_up_before_each_step(tokenizers):
+    translator = _translator(tokenizers, beam_size=2, batch_tokens=60)
+    sources = tokenizers.source.encode(toy.sentences(12, 8))
+    sizes, steps, search = [], [], translator.engine.search
+
+    def watched(batch, *more):
+        sizes.append(2 * len(batch) * (max(map(len, batch)) + 1))
+        return search(batch, *more)
+
+    translator.engine.search = watched
+    found = translator.search(sources, lambda: steps.append(None))
+    assert found == translator._search(sources, [(0,)] * len(sources), None)
+    assert len(sizes) > 1 and max(sizes) <= 60 and len(steps) >= len(sizes)
+
+
+def test_progress_inside_a_window_is_shown():
+    shown = []
+    _progress_of(["ba"] * 3, SimpleNamespace(set_postfix_str=shown.append))(1, 4)
+    assert shown[0].startswith("next 3: 25%, ") and shown[0].endswith(" s to go")
