@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from mt.config import NEWEST_SPLIT
+from mt.core.errors import InputError
+from mt.core.files import new_folder
+from mt.core.installation import as_typed_here, corpora
 from mt.data.split import hold_out, identities, pair_hash, recipe_folder
-from mt.errors import InputError
-from mt.files import new_folder
-from mt.installation import as_typed_here, corpora
 
 # The name is below mt, because the commands show the messages of mt's loggers.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")

@@ -5,11 +5,11 @@ from pathlib import Path
 import torch
 
 from mt.data.batching import collate
-from mt.model.build import build_model
-from mt.run_folder import write_description
+from mt.models.build import build_model
+from mt.storage.run_folder import write_description
+from mt.storage.weights import weights_of, write_tensors
 from mt.text.tokenizer import TokenizerPair
 from mt.training.objective import Objective
-from mt.weights import weights_of, write_tensors
 from tests import toy
 
 SIZES = {"width": 32, "feed_forward": 48, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}

@@ -22,8 +22,8 @@ from functools import cache
 
 import numpy as np
 
-from mt.scoring import CorpusMetric, corpus_metrics
-from mt.significance import ENUMERATED, randomisation_test, seed_test
+from mt.metrics.scoring import CorpusMetric, corpus_metrics
+from mt.metrics.significance import ENUMERATED, randomisation_test, seed_test
 from tests.toy import SYLLABLES
 
 SIGNIFICANCE_LEVEL = 0.05

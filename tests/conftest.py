@@ -27,14 +27,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 LONGEST_FIRST = (
-    "training/test_workers.py",
+    "distributed/test_workers.py",
     "faults/test_campaign.py",
     "training/test_trainer.py",
     "training/test_resume.py",
     "test_wheel.py",
-    "comparison/test_command.py",
-    "robustness/test_beside_a_comparison.py",
-    "training/test_earlier_corpus.py",
+    "evaluation/comparison/test_command.py",
+    "evaluation/robustness/test_beside_a_comparison.py",
+    "training/test_replay.py",
     "synthesis/test_command.py",
     "training/test_start_from_marian.py",
     "training/test_fine_tuning.py",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from mt.errors import InputError
+from mt.core.errors import InputError
 
 
 def assert_each_flipped_bit_is_named(

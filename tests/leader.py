@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from mt.training import local_workers
+from mt.distributed import local_workers
 
 
 def die(seat: object) -> None:

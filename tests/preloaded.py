@@ -24,10 +24,10 @@ PROJECT = Path(__file__).parents[1]
 LIBRARIES = [
     "mt.training.command",
     "mt.training.monitor",
-    "mt.translation.command",
-    "mt.comparison.command",
-    "mt.cleaning.command",
-    "mt.robustness.command",
+    "mt.cli.translate",
+    "mt.evaluation.comparison.command",
+    "mt.data.cleaning.command",
+    "mt.evaluation.robustness.command",
     "datasets",
     "torch._dynamo",
 ]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mt.cleaning.command import clean
-from mt.command_line import _exit_status, _run
-from mt.comparison.command import compare
+from mt.cli.command_line import _exit_status, _run
+from mt.cli.composition import compose_jobs, example
+from mt.cli.translate import translate
 from mt.config import (
     ArgosExportConfig,
     CleaningConfig,
@@ -28,29 +28,29 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
-from mt.config.composition import compose_jobs, example
-from mt.errors import InputError
-from mt.exchange import argos, ctranslate2, hugging_face
-from mt.installation import CONF
-from mt.robustness.command import measure_robustness
-from mt.run_folder import read_config, read_description, write_config, write_description
+from mt.core.errors import InputError
+from mt.core.installation import CONF
+from mt.data.cleaning.command import clean
+from mt.evaluation.comparison.command import compare
+from mt.evaluation.robustness.command import measure_robustness
+from mt.export import argos, ctranslate2, hugging_face
+from mt.storage.run_folder import read_config, read_description, write_config, write_description
 from mt.synthesis.command import synthesise
 from mt.training.command import train
-from mt.translation.command import translate
 from tests import toy
 
 ROOT = Path(__file__).parents[1]
 COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "train.py": ("train", TrainConfig),
     "translate.py": ("translate", TranslateConfig),
-    "-m mt.comparison": ("compare", CompareConfig),
-    "-m mt.cleaning": ("cleaning", CleaningConfig),
-    "-m mt.robustness": ("robustness", RobustnessConfig),
+    "-m mt.evaluation.comparison": ("compare", CompareConfig),
+    "-m mt.data.cleaning": ("cleaning", CleaningConfig),
+    "-m mt.evaluation.robustness": ("robustness", RobustnessConfig),
     "-m mt.synthesis": ("synthesis", SynthesisConfig),
     "-m mt.serving": ("serving", ServingConfig),
-    "-m mt.exchange.ctranslate2": ("export", ExportConfig),
-    "-m mt.exchange.hugging_face": ("export_hugging_face", HuggingFaceExportConfig),
-    "-m mt.exchange.argos": ("export_argos", ArgosExportConfig),
+    "-m mt.export.ctranslate2": ("export", ExportConfig),
+    "-m mt.export.hugging_face": ("export_hugging_face", HuggingFaceExportConfig),
+    "-m mt.export.argos": ("export_argos", ArgosExportConfig),
 }
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WRITTEN = {page: page.read_text(encoding="utf-8") for page in PAGES}

@@ -1,66 +1,85 @@
-"""docs/code.md names every file, and each imports only from files on its own line of the table or above."""
+"""Layers of the package: a module imports only from its own folder and from the folders below it."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-NAME = re.compile(r"`((?:mt/)?[\w/]+\.py|mt/[\w/]+/)`")
+FOLDERS = (
+    "cli",
+    "serving",
+    "documents",
+    "synthesis",
+    "export",
+    "evaluation",
+    "training",
+    "translation",
+    "data",
+    "models",
+    "text",
+    "metrics",
+    "reporting",
+    "storage",
+    "config",
+    "distributed",
+    "core",
+)
+"""The folders of mt/, from the top layer to the bottom. docs/code.md shows them in the same order."""
 
 
-def lines_of_files() -> dict[str, int]:
-    """Returns the line of the table that each file stands on."""
-    text = (PROJECT / "docs/code.md").read_text()
-    table = text.split("| stage | files |")[1].split("\n\n")[0]
-    found: dict[str, int] = {}
-    for number, line in enumerate(table.splitlines()):
-        folder = Path()
-        for name in NAME.findall(line):
-            path = Path(name)
-            if name.endswith("/"):
-                for file in sorted((PROJECT / name).glob("*.py")):
-                    found.setdefault(str(file.relative_to(PROJECT)), number)
-                folder = path
-                continue
-            folder = path.parent if "/" in name else folder
-            found.setdefault(str(folder / path.name), number)
-    return found
+def _modules() -> dict[str, Path]:
+    files = sorted((PROJECT / "mt").rglob("*.py"))
+    return {".".join(file.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
 
 
-def files() -> Iterator[Path]:
-    for file in sorted(PROJECT.glob("mt/**/*.py")):
-        if not file.name.startswith("__"):
-            yield file
-
-
-def imported_by(file: Path) -> Iterator[str]:
-    """Yields the files of this project that a file imports from, also inside of functions."""
+def _imports(file: Path, modules: dict[str, Path]) -> Iterator[str]:
+    """Yield the modules of this package that a file imports, imports inside functions included."""
     for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "mt":
-            module = node.module.replace(".", "/")
-            if (PROJECT / f"{module}.py").is_file():
-                yield f"{module}.py"
-                continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
-                if (PROJECT / module / f"{name.name}.py").is_file():
-                    yield f"{module}/{name.name}.py"
+                inner = f"{node.module}.{name.name}"
+                imported = inner if inner in modules else node.module
+                if imported in modules:
+                    yield imported
 
 
-def test_every_file_is_in_the_table():
-    lines = lines_of_files()
-    assert [str(file.relative_to(PROJECT)) for file in files() if str(file.relative_to(PROJECT)) not in lines] == []
-    assert [name for name in lines if not (PROJECT / name).is_file()] == []
+def _graph() -> dict[str, set[str]]:
+    modules = _modules()
+    return {name: set(_imports(file, modules)) - {name} for name, file in modules.items()}
 
 
-def test_files_import_from_their_own_line_and_from_above():
-    lines = lines_of_files()
-    commands = "mt/entry_points.py"  # it only names what the commands import once their config has been checked
+def _folder(module: str) -> str:
+    return module.split(".")[1]
+
+
+def test_modules_import_from_their_own_folder_and_from_those_below():
     wrong = [
-        f"{name} imports {other}"
-        for name in (str(file.relative_to(PROJECT)) for file in files())
-        if name != commands
-        for other in imported_by(PROJECT / name)
-        if other != commands and lines.get(other, 0) > lines.get(name, 99)
+        f"{module} imports {imported}"
+        for module, imports in _graph().items()
+        for imported in imports
+        if module not in ("mt", "mt.__main__")
+        and (imported in ("mt", "mt.__main__") or FOLDERS.index(_folder(imported)) < FOLDERS.index(_folder(module)))
     ]
     assert wrong == []
+
+
+def test_no_modules_import_each_other_in_a_cycle():
+    graph = _graph()
+    while leaves := [module for module, imports in graph.items() if not imports & graph.keys()]:
+        for module in leaves:
+            del graph[module]
+    assert sorted(graph) == []
+
+
+def test_the_top_of_the_package_holds_folders_only():
+    names = {path.name for path in (PROJECT / "mt").iterdir() if path.name != "__pycache__"}
+    assert names - {"__init__.py", "__main__.py", "py.typed"} == set(FOLDERS)
+
+
+def test_the_page_on_the_code_names_every_folder_in_order():
+    page = (PROJECT / "docs/code.md").read_text()
+    positions = [page.find(f"`{folder}/`") for folder in FOLDERS]
+    assert -1 not in positions
+    assert positions == sorted(positions)

@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 from mt.config import RecipeConfig
-from mt.data import formats
+from mt.core.errors import InputError
+from mt.data import readers as formats
 from mt.data.corpus import load_corpus
-from mt.errors import InputError
 
 PATH = Path(__file__).parents[1] / "data" / "tatoeba_en_fr.py"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mt.config import NEWEST_SPLIT
+from mt.core.installation import CONF, IS_INSTALLED, RECIPES, as_typed_here, corpora
 from mt.data.split import recipe_folder
-from mt.installation import CONF, IS_INSTALLED, RECIPES, as_typed_here, corpora
 from tests import toy
 
 ROOT = Path(__file__).parents[1]
@@ -137,7 +137,7 @@ def test_a_checkout_keeps_its_folders(monkeypatch):
     ],
 )
 def test_fetched_corpora_lie_in_the_users_cache(monkeypatch, system, named, expected):
-    monkeypatch.setattr("mt.installation.IS_INSTALLED", True)
+    monkeypatch.setattr("mt.core.installation.IS_INSTALLED", True)
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("XDG_CACHE_HOME", named)

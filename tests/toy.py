@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextDescription, TrainConfig
-from mt.json_file import CHECKSUM_KEY
-from mt.run_folder import FILES, RESULTS, flat_config
+from mt.core.json_file import CHECKSUM_KEY
+from mt.core.wording import format_value
+from mt.distributed.workers import Workers
+from mt.storage.run_folder import FILES, RESULTS, flat_config
 from mt.text.layer import TextLayer
 from mt.text.tokenizer import TokenizerPair
 from mt.training.preparation import PreparedData, prepare, read_corpus
-from mt.training.workers import Workers
-from mt.wording import format_value
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
 

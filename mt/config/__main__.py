@@ -1,6 +1,6 @@
 """``python -m mt.config`` prints docs/settings.md."""
 
-from mt.config.reference import settings_page
+from mt.cli.reference import settings_page
 
 if __name__ == "__main__":
     print(settings_page(), end="")

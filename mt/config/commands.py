@@ -301,18 +301,18 @@ class _AnyExportConfig(Section):
 
 
 class ExportConfig(_AnyExportConfig):
-    """``python -m mt.exchange.ctranslate2``"""
+    """``python -m mt.export.ctranslate2``"""
 
     quantization: StorageType | None = None
     """The number format in which the weights are stored. null: fp32, as they are."""
 
 
 class HuggingFaceExportConfig(_AnyExportConfig):
-    """``python -m mt.exchange.hugging_face``"""
+    """``python -m mt.export.hugging_face``"""
 
 
 class ArgosExportConfig(_AnyExportConfig):
-    """``python -m mt.exchange.argos``"""
+    """``python -m mt.export.argos``"""
 
     output: PathText
     """A file to write, FILE.argosmodel. It must not exist yet."""
@@ -327,7 +327,7 @@ class ArgosExportConfig(_AnyExportConfig):
 
 
 class CompareConfig(Section):
-    """``python -m mt.comparison``"""
+    """``python -m mt.evaluation.comparison``"""
 
     first: Folders | None = None
     """The baseline: a run, a list of runs that differ in their seed alone, a model that comes alone (a MarianMT folder,
@@ -398,7 +398,7 @@ class CompareConfig(Section):
 
 
 class CleaningConfig(Section):
-    """``python -m mt.cleaning``"""
+    """``python -m mt.data.cleaning``"""
 
     data: DataConfig
     output: PathText
@@ -463,7 +463,7 @@ class ServingConfig(Section):
 
 
 class RobustnessConfig(Section):
-    """``python -m mt.robustness``"""
+    """``python -m mt.evaluation.robustness``"""
 
     run: PathText
     """A finished run."""

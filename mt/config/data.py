@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Text, Weight
-from mt.wording import brief, nearest
+from mt.core.wording import brief, nearest
 
 NEWEST_SPLIT: Final = 2
 # fmt: off

@@ -18,11 +18,11 @@ import torch
 from pyarrow.compute import list_value_length, match_substring_regex
 from torch import Tensor
 
-from mt.columns import numbers, tables
 from mt.config import AugmentationConfig
-from mt.randomness import generator, key
+from mt.core.columns import numbers, tables
+from mt.core.randomness import generator, key
+from mt.data.augmentation import Augmentation
 from mt.text import number_words
-from mt.text.augmentation import Augmentation
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.tokenizer import BOS, EOS, PAD

@@ -13,7 +13,7 @@ from datasets.table import MemoryMappedTable
 from filelock import FileLock
 from tqdm import tqdm
 
-from mt.columns import ROWS_AT_ONCE, mapped_table, selected_rows
+from mt.core.columns import ROWS_AT_ONCE, mapped_table, selected_rows
 
 ROWS = pyarrow.schema([("indices", pyarrow.uint64())])
 

@@ -16,13 +16,13 @@ import pyarrow
 from datasets.table import concat_tables
 from pyarrow import compute
 
-from mt.columns import ROWS_AT_ONCE, evenly_spaced_rows, numbers, tables
 from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.core.columns import ROWS_AT_ONCE, evenly_spaced_rows, numbers, tables
+from mt.core.errors import InputError
 from mt.data.cache import cached_table, chosen, digest
-from mt.data.formats import FileRead, concatenated, read_split, refuse_missing_files
 from mt.data.pairs import FAULT, KEYS, PAIR_HASH
+from mt.data.readers import FileRead, concatenated, read_split, refuse_missing_files
 from mt.data.split import hold_out, identities
-from mt.errors import InputError
 from mt.text.slots import TAG
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ import datasets
 import numpy as np
 import pyarrow
 
-from mt.columns import numbers, tables
 from mt.config import RulesConfig
+from mt.core.columns import numbers, tables
 from mt.data.cache import cached_table, chosen, digest
 from mt.data.parallel import in_order
 from mt.data.pieces import PIECES, with_pieces

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import pyarrow
 
+from mt.core.files import UNDECODABLE
 from mt.data.split import pair_hash, sentence_key
-from mt.files import UNDECODABLE
 
 KEYS = ("source_key", "target_key")
 """Are equal for sentences that differ only in case, punctuation and white space: see ``sentence_key``."""

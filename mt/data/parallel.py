@@ -18,7 +18,7 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from mt.errors import RunError
+from mt.core.errors import RunError
 
 MOST_PROCESSES = 4
 """The most processes, because each takes some hundred MB of memory."""

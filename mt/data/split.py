@@ -17,7 +17,7 @@ from unicodedata import category, normalize
 
 import numpy as np
 
-from mt.errors import InputError
+from mt.core.errors import InputError
 
 SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
 """Matches the space and the combining accent that NFKC makes of an accent that stands alone, as in l´eau."""

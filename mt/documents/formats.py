@@ -4,15 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mt.config import DocumentFormat
-from mt.documents.document import Document, Languages, read_whole
+from mt.core.errors import InputError
+from mt.data.parsers.document import Document, Languages, read_whole
+from mt.data.parsers.po import read_po
+from mt.data.parsers.xliff import read_xliff
 from mt.documents.json_messages import read_json
 from mt.documents.markdown import read_markdown
-from mt.documents.po import read_po
 from mt.documents.properties import read_properties
 from mt.documents.subtitles import read_srt, read_vtt
 from mt.documents.web_page import read_html
-from mt.documents.xliff import read_xliff
-from mt.errors import InputError
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
 ENDINGS: dict[str, DocumentFormat] = {

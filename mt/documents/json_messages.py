@@ -3,9 +3,9 @@
 import json
 import re
 
-from mt.documents.document import Document, Languages, decoded, in_place, is_text
-from mt.documents.layout import cut
-from mt.errors import InputError
+from mt.core.errors import InputError
+from mt.data.parsers.document import Document, Languages, decoded, in_place, is_text
+from mt.data.parsers.layout import cut
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<is_key>\s*+:)?')
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 
 from markdown_it import MarkdownIt
 
-from mt.documents.codes import Code, Coded, coded
-from mt.documents.document import Document, Languages, Passage, Splice, decoded, is_text
-from mt.documents.layout import always, cut
+from mt.data.parsers.codes import Code, Coded, coded
+from mt.data.parsers.document import Document, Languages, Passage, Splice, decoded, is_text
+from mt.data.parsers.layout import always, cut
 from mt.text.tags import decode, encode
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)

@@ -2,8 +2,8 @@
 
 import re
 
-from mt.documents.document import Document, Languages, in_place, is_text
-from mt.documents.layout import cut
+from mt.data.parsers.document import Document, Languages, in_place, is_text
+from mt.data.parsers.layout import cut
 
 _GOES_ON = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
 _GAP = rf"(?:[ \t\f]|{_GOES_ON})*+"

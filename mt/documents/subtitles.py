@@ -3,10 +3,10 @@
 import re
 from functools import partial
 
-from mt.documents.codes import Code, Coded, coded
-from mt.documents.document import Document, Languages, decoded, in_place, is_text
-from mt.documents.layout import cut
-from mt.errors import InputError
+from mt.core.errors import InputError
+from mt.data.parsers.codes import Code, Coded, coded
+from mt.data.parsers.document import Document, Languages, decoded, in_place, is_text
+from mt.data.parsers.layout import cut
 
 TIME = r"(?:\d+:)?\d+:\d\d[.,]\d{1,3}"
 TIMES = re.compile(rf"^[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\r\n]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)

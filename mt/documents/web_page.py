@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mt.documents.document import Document, Languages, Passage, Splice, decoded, in_place, is_text
-from mt.documents.layout import Layout, always, cut
-from mt.errors import InputError
-from mt.language import base_language
+from mt.core.errors import InputError
+from mt.core.language import base_language
+from mt.data.parsers.document import Document, Languages, Passage, Splice, decoded, in_place, is_text
+from mt.data.parsers.layout import Layout, always, cut
 from mt.text.tags import (
     ATTRIBUTE,
     RAW,

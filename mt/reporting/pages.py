@@ -10,11 +10,11 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from mt.files import write_atomically
+from mt.core.files import write_atomically
+from mt.core.terminal import visible
+from mt.metrics.scoring import Interval
+from mt.metrics.significance import shown_p
 from mt.reporting.figures import as_data_uri
-from mt.scoring import Interval
-from mt.significance import shown_p
-from mt.terminal import visible
 
 PIXELS_PER_INCH = 90
 

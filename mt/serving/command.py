@@ -10,8 +10,8 @@ import sys
 import torch
 
 from mt.config import ServingConfig
-from mt.device import choose_device, doubt_about, limit_kernel_caches
-from mt.errors import InputError
+from mt.core.device import choose_device, doubt_about, limit_kernel_caches
+from mt.core.errors import InputError
 
 try:
     import uvicorn

@@ -1,8 +1,8 @@
 """What is wrong with a pair that a model has made, so that nothing should be learnt from it."""
 
+from mt.core.files import UNDECODABLE
+from mt.core.language import writes_spaces
 from mt.data.split import normal_form
-from mt.files import UNDECODABLE
-from mt.language import writes_spaces
 
 LONGEST_LOOP = 6
 """The most words (characters of languages without spaces) that are looked for again behind themselves."""

@@ -9,10 +9,10 @@ from typing import Literal
 
 import datasets
 
+from mt.core.errors import InputError
 from mt.data.corpus import Corpus
-from mt.data.formats import text_lines
+from mt.data.readers import text_lines
 from mt.data.split import sentence_key
-from mt.errors import InputError
 from mt.text.slots import TAG
 
 Side = Literal["source", "target"]

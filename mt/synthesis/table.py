@@ -15,11 +15,11 @@ from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from mt.errors import InputError, RunError
-from mt.files import replace_durably, try_lock
-from mt.json_file import read_json, write_json
+from mt.core.errors import InputError, RunError
+from mt.core.files import replace_durably, try_lock
+from mt.core.json_file import read_json, write_json
+from mt.core.wording import format_value
 from mt.training.provenance import code_revision
-from mt.wording import format_value
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from mt.language import SCRIPTS, writes_spaces
+from mt.core.language import SCRIPTS, writes_spaces
 
 SPACELESS = "".join(script.letters for script in SCRIPTS if not any(map(writes_spaces, script.languages)))
 """The letters of scripts without blanks between words. Between any two of them, a word may end."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import regex
 
-from mt.language import base_language
+from mt.core.language import base_language
 from mt.text.slots import SLOT
 
 TURKIC = {"tr", "az"}

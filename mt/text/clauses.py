@@ -8,7 +8,7 @@ from math import ceil
 
 import regex
 
-from mt.language import writes_spaces
+from mt.core.language import writes_spaces
 from mt.text.tokenizer import Tokenizer
 
 CLAUSE_END = regex.compile(r"(?r)[,;:.!?…)\]»”，；：、。！？،؛।]['’\"]?\s*$")  # (?r): searched from the end

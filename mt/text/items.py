@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import regex
 
-from mt.errors import InputError
-from mt.language import HAN, TOUCHING, script_of
+from mt.core.errors import InputError
+from mt.core.language import HAN, TOUCHING, script_of
+from mt.core.wording import brief
 from mt.text.slots import SLOT, TAG
 from mt.text.tokenizer import Tokenizer
-from mt.wording import brief
 
 Span = tuple[int, int]
 """The positions of an item's first character and of the one behind its last."""

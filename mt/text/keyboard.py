@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from mt.language import base_language
+from mt.core.language import base_language
 
 QWERTY = "qwertyuiop", "asdfghjkl", "zxcvbnm"
 LAYOUTS = {

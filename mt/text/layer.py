@@ -16,8 +16,8 @@ import regex
 
 from mt.config import TextDescription
 from mt.config.text import FINAL_MARKS
-from mt.files import UNDECODABLE
-from mt.language import writes_spaces
+from mt.core.files import UNDECODABLE
+from mt.core.language import writes_spaces
 from mt.text.case import (
     begun_with_capitals,
     in_capitals,

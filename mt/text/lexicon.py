@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import regex
 
-from mt.language import TOUCHING
+from mt.core.language import TOUCHING
 from mt.text.items import TOUCHING_LETTER
 
 WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")

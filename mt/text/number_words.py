@@ -6,7 +6,7 @@ from functools import cache
 import num2words
 import regex
 
-from mt.language import base_language
+from mt.core.language import base_language
 
 CODES = {"nb": "no", "kk": "kz"}
 """Languages that num2words knows by another code."""

@@ -7,7 +7,7 @@ import regex
 import sentencex
 
 from mt.config.text import FINAL_MARKS
-from mt.language import base_language
+from mt.core.language import base_language
 
 SHARE_OF_LINES = 0.99
 ENDS = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end

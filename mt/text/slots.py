@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import regex
 
-from mt.language import TOUCHING as TOUCHING_LETTERS
+from mt.core.language import TOUCHING as TOUCHING_LETTERS
 from mt.text.placement import Link
 
 FIRST_SLOT = 0x10F000

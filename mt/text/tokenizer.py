@@ -18,12 +18,12 @@ import numpy as np
 import sentencepiece
 from pyarrow import compute
 
-from mt.columns import tables
 from mt.config import TokenizerConfig
-from mt.errors import InputError
-from mt.files import UNDECODABLE, write_atomically
-from mt.language import has_many_characters, writes_spaces
-from mt.randomness import generator
+from mt.core.columns import tables
+from mt.core.errors import InputError
+from mt.core.files import UNDECODABLE, write_atomically
+from mt.core.language import has_many_characters, writes_spaces
+from mt.core.randomness import generator
 from mt.text.sentencepiece_file import character_coverage, normalization
 from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words

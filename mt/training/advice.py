@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import datasets
 
-from mt.columns import numbers
+from mt.cli.composition import model_presets
 from mt.config import CorpusConfig, ModelConfig
-from mt.config.composition import model_presets
+from mt.core.columns import numbers
+from mt.core.language import language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced
-from mt.language import language_of_country, script_in, script_of
-from mt.model.build import build_shapes
+from mt.models.build import build_shapes
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 
 MOST_PARAMETERS = 50

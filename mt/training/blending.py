@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from mt.weights import copy_weights, weights_of
+from mt.storage.weights import copy_weights, weights_of
 
 
 class Blend:

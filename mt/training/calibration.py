@@ -13,16 +13,16 @@ import torch
 from torch import nn
 
 from mt.config import DecodingConfig, ModelConfig, TrainConfig
+from mt.core.device import autocast, choose_precision, tf32_in_recurrent_layers
 from mt.data.batching import Batch, collate
-from mt.device import autocast, choose_precision, tf32_in_recurrent_layers
-from mt.model.build import build_of_sizes
-from mt.model.seq2seq import Seq2Seq
+from mt.distributed.replication import replicate, shard, unsharded
+from mt.distributed.workers import Workers
+from mt.models.build import build_of_sizes
+from mt.models.seq2seq import Seq2Seq
 from mt.text.tokenizer import SPECIAL
 from mt.training.choice import CorpusFacts, Speed, pieces_of
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
-from mt.training.replication import replicate, shard, unsharded
-from mt.training.workers import Workers
 from mt.translation.search import search
 
 BATCHES = {"cpu": (256, 1024)}

@@ -10,11 +10,11 @@ from pathlib import Path
 from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, TypeAdapter, ValidationError
 from torch import Tensor
 
-from mt.errors import InputError
-from mt.files import new_folder
-from mt.json_file import read_json, write_json
-from mt.run_folder import CHECKPOINTS, WEIGHTS
-from mt.weights import read_tensors, write_tensors
+from mt.core.errors import InputError
+from mt.core.files import new_folder
+from mt.core.json_file import read_json, write_json
+from mt.storage.run_folder import CHECKPOINTS, WEIGHTS
+from mt.storage.weights import read_tensors, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
 """The weights that a run with training.start_share began with. They are kept with it, because those in the folder of

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mt.config import ModelConfig, Section, TrainConfig, TransformerConfig
-from mt.errors import InputError
-from mt.language import has_many_characters
+from mt.core.errors import InputError
+from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MOST_PAIRS, MOST_PIECES
 
 RULES = 3

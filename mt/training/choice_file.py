@@ -15,18 +15,18 @@ import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from mt.columns import numbers
+from mt.cli.composition import model_presets
 from mt.config import TrainConfig
-from mt.config.composition import model_presets
+from mt.core.columns import numbers
+from mt.core.device import choose_precision, name_of, processor_name
+from mt.core.errors import InputError
+from mt.core.json_file import read_json, write_json
+from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
-from mt.device import choose_precision, name_of, processor_name
-from mt.errors import InputError
-from mt.json_file import read_json, write_json
-from mt.run_folder import CHOICE, NO_PART_OF_A_RUN, flat_config
+from mt.distributed.workers import Workers
+from mt.storage.run_folder import CHOICE, NO_PART_OF_A_RUN, flat_config
 from mt.training.calibration import measure
 from mt.training.choice import RULES, CorpusFacts, Decision, Speed, Value, choose, is_given, with_settings
-from mt.training.workers import Workers
-from mt.wording import format_value
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from mt.columns import release_memory
 from mt.config import TrainConfig
-from mt.data.corpus import Corpus
-from mt.device import (
+from mt.core.columns import release_memory
+from mt.core.device import (
     check_compiler,
     choose_device,
     choose_precision,
@@ -26,25 +25,26 @@ from mt.device import (
     limit_kernel_caches,
     return_freed_memory,
 )
-from mt.errors import InputError, RunError
-from mt.files import make_folder, recover_folders, try_lock
-from mt.run_folder import CHOICE, LOG, refuse_links_out
-from mt.terminal import VisibleFormatter
+from mt.core.errors import InputError, RunError
+from mt.core.files import make_folder, recover_folders, try_lock
+from mt.core.terminal import VisibleFormatter
+from mt.core.wording import brief
+from mt.data.corpus import Corpus
+from mt.distributed.local_workers import local_workers, number_of_workers
+from mt.distributed.process_group import Seat, seat_from_torchrun, under_torchrun
+from mt.distributed.workers import Workers, working_together
+from mt.storage.run_folder import CHOICE, LOG, refuse_links_out
 from mt.text.items import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.checkpoint import Progress
 from mt.training.choice import seconds_after_training
 from mt.training.choice_file import RecordedChoice, make_choice
 from mt.training.delivery import show_results
-from mt.training.local_workers import local_workers, number_of_workers
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
-from mt.training.process_group import Seat, seat_from_torchrun, under_torchrun
 from mt.training.run_state import RunState, run_state
 from mt.training.time_budget import TimeBudget
 from mt.training.trainer import Trainer
-from mt.training.workers import Workers, working_together
-from mt.wording import brief
 
 logger = logging.getLogger(__name__)
 

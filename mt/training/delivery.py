@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mt.columns import tables
 from mt.config import TrainConfig, TrainingConfig
-from mt.device import peak_memory_bytes
-from mt.errors import InputError
-from mt.files import make_folder, write_atomically
-from mt.installation import as_typed_here
-from mt.json_file import is_number, read_json, write_json
-from mt.model.seq2seq import Seq2Seq
-from mt.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
-from mt.scoring import corpus_scores
+from mt.core.columns import tables
+from mt.core.device import peak_memory_bytes
+from mt.core.errors import InputError
+from mt.core.files import make_folder, write_atomically
+from mt.core.installation import as_typed_here
+from mt.core.json_file import is_number, read_json, write_json
+from mt.distributed.workers import Workers
+from mt.metrics.scoring import corpus_scores
+from mt.metrics.word_counts import write_word_counts
+from mt.models.seq2seq import Seq2Seq
+from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
+from mt.storage.weights import checksum, read_tensors, weights_of, write_tensors
 from mt.training.advice import advice_on_score
 from mt.training.blending import Blend
 from mt.training.checkpoint import Progress, average_weights
@@ -24,10 +27,7 @@ from mt.training.fine_tuning import FINE_TUNING, advice_on_changes, measure_chan
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
-from mt.training.workers import Workers
 from mt.translation.translator import Translator
-from mt.weights import checksum, read_tensors, weights_of, write_tensors
-from mt.word_counts import write_word_counts
 
 # fmt: off
 RESULT_KEYS = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from mt.data.batching import Batch, TrainingBatches
-from mt.training.workers import Workers
+from mt.distributed.workers import Workers
 
 
 @dataclass(frozen=True)

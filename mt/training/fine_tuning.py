@@ -7,20 +7,27 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
-from mt.columns import evenly_spaced_rows
 from mt.config import TrainConfig
-from mt.errors import InputError
-from mt.json_file import is_number, read_json
-from mt.model.seq2seq import Seq2Seq
-from mt.randomness import generator
-from mt.run_folder import PROVENANCE, RESULTS, WEIGHTS, load_weights_of, read_description, read_scored
-from mt.scoring import corpus_metrics
-from mt.significance import SIGNIFICANCE_LEVEL, blocks_of, bootstrap_scores, middle_95, randomisation_test, sum_blocks
+from mt.core.columns import evenly_spaced_rows
+from mt.core.errors import InputError
+from mt.core.json_file import is_number, read_json
+from mt.core.randomness import generator
+from mt.distributed.workers import Workers
+from mt.metrics.scoring import corpus_metrics
+from mt.metrics.significance import (
+    SIGNIFICANCE_LEVEL,
+    blocks_of,
+    bootstrap_scores,
+    middle_95,
+    randomisation_test,
+    sum_blocks,
+)
+from mt.models.seq2seq import Seq2Seq
+from mt.storage.run_folder import PROVENANCE, RESULTS, WEIGHTS, load_weights_of, read_description, read_scored
+from mt.storage.weights import checksum, load_weights, weights_of
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
-from mt.training.workers import Workers
 from mt.translation.translator import Translator
-from mt.weights import checksum, load_weights, weights_of
 
 FINE_TUNING = "fine_tuning"
 """Key of results.json: how BLEU changed on this run's test set and on that of the run that it began from."""

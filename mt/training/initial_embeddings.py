@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mt.columns import evenly_spaced_rows, numbers, tables
-from mt.model.embedding import TokenEmbedding
-from mt.model.seq2seq import Seq2Seq
-from mt.training.workers import Workers
+from mt.core.columns import evenly_spaced_rows, numbers, tables
+from mt.distributed.workers import Workers
+from mt.models.embedding import TokenEmbedding
+from mt.models.seq2seq import Seq2Seq
 
 logger = logging.getLogger(__name__)
 

@@ -1,11 +1,11 @@
 """Refuses models that cannot be trained in the memory of this machine at all."""
 
 from mt.config import TrainConfig
-from mt.device import memory_bytes
-from mt.errors import InputError
-from mt.model.build import build_shapes
+from mt.core.device import memory_bytes
+from mt.core.errors import InputError
+from mt.distributed.workers import Workers
+from mt.models.build import build_shapes
 from mt.text.tokenizer import TokenizerPair
-from mt.training.workers import Workers
 
 KEPT_WHOLE = 4
 """Bytes per parameter for the weight, in fp32. Every worker must be able to hold all weights, even with

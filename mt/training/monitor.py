@@ -11,9 +11,9 @@ from types import TracebackType
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from mt.heat_map import heat_map
-from mt.run_folder import METRICS, TENSORBOARD
-from mt.terminal import visible
+from mt.core.terminal import visible
+from mt.reporting.heat_map import heat_map
+from mt.storage.run_folder import METRICS, TENSORBOARD
 from mt.translation.translator import SentenceAttention
 
 logger = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import OptimizerConfig
-from mt.device import choose_precision, name_of
-from mt.training.replication import full_tensor, is_sharded, sharded_like
-from mt.training.workers import Workers
+from mt.core.device import choose_precision, name_of
+from mt.distributed.replication import full_tensor, is_sharded, sharded_like
+from mt.distributed.workers import Workers
 
 HIDDEN_MATRICES = "hidden matrices"
 """The name of the parameter group of the hidden matrices, whichever optimizer updates them."""

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from mt.config import TrainingConfig
 from mt.data.batching import Batch
-from mt.model.embedding import cut_embeddings
-from mt.model.linear import linear, weight_gradient
-from mt.model.seq2seq import Seq2Seq
+from mt.models.embedding import cut_embeddings
+from mt.models.kernels.linear import linear, weight_gradient
+from mt.models.seq2seq import Seq2Seq
 
 Formula = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Callable[[], Sequence[Tensor]]]]
 """A loss as a function of log p (R, V) of each prediction and of the gold pieces (R, 1). Returns its sum over the rows,

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import OptimizerConfig, ScheduleConfig
-from mt.errors import InputError
-from mt.model.seq2seq import Seq2Seq
+from mt.core.errors import InputError
+from mt.distributed.replication import full_tensor, sharded_like
+from mt.distributed.workers import Workers
+from mt.models.seq2seq import Seq2Seq
 from mt.training.muon import HIDDEN_MATRICES, Muon
-from mt.training.replication import full_tensor, sharded_like
-from mt.training.workers import Workers
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:

@@ -8,17 +8,18 @@ from pathlib import Path
 import datasets
 import numpy as np
 
-from mt.cleaning.findings import tell
-from mt.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
-from mt.cleaning.stage import find_faulty
-from mt.columns import numbers, release_memory, tables
 from mt.config import MAX_PIECES, RulesConfig, TextDescription, TrainConfig, TransformerConfig
+from mt.core.columns import numbers, release_memory, tables
+from mt.core.device import return_freed_memory
+from mt.core.errors import InputError
+from mt.core.language import writes_spaces
+from mt.data.cleaning.findings import tell
+from mt.data.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
+from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
-from mt.device import return_freed_memory
-from mt.errors import InputError
-from mt.language import writes_spaces
-from mt.run_folder import read_description, read_scored, read_spelling, read_tokenizers
+from mt.distributed.workers import Workers
+from mt.storage.run_folder import read_description, read_scored, read_spelling, read_tokenizers
 from mt.text.final_punctuation import learn_marks
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
@@ -26,8 +27,7 @@ from mt.text.slots import all_slots
 from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary
-from mt.training.earlier_corpus import with_replay
-from mt.training.workers import Workers
+from mt.training.replay import with_replay
 
 logger = logging.getLogger(__name__)
 

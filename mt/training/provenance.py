@@ -16,18 +16,18 @@ import torch
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from mt.config import TrainConfig
+from mt.core.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
+from mt.core.errors import InputError
+from mt.core.installation import IS_INSTALLED
+from mt.core.json_file import read_json
+from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
-from mt.data.formats import fingerprint
-from mt.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
-from mt.errors import InputError
-from mt.exchange.marian import name_on_the_hub
-from mt.installation import IS_INSTALLED
-from mt.json_file import read_json
-from mt.run_folder import PROVENANCE, TOOK_EFFECT
+from mt.data.readers import fingerprint
+from mt.distributed.workers import Workers
+from mt.storage.marian import name_on_the_hub
+from mt.storage.run_folder import PROVENANCE, TOOK_EFFECT
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
-from mt.training.workers import Workers
-from mt.wording import format_value
 
 Value = str | int | float | bool | None
 
@@ -58,7 +58,7 @@ class _Resumed(_Facts):
 
 
 class _File(BaseModel):
-    """A file of a pile, or a pair of files: see ``FileRead`` in ``mt.data.formats``."""
+    """A file of a pile, or a pair of files: see ``FileRead`` in ``mt.data.readers``."""
 
     model_config = ConfigDict(strict=True)
 

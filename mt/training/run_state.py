@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mt.cli.composition import default_model, model_presets
 from mt.config import ModelConfig, RulesConfig, TextConfig, TrainConfig
-from mt.config.composition import default_model, model_presets
-from mt.errors import InputError
-from mt.exchange.marian import is_marian, located
-from mt.json_file import read_json
-from mt.run_folder import (
+from mt.core.errors import InputError
+from mt.core.json_file import read_json
+from mt.core.wording import format_value
+from mt.storage.marian import is_marian, located
+from mt.storage.run_folder import (
     CHOICE,
     RESULTS,
     WEIGHTS,
@@ -20,10 +21,9 @@ from mt.run_folder import (
     read_description,
     written_settings,
 )
+from mt.storage.weights import deciding_settings, refuse_another_tokenizer
 from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
 from mt.training.choice_file import RecordedChoice
-from mt.weights import deciding_settings, refuse_another_tokenizer
-from mt.wording import format_value
 
 FINE_TUNING_RATE = 1e-3
 """The learning rate of a run that begins with the weights of another, unless one is given, up to FINE_TUNING_WIDTH. Of

@@ -3,7 +3,7 @@
 import signal
 from types import FrameType, TracebackType
 
-from mt.errors import Interrupted
+from mt.core.errors import Interrupted
 
 
 class StopRequest:

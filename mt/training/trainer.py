@@ -10,19 +10,21 @@ from pathlib import Path
 
 import torch
 
-from mt.cleaning.record import write_dropped
-from mt.columns import release_memory
 from mt.config import AlignmentConfig, ModelDescription, TrainConfig
+from mt.core.columns import release_memory
+from mt.core.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
+from mt.core.errors import InputError, Interrupted, RunError, is_out_of_memory
+from mt.core.files import make_folder
+from mt.core.json_file import write_json
+from mt.core.randomness import key
 from mt.data.batching import Batch, TrainingBatches
+from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
-from mt.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
-from mt.errors import InputError, Interrupted, RunError, is_out_of_memory
-from mt.files import make_folder
-from mt.json_file import write_json
-from mt.model.build import build_model
-from mt.model.seq2seq import Seq2Seq
-from mt.randomness import key
-from mt.run_folder import (
+from mt.distributed.replication import full_tensor, gradient_sync, replicate, shard, unsharded
+from mt.distributed.workers import Workers
+from mt.models.build import build_model
+from mt.models.seq2seq import Seq2Seq
+from mt.storage.run_folder import (
     CHECKPOINTS,
     PROVENANCE,
     RESULTS,
@@ -31,6 +33,15 @@ from mt.run_folder import (
     write_config,
     write_description,
     write_spelling,
+)
+from mt.storage.weights import (
+    checksum,
+    load_weights,
+    read_fitting,
+    read_tensors,
+    weights_of,
+    what_belongs_to,
+    write_tensors,
 )
 from mt.training.advice import advice_on_length
 from mt.training.blending import Blend
@@ -61,13 +72,10 @@ from mt.training.provenance import (
     took_effect,
     up_to,
 )
-from mt.training.replication import full_tensor, gradient_sync, replicate, shard, unsharded
 from mt.training.signals import StopRequest
 from mt.training.time_budget import TimeBudget
 from mt.training.validation import Validation, Validator, translator_of
-from mt.training.workers import Workers
 from mt.translation.alignment import best_place
-from mt.weights import checksum, load_weights, read_fitting, read_tensors, weights_of, what_belongs_to, write_tensors
 
 logger = logging.getLogger(__name__)
 

@@ -8,15 +8,15 @@ from itertools import islice
 import torch
 
 from mt.config import DecodingConfig, TrainConfig
+from mt.core.device import autocast
 from mt.data.batching import evaluation_batches
 from mt.data.corpus import evenly_spaced
-from mt.device import autocast
-from mt.scoring import corpus_bleu, corpus_chrf
+from mt.distributed.workers import Workers
+from mt.metrics.scoring import corpus_bleu, corpus_chrf
 from mt.training.checkpoint import Progress
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
-from mt.training.workers import Workers
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)

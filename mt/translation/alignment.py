@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from mt.config import MAX_PIECES, AlignmentConfig
+from mt.core.language import writes_spaces
+from mt.data.augmentation import names_and_numbers
 from mt.data.batching import collate
-from mt.language import writes_spaces
-from mt.model.attention import record_attention
-from mt.model.seq2seq import Seq2Seq
-from mt.text.augmentation import names_and_numbers
+from mt.models.attention import record_attention
+from mt.models.seq2seq import Seq2Seq
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.slots import slot

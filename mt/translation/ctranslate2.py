@@ -3,5 +3,5 @@
 import sys
 
 if __name__ == "__main__":
-    print("this command has moved: python -m mt.exchange.ctranslate2, with the same settings", file=sys.stderr)
+    print("this command has moved: python -m mt.export.ctranslate2, with the same settings", file=sys.stderr)
     sys.exit(2)

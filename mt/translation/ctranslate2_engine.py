@@ -29,10 +29,10 @@ from typing import Any
 import torch
 
 from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
+from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.errors import InputError
-from mt.exchange.ctranslate2 import EXPORT, export_into, library, obstacles, positions_of
-from mt.run_folder import TrainedModel
+from mt.export.ctranslate2 import EXPORT, export_into, library, obstacles, positions_of
+from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import EOS, UNK
 from mt.translation.engine import TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities, longest_hypotheses

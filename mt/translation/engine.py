@@ -5,7 +5,7 @@ from typing import Protocol
 
 from mt.config import DecodingConfig
 from mt.data.batching import collate
-from mt.model.seq2seq import TranslationModel
+from mt.models.seq2seq import TranslationModel
 from mt.translation.search import Hypothesis, search
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig
-from mt.errors import RunError
-from mt.model.seq2seq import TranslationModel
-from mt.randomness import generator
+from mt.core.errors import RunError
+from mt.core.randomness import generator
+from mt.models.seq2seq import TranslationModel
 from mt.text.tokenizer import BOS, EOS, PAD
 
 BLOCK = 64

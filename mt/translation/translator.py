@@ -18,15 +18,15 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from mt.config import MAX_PIECES, AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfig
+from mt.core.device import autocast, choose_device, choose_precision
+from mt.core.errors import InputError
+from mt.core.language import between_words
 from mt.data.batching import collate
-from mt.device import autocast, choose_device, choose_precision
-from mt.errors import InputError
-from mt.exchange.marian import located
-from mt.language import between_words
-from mt.model.attention import AttentionMap, record_attention
-from mt.model.ensemble import Ensemble
-from mt.model.seq2seq import Seq2Seq
-from mt.run_folder import open_models
+from mt.models.attention import AttentionMap, record_attention
+from mt.models.ensemble import Ensemble
+from mt.models.seq2seq import Seq2Seq
+from mt.storage.marian import located
+from mt.storage.run_folder import open_models
 from mt.text.layer import Part, TextLayer
 from mt.text.markup import Markup, put_back, take_out
 from mt.text.placement import Link

@@ -22,7 +22,7 @@ from statistics import median
 import sacrebleu
 import torch
 
-from mt.device import choose_precision
+from mt.core.device import choose_precision
 from tests.benchmarks import preparation, task
 
 STEPS = 10

@@ -24,8 +24,8 @@ from statistics import median
 
 import torch
 
-from mt.device import multiplies_bf16
-from mt.start import SPIN_COUNT, WAIT_SETTINGS
+from mt.cli.start import SPIN_COUNT, WAIT_SETTINGS
+from mt.core.device import multiplies_bf16
 from mt.text.tokenizer import EOS, SPECIAL
 from tests.benchmarks import task
 from tests.benchmarks.preparation import PROJECT

@@ -16,10 +16,10 @@ import sys
 import time
 from pathlib import Path
 
-from mt.device import processor_name
-from mt.files import read_lines
-from mt.json_file import read_json, sha256, write_json
-from mt.run_folder import CHOICE, RESULTS
+from mt.core.device import processor_name
+from mt.core.files import read_lines
+from mt.core.json_file import read_json, sha256, write_json
+from mt.storage.run_folder import CHOICE, RESULTS
 
 PROJECT = Path(__file__).parents[2]
 Cell = dict[str, str | int | float]

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from mt.config import ModelConfig
-from mt.training.local_workers import local_workers
-from mt.training.process_group import Seat
-from mt.training.workers import working_together
+from mt.distributed.local_workers import local_workers
+from mt.distributed.process_group import Seat
+from mt.distributed.workers import working_together
 from tests.benchmarks import machine, task
 
 WARM_UP = 3

@@ -12,7 +12,7 @@ import torch
 from sentencepiece import SentencePieceProcessor
 
 from mt.config import DecodingConfig
-from mt.exchange.ctranslate2 import EXPORT
+from mt.export.ctranslate2 import EXPORT
 from mt.translation.translator import Translator
 from tests.benchmarks import task
 

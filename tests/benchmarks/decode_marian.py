@@ -7,7 +7,7 @@ import torch
 
 from mt.config import DecodingConfig
 from mt.data.batching import collate
-from mt.run_folder import open_model
+from mt.storage.run_folder import open_model
 from mt.text.tokenizer import PAD
 from tests.benchmarks import task
 from tests.benchmarks.marian import copy_into_marian, new_marian

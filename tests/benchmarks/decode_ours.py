@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mt.config import DecodingConfig
-from mt.device import limit_kernel_caches
+from mt.core.device import limit_kernel_caches
 from mt.translation.translator import Translator
 
 

@@ -22,13 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mt.cli.composition import compose_jobs
 from mt.config import DecodingConfig, TrainConfig, TrainingConfig, TransformerConfig
-from mt.config.composition import compose_jobs
+from mt.core.device import autocast, choose_device, choose_precision
 from mt.data.batching import Batch, collate
-from mt.device import autocast, choose_device, choose_precision
-from mt.model.dropout import Dropout
-from mt.model.seq2seq import Seq2Seq
-from mt.run_folder import METRICS, open_model
+from mt.models.dropout import Dropout
+from mt.models.seq2seq import Seq2Seq
+from mt.storage.run_folder import METRICS, open_model
 from mt.training.command import train
 from mt.training.objective import Objective
 from mt.translation.translator import Translator

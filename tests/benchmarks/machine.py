@@ -6,8 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from mt.device import keep_freed_memory
-from mt.model.linear import linear
+from mt.core.device import keep_freed_memory
+from mt.models.kernels.linear import linear
 from tests.benchmarks import task
 
 SECONDS = 2.0

@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter
 
-from mt.cleaning.stage import find_faulty
-from mt.columns import numbers
 from mt.config import DataConfig
+from mt.core.columns import numbers
+from mt.core.files import read_lines
+from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import load_corpus
-from mt.files import read_lines
 
 Pair = tuple[str, str]
 HTML = (

@@ -9,7 +9,7 @@ from mt.config import KeptConfig
 from mt.data.batching import TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.data.encoding import drop_long, encode_pairs
-from mt.run_folder import open_model, read_config
+from mt.storage.run_folder import open_model, read_config
 from tests.benchmarks import task
 
 PROJECT = Path(__file__).parents[2]

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
+from mt.core.device import keep_freed_memory, limit_kernel_caches
 from mt.data.batching import Batch
-from mt.device import keep_freed_memory, limit_kernel_caches
-from mt.model.seq2seq import Seq2Seq
-from mt.model.transformer import Transformer
+from mt.distributed.replication import replicate
+from mt.distributed.workers import Workers
+from mt.models.seq2seq import Seq2Seq
+from mt.models.transformer import Transformer
 from mt.text.tokenizer import PAD
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
-from mt.training.replication import replicate
-from mt.training.workers import Workers
 from tests.benchmarks import task
 
 ALONE = Workers(torch.device("cpu"))

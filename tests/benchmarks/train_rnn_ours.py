@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from mt.model.rnn import RNNAttention
-from mt.training.workers import Workers
+from mt.distributed.workers import Workers
+from mt.models.rnn import RNNAttention
 from tests.benchmarks import task
 from tests.benchmarks.train_ours import ALONE, step_of
 

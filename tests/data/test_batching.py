@@ -29,10 +29,10 @@ from mt.data.batching import (
     plan_epoch,
 )
 from mt.data.encoding import drop_long, encode_pairs
+from mt.distributed.workers import interleaved
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
-from mt.training.workers import interleaved
 from tests import toy
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from mt.columns import numbers, release_memory
+from mt.core.columns import numbers, release_memory
 from mt.data.cache import cached_table, chosen, digest
 
 SCHEMA = pyarrow.schema([("number", pyarrow.int64())])

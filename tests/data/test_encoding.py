@@ -6,8 +6,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from mt.columns import tables
 from mt.config import TokenizerConfig
+from mt.core.columns import tables
 from mt.data.encoding import encode_pairs
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 from tests import toy

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from mt.core.errors import InputError, RunError
 from mt.data.parallel import in_order
-from mt.errors import InputError, RunError
 
 
 def doubled(number: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mt.core.errors import InputError
 from mt.data.split import (
     _LETTERS,
     PUNCTUATION_IN_NUMBER,
@@ -21,7 +22,6 @@ from mt.data.split import (
     pair_hash,
     sentence_key,
 )
-from mt.errors import InputError
 
 SENTENCE = st.integers(0, 60).map("sentence {}".format)
 SPELLINGS: list[Callable[[str], str]] = [

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from mt.documents.document import Languages
+from mt.data.parsers.document import Languages
 from mt.documents.markdown import read_markdown
 
 FRENCH = Languages("en", "fr")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.documents.document import Document, Languages
+from mt.core.errors import InputError
+from mt.data.parsers.document import Document, Languages
 from mt.documents.json_messages import read_json
 from mt.documents.properties import read_properties
-from mt.errors import InputError
 
 FRENCH = Languages("en", "fr")
 ANY = st.text(st.sampled_from("ab é\\\"'={}0:#!\n\t\r漢👍") | st.characters(codec="utf-8"), max_size=15)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.documents.document import Languages
+from mt.core.errors import InputError
+from mt.data.parsers.document import Languages
 from mt.documents.subtitles import read_srt, read_vtt
-from mt.errors import InputError
 
 FRENCH = Languages("en", "fr")
 

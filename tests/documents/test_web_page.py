@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
 
-from mt.documents.document import Languages
+from mt.core.errors import InputError
+from mt.data.parsers.document import Languages
 from mt.documents.web_page import read_html
-from mt.errors import InputError
 
 FRENCH = Languages("en", "fr")
 PAGE = """<!DOCTYPE html>

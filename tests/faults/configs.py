@@ -8,9 +8,9 @@ import tempfile
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from mt.command_line import _exit_status, _run
+from mt.cli.command_line import _exit_status, _run
+from mt.cli.keys import schema_keys
 from mt.config import TrainConfig, TranslateConfig
-from mt.config.keys import schema_keys
 from tests.faults.outcome import Outcome
 
 SCHEMAS = {"train": TrainConfig, "translate": TranslateConfig}

@@ -23,8 +23,9 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 from pydantic.fields import FieldInfo
 
-from mt.cleaning.command import clean
-from mt.command_line import _exit_status, _run, stderr_handler
+from mt.cli.command_line import _exit_status, _run, stderr_handler
+from mt.cli.composition import _quoted, compose_jobs
+from mt.cli.translate import translate
 from mt.config import (
     ArgosExportConfig,
     CleaningConfig,
@@ -39,16 +40,15 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
-from mt.config.composition import _quoted, compose_jobs
-from mt.device import choose_device
-from mt.exchange import argos, ctranslate2, hugging_face
-from mt.reporting.systems import open_systems
-from mt.robustness.command import open_runs
-from mt.run_folder import read_config, write_config
+from mt.core.device import choose_device
+from mt.data.cleaning.command import clean
+from mt.distributed.local_workers import number_of_workers
+from mt.evaluation.robustness.command import open_runs
+from mt.evaluation.systems import open_systems
+from mt.export import argos, ctranslate2, hugging_face
+from mt.storage.run_folder import read_config, write_config
 from mt.synthesis.command import synthesise
 from mt.training.command import train
-from mt.training.local_workers import number_of_workers
-from mt.translation.command import translate
 from tests import toy
 from tests.faults.outcome import Outcome
 
@@ -431,7 +431,7 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
         command.work(config)
 
     try:
-        with _streams(), mock.patch("mt.config.composition.hydra.compose", _compose_once):
+        with _streams(), mock.patch("mt.cli.composition.hydra.compose", _compose_once):
             status = _exit_status(lambda: _run(name, command.schema, work, [*case.base, *case.tried]))
     except Exception as error:  # whatever it is, it is what is looked for
         command.place.clear()

@@ -15,17 +15,17 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from mt.cleaning.record import DROPPED
-from mt.command_line import _trouble_outside
-from mt.comparison.command import compare
+from mt.cli.command_line import _trouble_outside
 from mt.config import CompareConfig, TrainConfig
-from mt.errors import InputError
-from mt.json_file import read_json, write_json
-from mt.reporting.systems import read_run
-from mt.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, open_model, read_config
+from mt.core.errors import InputError
+from mt.core.json_file import read_json, write_json
+from mt.data.cleaning.record import DROPPED
+from mt.evaluation.comparison.command import compare
+from mt.evaluation.systems import read_run
+from mt.metrics.word_counts import TARGET_WORDS, read_word_counts
+from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, open_model, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train
-from mt.word_counts import TARGET_WORDS, read_word_counts
 from tests import toy
 from tests.faults.outcome import Outcome
 from tests.processes import PROJECT

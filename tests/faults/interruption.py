@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from mt.config import TrainConfig
-from mt.errors import InputError
-from mt.json_file import CHECKSUM_KEY
-from mt.run_folder import FILES, WEIGHTS
+from mt.core.errors import InputError
+from mt.core.json_file import CHECKSUM_KEY
+from mt.storage.run_folder import FILES, WEIGHTS
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy
 from tests.faults.outcome import Outcome

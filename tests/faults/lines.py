@@ -11,9 +11,9 @@ from subprocess import PIPE
 
 import psutil
 
+from mt.cli.translate import _text
 from mt.config import DecodingConfig
-from mt.run_folder import read_config
-from mt.translation.command import _text
+from mt.storage.run_folder import read_config
 from mt.translation.translator import LINE_BREAKS, ScoredText, Translator
 from tests.faults.outcome import Outcome
 from tests.processes import ENVIRONMENT, PROJECT, Process, start, wait_for

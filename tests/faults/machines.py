@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import Popen
 
-from mt.training.lifeline import SILENCE
+from mt.distributed.lifeline import SILENCE
 from tests import toy
 from tests.faults.interruption import Subject
 from tests.faults.network import Network, do

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import torch
 
+from mt.cli.translate import translate
 from mt.config import TrainConfig, TranslateConfig
-from mt.errors import Interrupted
-from mt.json_file import read_json, write_json
-from mt.run_folder import FILES, FORMAT, PROVENANCE, RESULTS, file_checksums
+from mt.core.errors import Interrupted
+from mt.core.json_file import read_json, write_json
+from mt.storage.run_folder import FILES, FORMAT, PROVENANCE, RESULTS, file_checksums
 from mt.training.command import train
 from mt.training.trainer import Trainer
-from mt.translation.command import translate
 from tests import toy
 
 HERE = Path(__file__).resolve().parent

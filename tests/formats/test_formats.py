@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mt.cli.translate import translate
 from mt.config import DecodingChoice, DecodingConfig, TextConfig, TokenizerConfig, TranslateConfig
-from mt.errors import InputError
-from mt.json_file import read_json, write_json
-from mt.run_folder import FORMAT, SOURCE_WORDS, open_model, read_config, read_description, written_settings
+from mt.core.errors import InputError
+from mt.core.json_file import read_json, write_json
+from mt.storage.run_folder import FORMAT, SOURCE_WORDS, open_model, read_config, read_description, written_settings
 from mt.training.command import train
-from mt.translation.command import translate
 from mt.translation.ctranslate2_engine import CTranslate2Engine
 from mt.translation.translator import Translator
 

@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 from mt.config import ServingConfig
-from mt.errors import InputError
+from mt.core.errors import InputError
 from tests import toy
 
 

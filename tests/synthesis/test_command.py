@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from mt.command_line import _exit_status
+from mt.cli.command_line import _exit_status
 from mt.config import SynthesisConfig, TrainConfig
+from mt.core.files import try_lock
+from mt.core.json_file import read_json, write_json
 from mt.data.corpus import load_corpus
-from mt.data.formats import fingerprint
+from mt.data.readers import fingerprint
 from mt.data.split import sentence_key
-from mt.files import try_lock
-from mt.json_file import read_json, write_json
-from mt.run_folder import read_config, write_config
+from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesise
 from mt.synthesis.lines import held_out
 from mt.text.slots import TAG
 from mt.training.command import train
-from mt.training.earlier_corpus import corpus_of
+from mt.training.replay import corpus_of
 from mt.translation.translator import Translator
 from tests import toy
 

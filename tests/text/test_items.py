@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from mt.config import KeptConfig
-from mt.errors import InputError
+from mt.core.errors import InputError
 from mt.text.items import ITEM, KINDS, LONG_RUN, TOUCHING_LETTER, TRIGGER, FamiliarCharacters, find_items, own_patterns
 from mt.text.slots import slot
 from mt.text.tokenizer import Tokenizer

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.language import base_language
-from mt.randomness import generator
+from mt.core.language import base_language
+from mt.core.randomness import generator
 from mt.text.keyboard import LAYOUTS, QWERTY, neighbours, with_a_typo, without_a_typo
 
 LANGUAGES = sorted(LAYOUTS)

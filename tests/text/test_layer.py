@@ -10,7 +10,7 @@ import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mt.files import UNDECODABLE
+from mt.core.files import UNDECODABLE
 from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.items import find_items
 from mt.text.layer import PLAIN_NUMBER, Part, Replacement, TextLayer

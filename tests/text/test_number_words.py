@@ -6,7 +6,7 @@ import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.language import base_language
+from mt.core.language import base_language
 from mt.text.number_words import NUMBERS, WORD, number_words, pattern, shared_numbers
 
 

@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
-from mt.errors import InputError, Interrupted
-from mt.randomness import generator
+from mt.core.errors import InputError, Interrupted
+from mt.core.randomness import generator
 from mt.text.slots import SLOT, all_slots, slot
 from mt.text.subword_sampling import bpe_dropout
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, _sample

@@ -6,8 +6,8 @@ import signal
 
 import torch
 
+from mt.distributed.workers import Workers
 from mt.training import trainer as trainer_module
-from mt.training.workers import Workers
 
 ALONE = Workers(torch.device("cpu"))
 """The only process of a run."""

@@ -9,11 +9,11 @@ import datasets
 import pytest
 import torch
 
+from mt.cli.composition import compose_jobs
 from mt.config import FilesConfig, TrainConfig
-from mt.config.composition import compose_jobs
-from mt.errors import InputError
-from mt.model.build import build_model
-from mt.scoring import corpus_scores
+from mt.core.errors import InputError
+from mt.metrics.scoring import corpus_scores
+from mt.models.build import build_model
 from mt.training.advice import (
     advice_on_languages,
     advice_on_length,

@@ -9,13 +9,13 @@ import torch
 from safetensors.torch import load_file
 
 from mt.config import TransformerConfig
-from mt.errors import InputError, Interrupted
-from mt.model.transformer import Transformer
+from mt.core.errors import InputError, Interrupted
+from mt.models.transformer import Transformer
+from mt.storage.weights import weights_of
 from mt.training.blending import Blend
 from mt.training.checkpoint import START, newest_checkpoint
 from mt.training.command import train
 from mt.translation.translator import Translator
-from mt.weights import weights_of
 from tests import toy
 from tests.processes import Together, finish
 from tests.training.runs import read_metrics, read_results, stop_after

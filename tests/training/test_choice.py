@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
+from mt.cli.composition import compose_jobs, model_presets
 from mt.config import TrainConfig
-from mt.config.composition import compose_jobs, model_presets
+from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
-from mt.errors import InputError
-from mt.run_folder import CHOICE, read_config
+from mt.distributed.workers import Workers
+from mt.storage.run_folder import CHOICE, read_config
 from mt.training import choice_file
 from mt.training.calibration import measure
 from mt.training.choice import (
@@ -31,7 +32,6 @@ from mt.training.choice import (
 )
 from mt.training.choice_file import DECIDED, RecordedChoice
 from mt.training.command import train
-from mt.training.workers import Workers
 from tests import toy
 from tests.processes import Together, finish, run
 
@@ -407,7 +407,7 @@ def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
     assert not config.folder.exists()
     without = run("train.py", *_words(config), "--explain")
     assert without.returncode == 2 and b"add training.minutes=N" in without.stderr
-    other = run("-m", "mt.comparison", "first=a", "second=b", "--explain")
+    other = run("-m", "mt.evaluation.comparison", "first=a", "second=b", "--explain")
     assert other.returncode == 2 and b"--explain is for training" in other.stderr
 
 

@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
-from mt.errors import InputError
-from mt.json_file import is_number
-from mt.run_folder import RESULTS, WEIGHTS
+from mt.core.errors import InputError
+from mt.core.json_file import is_number
+from mt.storage.run_folder import RESULTS, WEIGHTS
 from mt.training.blending import Blend
 from mt.training.delivery import RESULT_KEYS, show_results, write_weights
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from mt.data.batching import TrainingBatches
+from mt.distributed.workers import Workers
 from mt.training.feed import feed
-from mt.training.workers import Workers
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from mt.errors import InputError
-from mt.json_file import read_json, write_json
-from mt.run_folder import read_scored
-from mt.scoring import corpus_bleu
+from mt.core.errors import InputError
+from mt.core.json_file import read_json, write_json
+from mt.metrics.scoring import corpus_bleu
+from mt.storage.run_folder import read_scored
 from mt.training import fine_tuning
 from mt.training.command import train
 from mt.training.delivery import show_results

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from mt.model.build import build_of_sizes
-from mt.model.embedding import TokenEmbedding
+from mt.distributed.workers import Workers
+from mt.models.build import build_of_sizes
+from mt.models.embedding import TokenEmbedding
 from mt.text.tokenizer import PAD, SPECIAL
 from mt.training import initial_embeddings
 from mt.training.initial_embeddings import SHARE, begin_with_co_occurrence, occurrences, piece_vectors
-from mt.training.workers import Workers
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))

@@ -5,11 +5,11 @@ import re
 import pytest
 import torch
 
-from mt.errors import InputError
-from mt.model.build import build_model, build_shapes
+from mt.core.errors import InputError
+from mt.distributed.workers import Workers
+from mt.models.build import build_model, build_shapes
 from mt.training import memory
 from mt.training.command import train
-from mt.training.workers import Workers
 from tests import toy
 
 

@@ -7,8 +7,8 @@ import termios
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mt.heat_map import heat_map
-from mt.model.attention import AttentionMap
+from mt.models.attention import AttentionMap
+from mt.reporting.heat_map import heat_map
 from mt.training import monitor as monitor_module
 from mt.training.monitor import Monitor
 from mt.translation.translator import SentenceAttention

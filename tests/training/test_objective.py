@@ -8,9 +8,9 @@ from torch.nn import functional
 
 from mt.config import RNNAttentionConfig, TrainingConfig, TransformerConfig
 from mt.data.batching import collate, no_pairs
-from mt.model.embedding import TokenEmbedding, cut_embeddings
-from mt.model.rnn import RNNAttention
-from mt.model.transformer import Transformer
+from mt.models.embedding import TokenEmbedding, cut_embeddings
+from mt.models.rnn import RNNAttention
+from mt.models.transformer import Transformer
 from mt.training.objective import Objective, r_drop, simcut, smoothed_cross_entropy
 from tests import toy
 

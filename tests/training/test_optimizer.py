@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, TrainingConfig, TransformerConfig
-from mt.model.rnn import RNNAttention
-from mt.model.transformer import Transformer
+from mt.distributed.local_workers import local_workers
+from mt.distributed.process_group import Seat
+from mt.distributed.replication import full_tensor, shard, sharded_like
+from mt.distributed.workers import Workers, working_together
+from mt.models.rnn import RNNAttention
+from mt.models.transformer import Transformer
 from mt.training import muon
-from mt.training.local_workers import local_workers
 from mt.training.muon import evenly, orthogonalised
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, schedule_factor
-from mt.training.process_group import Seat
-from mt.training.replication import full_tensor, shard, sharded_like
-from mt.training.workers import Workers, working_together
 
 ALONE = Workers(torch.device("cpu"))
 FINITE = torch.tensor(True)

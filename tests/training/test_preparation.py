@@ -8,7 +8,7 @@ import pytest
 from mt.config import TextDescription
 from mt.training.preparation import _encode
 from tests import toy
-from tests.cleaning.conftest import good_pairs
+from tests.data.cleaning.conftest import good_pairs
 
 
 @pytest.mark.parametrize(("rules", "marks"), [(3, {".": ()}), (2, {})])

@@ -8,15 +8,15 @@ import pytest
 import torch
 import yaml
 
-from mt.device import choose_precision, name_of, recurrent_layers_need_fp32
-from mt.errors import InputError
-from mt.run_folder import read_config
+from mt.core.device import choose_precision, name_of, recurrent_layers_need_fp32
+from mt.core.errors import InputError
+from mt.distributed.workers import Workers
+from mt.storage.run_folder import read_config
 from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.provenance import as_it_went, code_checksum, gone_on, latest, read_provenance, up_to
-from mt.training.workers import Workers
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))

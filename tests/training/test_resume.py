@@ -10,16 +10,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from mt.core.errors import InputError, Interrupted
+from mt.core.json_file import CHECKSUM_KEY
 from mt.data.corpus import load_corpus
-from mt.errors import InputError, Interrupted
-from mt.json_file import CHECKSUM_KEY
-from mt.run_folder import FILES, open_model, read_config
+from mt.distributed.workers import Workers
+from mt.storage.run_folder import FILES, open_model, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from mt.training.command import train
 from mt.training.feed import feed
 from mt.training.validation import Validation
-from mt.training.workers import Workers
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after

@@ -10,12 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mt.errors import InputError, RunError
-from mt.run_folder import open_model, read_config
+from mt.core.errors import InputError, RunError
+from mt.metrics.word_counts import read_word_counts
+from mt.storage.run_folder import open_model, read_config
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import _only_process, train
 from mt.translation.translator import Translator
-from mt.word_counts import read_word_counts
 from tests import toy
 from tests.training.runs import read_metrics, read_results
 

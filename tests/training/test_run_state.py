@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mt.config import AugmentationConfig, TextConfig, TrainingConfig
-from mt.run_folder import CONFIG, write_config
+from mt.storage.run_folder import CONFIG, write_config
 from mt.training.run_state import _as_begun
 from tests import toy
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from mt.errors import Interrupted
+from mt.core.errors import Interrupted
 from mt.training.signals import StopRequest
 
 

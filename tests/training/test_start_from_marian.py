@@ -13,18 +13,18 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file  # noqa: E402
 
+from mt.cli.composition import compose_jobs, default_model  # noqa: E402
 from mt.config import HuggingFaceExportConfig, TrainConfig  # noqa: E402
-from mt.config.composition import compose_jobs, default_model  # noqa: E402
+from mt.core.errors import InputError, Interrupted  # noqa: E402
+from mt.core.json_file import read_json  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
-from mt.errors import InputError, Interrupted  # noqa: E402
-from mt.exchange.hugging_face import export  # noqa: E402
-from mt.json_file import read_json  # noqa: E402
-from mt.run_folder import open_model, read_config  # noqa: E402
+from mt.export.hugging_face import export  # noqa: E402
+from mt.storage.run_folder import open_model, read_config  # noqa: E402
+from mt.storage.weights import checksum, weights_of  # noqa: E402
 from mt.text.tokenizer import PAD  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402
-from mt.weights import checksum, weights_of  # noqa: E402
 from tests.marian_folder import LAYOUTS, sentences, tuned, write_corpus, write_folder  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
@@ -99,7 +99,7 @@ def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
 def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start, tmp_path, monkeypatch):
     """With its commit, also by a run that begins with such a run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mt.exchange.marian.fetched", lambda name: start)
+    monkeypatch.setattr("mt.storage.marian.fetched", lambda name: start)
     first = tuned(corpus, "Them/opus-mt-xx-yy@main", "first", max_updates=10)
     second = tuned(corpus, first.folder, "second", max_updates=10)
     for run in (first, second):

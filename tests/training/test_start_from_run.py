@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file
 
 from mt.config import TokenizerConfig
-from mt.errors import InputError, Interrupted
-from mt.run_folder import read_config
+from mt.core.errors import InputError, Interrupted
+from mt.storage.run_folder import read_config
 from mt.training.command import train
 from tests import toy
 from tests.training.runs import read_results, stop_after

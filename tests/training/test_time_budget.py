@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from mt.config import TrainConfig, TrainingConfig
-from mt.errors import Interrupted
+from mt.core.errors import Interrupted
 from mt.training import choice_file, command
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from mt.config import AlignmentConfig, TransformerConfig
 from mt.data.batching import collate
-from mt.model.attention import RecordableAttention, record_attention
-from mt.model.build import build_model
-from mt.model.seq2seq import Memory, Seq2Seq, State
+from mt.models.attention import RecordableAttention, record_attention
+from mt.models.build import build_model
+from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.placement import Link
 from mt.text.slots import slot
 from mt.text.tokenizer import BOS, TokenizerPair

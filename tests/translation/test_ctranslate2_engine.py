@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
-from mt.errors import InputError
-from mt.exchange.ctranslate2 import export, export_into, obstacles
-from mt.run_folder import config_differences, open_model, read_config, write_config
+from mt.core.errors import InputError
+from mt.export.ctranslate2 import export, export_into, obstacles
+from mt.storage.run_folder import config_differences, open_model, read_config, write_config
+from mt.storage.weights import weights_of, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.translator import Translator
-from mt.weights import weights_of, write_tensors
 from tests import toy
 from tests.brief import train_briefly
 
@@ -301,7 +301,7 @@ def test_a_run_folder_that_cannot_be_written_to_does_not_matter(run, monkeypatch
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mt.exchange.ctranslate2.new_folder", refuse)
+    monkeypatch.setattr("mt.export.ctranslate2.new_folder", refuse)
     torch_, ctranslate2_ = _translators(run)
     assert "cannot be kept there: Permission denied" in caplog.text
     _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))

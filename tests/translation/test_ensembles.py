@@ -4,13 +4,13 @@ import shutil
 
 import pytest
 
-from mt.command_line import _exit_status
+from mt.cli.command_line import _exit_status
+from mt.cli.translate import translate
 from mt.config import DecodingConfig, TranslateConfig
-from mt.errors import InputError
-from mt.run_folder import read_description, read_spelling, write_description, write_spelling
+from mt.core.errors import InputError
+from mt.storage.run_folder import read_description, read_spelling, write_description, write_spelling
 from mt.text.spelling import Spelling
 from mt.training.command import train
-from mt.translation.command import translate
 from mt.translation.translator import Translator
 from tests import toy
 

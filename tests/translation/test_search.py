@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
+from mt.core.errors import RunError
 from mt.data.batching import collate
-from mt.errors import RunError
-from mt.model.attention import record_attention
-from mt.model.ensemble import Ensemble
-from mt.model.rnn import RNNAttention
-from mt.model.transformer import Transformer
+from mt.models.attention import record_attention
+from mt.models.ensemble import Ensemble
+from mt.models.rnn import RNNAttention
+from mt.models.transformer import Transformer
 from mt.text.tokenizer import BOS, EOS, PAD
 from mt.translation.search import BLOCK, _inverse_cumulative, forced_log_probabilities, largest, search
 

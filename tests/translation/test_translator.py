@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mt.cli.translate import _as_json, _progress_of, _text, _translated, translate
 from mt.config import (
     DecodingConfig,
     RNNAttentionConfig,
@@ -20,13 +21,12 @@ from mt.config import (
     TransformerConfig,
     TranslateConfig,
 )
+from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.errors import InputError
-from mt.model.build import build_model
-from mt.run_folder import TrainedModel
+from mt.models.build import build_model
+from mt.storage.run_folder import TrainedModel
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.translation.command import _as_json, _progress_of, _text, _translated, translate
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
 from mt.translation.translator import LINE_BREAKS, Items, LongSentences, ScoredText, Translator, windows

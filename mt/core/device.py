@@ -1,0 +1,278 @@
+"""On which device the arithmetic runs, in which number format, and with which memory and threads."""
+
+import contextlib
+import ctypes
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from mt.config import DEVICE
+from mt.core.errors import InputError
+
+CPU_INFO = Path("/proc/cpuinfo")
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def choose_device(wanted: str) -> torch.device:
+    """Returns the device that was asked for, and sets up how this process uses cuDNN.
+
+    ``auto`` is the GPU if there is one (CUDA, then Apple's), else the CPU.
+
+    Raises:
+        InputError: ``wanted`` is not the name of a device, or this machine does not have that device.
+    """
+    _keep_cudnn_exact_and_quick()
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if not re.fullmatch(DEVICE, wanted):
+        raise InputError(f"device={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
+    device = torch.device(wanted)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise InputError("device=mps: not available on this machine; take auto")
+    return device
+
+
+def _keep_cudnn_exact_and_quick() -> None:
+    # Otherwise cuDNN's recurrent layers would round fp32 to TF32's ten bits.
+    torch.backends.cudnn.allow_tf32 = False
+    # cuDNN's attention makes a new plan for every shape, and batches and decoding steps keep coming in new shapes.
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
+def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+    """Returns the number format that was asked for. Raises InputError for fp16 on a CPU.
+
+    ``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, and fp32 otherwise.
+    """
+    if wanted == "fp16" and device.type == "cpu":
+        raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
+    if wanted == "auto":
+        without_bf16 = "fp16" if device.type == "cuda" else "fp32"
+        wanted = "bf16" if multiplies_bf16(device) else without_bf16
+    return PRECISIONS[wanted]
+
+
+def doubt_about(wanted: str, device: torch.device) -> str | None:
+    """Returns a warning if the precision that was asked for will be slow on this device, otherwise None."""
+    if wanted != "bf16" or device.type != "cpu" or multiplies_bf16(device):
+        return None
+    return "precision=bf16 is slow on this processor, which has no bf16 instructions: take auto or fp32"
+
+
+def name_of(precision: torch.dtype) -> str:
+    """Returns the name of a number format as it stands in a config: fp32, bf16 or fp16."""
+    return next(name for name, dtype in PRECISIONS.items() if dtype == precision)
+
+
+def check_compiler(device: torch.device) -> None:
+    """Raises InputError if torch.compile lacks what it needs: a C++ compiler on a CPU, Triton on a GPU."""
+    try:
+        torch.compile(lambda x: x + 1)(torch.ones(1, device=device))
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"training.compile=true: torch.compile does not work on this machine: {reason}") from error
+
+
+def eager_on_cpu(x: torch.Tensor) -> bool:
+    """Returns whether to use our own CPU implementations for x.
+
+    They are not used while torch.compile is tracing, so that it sees PyTorch's own operators, which it can replace.
+    """
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def multiplies_bf16(device: torch.device) -> bool:
+    """Returns whether the processor has instructions for bf16 and need not convert it to fp32 and back."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type == "cpu":
+        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return False
+
+
+@lru_cache
+def mkl_is_slow() -> bool:
+    """Returns whether PyTorch multiplies fp32 matrices with MKL although oneDNN would be faster.
+
+    That is so on AMD processors with AVX-512, which oneDNN uses and MKL does not, if this PyTorch has both libraries.
+    """
+    return (
+        torch.backends.mkl.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and torch.backends.cpu.get_cpu_capability() == "AVX512"
+        and _processor_maker() == "AuthenticAMD"
+    )
+
+
+def _processor_maker() -> str:
+    """Returns the maker as x86 processors name it, or an empty text on systems other than Linux."""
+    found = re.search(r"vendor_id\s*: (\w+)", _cpu_info())
+    return found[1] if found else ""
+
+
+def _cpu_info() -> str:
+    """Returns what Linux tells of the processor, or an empty text on other systems."""
+    try:
+        return CPU_INFO.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def processor_name() -> str:
+    """Returns the processor's name as its maker wrote it, or as much as the system tells."""
+    if found := re.search(r"^model name\s*: (.*\S)", _cpu_info(), re.MULTILINE):
+        return found[1]
+    if sys.platform == "darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def instruction_sets() -> list[str]:
+    """Returns the processor's instruction sets on which the speed or the rounding of matrix products depends."""
+    functions = {
+        "AVX2": "_is_avx2_supported",
+        "AVX-512": "_is_avx512_supported",
+        "AVX-512 VNNI": "_is_vnni_supported",
+        "AVX-512 BF16": "_is_avx512_bf16_supported",
+        "AMX": "_is_amx_tile_supported",
+        "AMX FP16": "_is_amx_fp16_supported",
+    }
+    # These are private functions of PyTorch, and not every version has all of them.
+    return [name for name, function in functions.items() if getattr(torch.cpu, function, bool)()]
+
+
+def multiplied_by(precision: torch.dtype, device: torch.device, compiled: bool) -> str:
+    """Returns the name of the library that multiplies matrices in a number format on a device."""
+    if compiled:
+        return "what torch.compile chooses"
+    if device.type != "cpu":
+        return {"cuda": "cuBLAS", "mps": "Metal"}[device.type]
+    if precision == torch.bfloat16:
+        return "oneDNN" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "PyTorch"
+    found = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    blas = "MKL" if torch.backends.mkl.is_available() else found[1] if found else "PyTorch"
+    return f"oneDNN where they are large, else {blas}" if mkl_is_slow() else blas
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:
+    """Returns a context in which matrix products are in ``precision`` and numerically delicate operations in fp32."""
+    return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
+
+
+def recurrent_layers_need_fp32(device: torch.device) -> bool:
+    """Returns whether PyTorch's LSTM must be given fp32 instead of being left to autocast.
+
+    On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told. On a CPU, autocast asks for
+    oneDNN's LSTM in bf16, which does not exist for processors without AVX-512.
+    """
+    return device.type == "cuda" or (device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+@contextmanager
+def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
+    """Lets cuDNN's recurrent layers round fp32 to TF32 inside this context if ``precision`` is no more exact than TF32.
+
+    These layers get fp32 even under autocast.
+    """
+    torch.backends.cudnn.allow_tf32 = precision != torch.float32
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def later(tensor: torch.Tensor) -> Callable[[], list]:
+    """Starts to copy a tensor to the CPU and returns a function that returns its values.
+
+    On CUDA, that function waits only for the work that the GPU had been given before the call of ``later``.
+    """
+    if tensor.device.type != "cuda":
+        return tensor.tolist
+    copy, arrived = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
+    arrived.record(torch.cuda.current_stream(tensor.device))
+
+    def values() -> list:
+        arrived.synchronize()
+        return copy.tolist()
+
+    return values
+
+
+@lru_cache
+def cpu_threads() -> int:
+    """Returns how many threads torch uses by default, which is one per core.
+
+    The first call remembers the number, so it must come before anything sets another one.
+    """
+    return torch.get_num_threads()
+
+
+def keep_freed_memory() -> None:
+    """Makes glibc keep large buffers that were freed instead of returning them to the system.
+
+    Every training step asks for the same buffers again, and faulting their pages in anew costs up to 15 % of a step.
+    """
+    if libc := _glibc():
+        trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h
+        libc.mallopt(mmap_max, 0)
+        libc.mallopt(trim_threshold, 2**31 - 1)
+
+
+def limit_kernel_caches() -> None:
+    """Limits how many kernels oneDNN and PyTorch keep for reuse, to save memory.
+
+    oneDNN keeps a kernel for each of the last few shapes: 16 are enough where one layer runs after another, and 8 per
+    core where each core decodes a batch of its own. PyTorch keeps, in each thread, what it needs to find such kernels,
+    now for 16 of them.
+
+    By default both keep 1,024. A kernel and what leads to it take one or two megabytes together, and batches and
+    decoding steps keep coming in new shapes. The limits have no effect after the first operation of the process.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(max(16, 8 * cpu_threads())))
+    os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
+
+
+def return_freed_memory() -> None:
+    """Makes glibc return freed memory, which ``keep_freed_memory`` made it keep, to the system.
+
+    Batches of ever new shapes leave holes in memory. A process that never did this would come to hold several times
+    what a step needs. But pages that were given back have to be faulted in again, so this should be called now and then
+    and not in every step.
+    """
+    if libc := _glibc():
+        libc.malloc_trim(0)
+
+
+@lru_cache
+def _glibc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if platform.libc_ver()[0] == "glibc" else None
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Returns the total memory of a CUDA GPU, or of the machine for any other device."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Returns the most memory that this process has held: on a CUDA GPU, or of the machine for any other device."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,271 @@
+"""Reads and writes files: lines end at ``\\n`` alone, and a file or folder is written whole or not at all."""
+
+import contextlib
+import errno
+import fcntl
+import gzip
+import io
+import logging
+import lzma
+import os
+import re
+import shutil
+import uuid
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+import pyarrow
+
+from mt.core.errors import InputError
+from mt.core.xz import XzReader
+
+logger = logging.getLogger(__name__)
+
+UNDECODABLE = re.compile(r"[\ud800-\udfff]")
+"""Halves of surrogate pairs, which UTF-8 cannot encode. The error handler ``surrogateescape`` makes them of bytes that
+are not UTF-8."""
+BLOCK = 1 << 20
+"""How many bytes are read at a time."""
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a plain, .gz, .xz or .zst file, without their ``\\n``.
+
+    No other byte ends a line (not a lone CR, not U+2028, not NUL), and a last line needs no ``\\n``.
+
+    Raises:
+        InputError: The file is missing, unreadable, damaged or cut short.
+    """
+    with _reading(path) as stream:
+        for line in stream:
+            yield line.removesuffix(b"\n")
+
+
+def read_blocks(path: Path) -> Iterator[bytes]:
+    """Yields the content of a file as ``read_lines`` does, but in blocks of bytes; raises the same."""
+    with _reading(path) as stream:
+        while block := stream.read(BLOCK):
+            yield block
+
+
+def read_start(path: Path) -> bytes:
+    """Returns the first 64 KiB of the content of a file as ``read_lines`` reads it, or all of it; raises the same."""
+    with _reading(path) as stream:
+        return stream.read(1 << 16)
+
+
+def read_wide_lines(path: Path, encoding: str) -> Iterator[str]:
+    """Yields the lines of a file in UTF-16 or UTF-32 as ``read_lines`` does, without its BOM.
+
+    Raises:
+        InputError: As ``read_lines``, or the bytes are not of this encoding.
+    """
+    try:
+        # Halves of surrogate pairs stay, so that UNDECODABLE finds them. With newline="\n" no CR ends a line.
+        with _reading(path) as stream, io.TextIOWrapper(stream, encoding, "surrogatepass", newline="\n") as text:
+            for line in text:
+                yield line.removesuffix("\n")
+    except UnicodeError as error:
+        raise InputError(f"{path}: is not in {encoding.upper()}, of which it has the BOM: {error}") from None
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with _open(path) as stream:
+            yield stream
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(f"{path}: cannot be read: {reason}") from error
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Replaces a file as a whole: whoever opens it, at any time, finds all of the old content or all of the new.
+
+    Raises:
+        OSError: The disk is full or the folder is not writable. ``path`` is then as it was.
+    """
+    partial = _partial(path)
+    try:
+        with partial.open("xb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        replace_durably(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def replace_durably(partial: Path, path: Path) -> None:
+    """Renames ``partial`` to ``path``, in the same folder, so that the new name outlives a power failure.
+
+    ``partial`` must be complete, and its content must be on the disk already.
+    """
+    partial.replace(path)
+    _fsync(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and the folders above it, where they are missing, so that they outlive a power failure.
+
+    A new folder's name stands in the folder above it, which has to be flushed to the disk like a file.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        _fsync(folder.parent)
+
+
+def resolved(path: str | Path) -> Path:
+    """Returns the absolute path with all links followed, whether there is a file or not.
+
+    Raises:
+        InputError: The links lead in a circle.
+    """
+    try:
+        found = Path(path).resolve()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            found.stat()
+        return found
+    except RuntimeError:  # raised by resolve() before Python 3.13
+        pass
+    except OSError as error:  # raised by stat()
+        if error.errno != errno.ELOOP:
+            raise
+    raise InputError(f"{path}: a symbolic link that leads in a circle")
+
+
+def refuse_taken(key: str, path: str) -> Path:
+    """Returns the absolute path of a folder to write, with all links followed.
+
+    Raises:
+        InputError: It exists and is not an empty folder, or could not be replaced by the new one. The message names the
+            setting, ``key``.
+    """
+    place = resolved(path)
+    if place == Path.cwd() or os.path.ismount(place):
+        raise InputError(f"{key}={path}: the current folder and mount points cannot be replaced; take a new folder")
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise InputError(f"{key}={path}: exists and is not empty; take a new folder")
+    return place
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Makes a folder that appears under its name only when it is complete, in place of an older one if there is one.
+
+    Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and
+    renames; an exception removes what was written and leaves ``path`` as it was. ``recover_folders``
+    clears up after a process that was killed in between.
+    """
+    make_folder(path.parent)
+    partial = _partial(path)
+    replaced = partial.with_suffix(".replaced")
+    partial.mkdir()
+    try:
+        yield partial
+        for folder, _, names in os.walk(partial):
+            for name in names:
+                _fsync(Path(folder, name))
+            _fsync(Path(folder))
+        # A folder cannot be renamed onto one that holds files.
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(replaced)
+        partial.rename(path)
+        _fsync(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):  # then recover_folders has to do it
+            _put_back(replaced, path)
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def try_lock(stream: IO, path: Path) -> bool:
+    """Locks an open file for this process until it is closed, in whatever way that happens.
+
+    On a disk that does not support locks, a warning is logged and the file counts as locked.
+
+    Returns:
+        Whether the file is now locked. It is not if another process holds the lock, or has removed the file or put
+        another in its place.
+    """
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat())
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+        logger.warning("%s: this file system has no locks: make sure that no other process writes there", path.parent)
+        return True
+
+
+def recover_folders(folder: Path) -> None:
+    """Clears up after a process that was killed inside ``new_folder`` or ``write_atomically``.
+
+    This concerns the folder and all folders beneath it. An older folder that was just being replaced gets its name
+    back, and everything unfinished is removed. Links are not followed. Must not be called while another process writes
+    there.
+    """
+    for replaced in folder.glob(".*.replaced"):
+        _put_back(replaced, folder / replaced.name.removeprefix(".").rsplit(".", 2)[0])
+    for partial in folder.glob(".*.partial"):
+        _remove(partial)
+    for inner in folder.iterdir():
+        if inner.is_dir() and not inner.is_symlink():
+            recover_folders(inner)
+
+
+def _put_back(replaced: Path, original: Path) -> None:
+    """Gives an older folder its name back, or removes it if a newer one has that name.
+
+    Raises:
+        OSError: Neither can be done. The older folder is left where it is.
+    """
+    if not original.exists():
+        try:
+            replaced.rename(original)
+            return
+        except OSError:
+            if not original.exists():  # otherwise another process has just put its own folder there
+                raise
+    _remove(replaced)
+
+
+def _remove(path: Path) -> None:
+    """Removes a file, a folder with all that it holds, or a link but not its target."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _open(path: Path) -> BinaryIO:
+    match path.suffix:
+        case ".gz":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        case ".xz":
+            return io.BufferedReader(XzReader(path.open("rb")))
+        case ".zst":
+            return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
+        case _:
+            return path.open("rb")
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.partial")
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

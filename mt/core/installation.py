@@ -1,0 +1,48 @@
+"""Where everything but code lies: at the top of a checkout, or inside the package if installed from a wheel.
+
+======================  ====================  ============================
+                        checkout              installed
+======================  ====================  ============================
+config files            conf/                 mt/conf/
+recipes of corpora      data/NAME.py          mt/recipes/NAME.py
+corpora they fetched    data/NAME/            the user's cache folder
+commands                python train.py …     mt-train …
+======================  ====================  ============================
+"""
+
+import os
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+IS_INSTALLED = (PACKAGE / "conf").is_dir()
+CONF = PACKAGE / "conf" if IS_INSTALLED else PACKAGE.parent / "conf"
+RECIPES = PACKAGE / "recipes" if IS_INSTALLED else PACKAGE.parent / "data"
+
+COMMANDS = {
+    "python train.py": "mt-train",
+    "python translate.py": "mt-translate",
+    "python -m mt.evaluation.comparison": "mt-compare",
+}
+"""Each command as typed in a checkout, and the command that does the same once installed."""
+
+
+def corpora() -> Path:
+    """Returns the folder that holds one folder for each corpus that a recipe has fetched."""
+    return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
+
+
+def _user_cache() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # A relative path must be ignored: https://specifications.freedesktop.org/basedir-spec.
+    return named if named.is_absolute() else Path.home() / ".cache"
+
+
+def as_typed_here(text: str) -> str:
+    """Returns a text with the commands in it changed from what is typed in a checkout to what is typed here."""
+    if IS_INSTALLED:
+        for in_checkout, installed in COMMANDS.items():
+            text = text.replace(in_checkout, installed)
+    return text

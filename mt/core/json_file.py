@@ -1,0 +1,77 @@
+"""Reads and writes JSON files, and JSON that carries its own checksum."""
+
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+
+from mt.core.errors import InputError
+from mt.core.files import write_atomically
+
+CHECKSUM_KEY = "sha256"
+"""Key of the last entry of a sealed file, which is the checksum of the text before it."""
+SEAL = re.compile(rf',\n  "[^"\n]{{{len(CHECKSUM_KEY)}}}": "[0-9a-f]{{64}}"\n}}\n\Z')
+"""The end of a sealed file, even if a bit of the key has flipped."""
+
+
+def write_json(path: Path, content: dict) -> None:
+    """Writes a sealed JSON file: its last entry is the checksum of the text before it."""
+    write_atomically(path, sealed(content))
+
+
+def read_json(path: Path, *needed: str) -> dict:
+    """Returns the content of a JSON file. That of a sealed file is checked, and comes without its checksum; files of
+    earlier formats have none.
+
+    Raises:
+        InputError: The file cannot be read, does not match its checksum, or lacks one of the ``needed`` keys. The
+            message names the file.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+        content = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a JSON object")
+    if CHECKSUM_KEY in content or SEAL.search(text):
+        content = unsealed(text, path)
+    if missing := set(needed) - content.keys():
+        raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
+    return content
+
+
+def sealed(content: dict) -> str:
+    """Returns JSON that ends with its own checksum."""
+    text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
+    return f'{text},\n  "{CHECKSUM_KEY}": "{sha256(text)}"\n}}\n'
+
+
+def unsealed(text: str, path: Path) -> dict:
+    """Returns the content that was given to ``sealed``.
+
+    The checksum is that of the text as it stands, blanks included, so that any changed bit is noticed, whether it
+    changes the meaning or not.
+
+    Raises:
+        InputError: The text is damaged or of another version. The message names ``path``, the file that it is from.
+    """
+    found = re.fullmatch(rf'(.*),\n  "{CHECKSUM_KEY}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
+    if not found or sha256(found[1]) != found[2]:
+        raise InputError(f"{path}: damaged: its contents do not match its checksum")
+    try:
+        return dict(json.loads(found[1] + "\n}"))
+    except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents only
+        raise InputError(f"{path}: damaged or of another version") from None
+
+
+def sha256(text: str) -> str:
+    """Returns the SHA-256 of a text in hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_number(value: object) -> bool:
+    """Returns whether a value of a JSON file is a finite number that fits into a float. An integer of 400 digits does
+    not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max

@@ -1,0 +1,102 @@
+"""Items that a translation has to keep as they are: numbers, addresses, placeholders. How they are found again."""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import numpy as np
+
+from mt.core.language import SCRIPTS, base_language
+
+Kind = Literal["number", "price", "code", "url", "email", "emoji", "placeholder"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+NAMES = "anna", "ben", "clara", "david", "emma", "felix"
+SURNAMES = "berg", "lopez", "novak", "rossi", "smith", "weber"
+PAGES = "about", "help", "news", "shop", "start", "team"
+EMOJI = "😀", "😂", "👍", "🎉", "🙏", "🔥", "😢", "🚀"
+PLACEHOLDERS = "{name}", "%d", "%s", "${USER}", "{{count}}", "{0}", "%(total)s"
+DECIMAL_COMMA = {
+    "af", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hr", "hu", "hy", "id",
+    "is", "it", "ka", "kk", "lt", "lv", "mk", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr",
+    "sv", "tr", "uk", "vi",
+}  # fmt: skip
+"""The languages that write 19,99 for 19.99."""
+
+_LETTERS = "".join(script.letters for script in SCRIPTS)
+UNDIVIDED = re.compile(f"[{_LETTERS}]")
+"""A letter that an item may touch: one of Chinese, Thai and similar scripts, in which words touch each other, or of
+Korean, which adds particles to words."""
+_IN_WORD = rf"[^\W{_LETTERS}]"
+"""A character that would make an item longer: a digit, an underscore or any other letter."""
+_BEFORE_WORD = re.compile(rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[./@_-])(?<!\d[,:])")
+"""Matches where an item may begin whose first character is a letter or a digit."""
+_BEFORE_SIGN = re.compile(r"(?<![{$%])")
+_AFTER_WORD = re.compile(rf"(?!{_IN_WORD}|[./@_]{_IN_WORD}|[,:-]\d)")
+"""Matches where an item may end whose last character is a letter or a digit. Behind a hyphen or colon letters may
+follow, because some languages add endings so: B-207-et, 19,99:n."""
+_AFTER_BRACE = re.compile(r"(?!\})")
+_ANYTHING = re.compile("")
+
+
+def draw(kind: Kind, random: np.random.Generator, source_language: str, target_language: str) -> tuple[str, ...]:
+    """Draws an item.
+
+    Returns:
+        The forms in which it may come back. The first of them is the one to plant. Only prices can have two: as the
+        source language writes them, and as the target language does (19.99 and 19,99).
+    """
+
+    def one_of(choices: tuple[str, ...]) -> str:
+        return choices[int(random.integers(len(choices)))]
+
+    match kind:
+        case "number":
+            return (str(random.integers(10_000, 100_000)),)
+        case "price":
+            whole, cents = random.integers(2, 100), random.integers(100)
+            points = [
+                "," if base_language(code) in DECIMAL_COMMA else "." for code in (source_language, target_language)
+            ]
+            return tuple(dict.fromkeys(f"{whole}{point}{cents:02}" for point in points))
+        case "code":
+            return (f"{chr(ord('A') + int(random.integers(26)))}-{random.integers(100, 1000)}",)
+        case "url":
+            return (f"https://www.example.org/{one_of(PAGES)}/{random.integers(1, 100)}",)
+        case "email":
+            return (f"{one_of(NAMES)}.{one_of(SURNAMES)}@example.org",)
+        case "emoji":
+            return (one_of(EMOJI),)
+        case "placeholder":
+            return (one_of(PLACEHOLDERS),)
+
+
+def find(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
+    """Returns where an item begins and ends in a text, or None unless it stands there exactly once and whole.
+
+    It is not whole where it is part of something longer: 12345 in 123456, in 12345,6 or in A12345; a URL that goes on;
+    {name} in {{name}}.
+    """
+    if sum(text.count(form) for form in forms) != 1:
+        return None
+    return next(_whole(text, forms), None)
+
+
+def without(text: str, forms: tuple[str, ...]) -> str:
+    """Returns a text without the first whole occurrence of an item and the blanks in front of it. If there is none, the
+    text stays as it is."""
+    found = min(_whole(text, forms), default=None)
+    return (text[: found[0]].rstrip() + text[found[1] :]).strip() if found else text
+
+
+def _whole(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Yields where an item stands whole, for one of its forms after another."""
+    for form in forms:
+        start = text.find(form)
+        while start >= 0:
+            end = start + len(form)
+            before = _BEFORE_WORD if re.match(r"\w", form[0]) else _BEFORE_SIGN if form[0] in "{$%" else _ANYTHING
+            after = _AFTER_WORD if re.match(r"\w", form[-1]) else _AFTER_BRACE if form[-1] == "}" else _ANYTHING
+            if before.match(text, start) and after.match(text, end):
+                yield start, end
+            start = text.find(form, start + 1)

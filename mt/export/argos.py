@@ -1,0 +1,104 @@
+"""Exports a trained Transformer as a package of Argos Translate, which LibreTranslate serves, too:
+``python -m mt.export.argos run=RUN output=FILE.argosmodel``.
+
+A package is a zip archive of one folder: metadata.json, README.md, the tokenizer as sentencepiece.model, and the model
+for CTranslate2 in the folder model.
+"""
+
+import json
+import logging
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+from mt.config import ArgosExportConfig
+from mt.core.errors import InputError
+from mt.core.files import make_folder, replace_durably, resolved
+from mt.core.language import argos_code, english_name
+from mt.export.card import model_card, warn_of_losses, write_card
+from mt.export.ctranslate2 import library, obstacles, write_model
+from mt.storage.run_folder import TrainedModel, open_model
+
+logger = logging.getLogger(__name__)
+
+ARGOS_VERSION = "1.11"
+"""The version of Argos Translate with which packages were tried."""
+USAGE = """\
+```python
+import argostranslate.package, argostranslate.translate
+
+argostranslate.package.install_from_path("FILE.argosmodel")
+print(argostranslate.translate.translate("Hello.", "{source}", "{target}"))
+```
+
+LibreTranslate serves what is installed. Argos Translate cuts the text into sentences by itself. Whatever the settings
+of the model are, it searches with a beam of 4 and a length penalty of 0.2, computes in the number format that is
+fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and writes blanks in place of underscores.
+"""
+
+
+def export(config: ArgosExportConfig) -> None:
+    """Writes a package.
+
+    Raises:
+        InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, Argos Translate cannot
+            hold it, or the output exists.
+    """
+    library()  # raises now, before any work, if it is missing
+    output = resolved(config.output)
+    if output.exists():
+        raise InputError(f"output={config.output}: exists; give the package a name of its own")
+    run = Path(config.run)
+    trained = open_model(run)
+    reasons = obstacles(trained)
+    if trained.tokenizers.source is not trained.tokenizers.target:
+        reasons.append("a package has one sentencepiece.model for both languages, and here each has its own")
+    if reasons:
+        raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}")
+    metadata = _metadata(trained, config.version)
+    usage = USAGE.format(source=metadata["from_code"], target=metadata["to_code"])
+    make_folder(output.parent)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".partial", dir=output.parent) as place:
+        # Argos Translate unpacks all packages into one folder, in which each has a folder of its own.
+        name = f"translate-{metadata['from_code']}_{metadata['to_code']}-{config.version.replace('.', '_')}"
+        folder = Path(place, name)
+        (folder / "model").mkdir(parents=True)
+        write_model(trained, folder / "model", config.quantization)
+        trained.tokenizers.source.save(folder / "sentencepiece.model")
+        (folder / "metadata.json").write_text(json.dumps(metadata, indent=2), encoding="utf-8")
+        write_card(folder, model_card(trained, run, config.license, usage, cuts_sentences=True))
+        package = Path(place, output.name)
+        _zip(folder, package)
+        replace_durably(package, output)
+    logger.info("exported the model for Argos Translate to %s", config.output)
+    warn_of_losses(trained, config.output, cuts_sentences=True)
+
+
+def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:
+    described = trained.description
+    return {
+        "package_version": version,
+        "argos_version": ARGOS_VERSION,
+        "from_code": argos_code(described.source_language),
+        "from_name": english_name(described.source_language),
+        "to_code": argos_code(described.target_language),
+        "to_name": english_name(described.target_language),
+        "links": [],
+    }
+
+
+def _zip(folder: Path, package: Path) -> None:
+    """Writes a zip archive that holds a folder."""
+    with package.open("xb") as stream:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(folder.rglob("*")):
+                archive.write(path, path.relative_to(folder.parent))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+if __name__ == "__main__":
+    from mt.cli.entry_points import export_for_argos
+
+    export_for_argos()

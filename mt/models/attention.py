@@ -1,0 +1,249 @@
+"""Multi-head attention (Vaswani et al. 2017, section 3.2), single-head attention for recurrent decoders (Bahdanau et
+al. 2015, Luong et al. 2015), masks, the key/value cache, and recording of attention maps.
+
+Shapes: B sentences, T queries, S keys, H heads, D width, d = D / H width of a head.
+"""
+
+import math
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mt.core.device import eager_on_cpu
+from mt.models.dropout import Dropout
+from mt.models.kernels.linear import Linear
+from mt.text.tokenizer import PAD
+
+
+def padding_mask(pieces: Tensor) -> Tensor:
+    """Returns the mask (B, 1, 1, S) of pieces (B, S): False where a key is padding."""
+    return (pieces != PAD)[:, None, None, :]
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """Returns the mask (1, 1, T, T) that is True where the key's position is not after the query's."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+
+
+def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Returns a bias to add to attention scores, so that softmax gives no weight where the mask is False.
+
+    The bias is 0 where the mask is True and the lowest finite number where it is False: with -∞, a query that may
+    attend to nothing would get a row of NaN.
+    """
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: nn.Module | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Computes softmax(QKᵀ / √d) V operation by operation, without a fused kernel.
+
+    Args:
+        query: (B, H, T, d).
+        key, value: (B, H, S, d).
+        mask: Broadcastable to (B, H, T, S), True where a query may attend to a key. A query that may attend to nothing
+            gets a zero vector.
+        dropout: Applied to the weights.
+
+    Returns:
+        The context (B, H, T, d), the weights before dropout (B, H, T, S), and the masked scores before the softmax
+        (B, H, T, S).
+    """
+    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)  # (B, H, T, S)
+    if mask is not None:
+        # Adding a bias costs a fraction of what masked_fill costs.
+        scores = scores.add_(mask_bias(mask, scores.dtype))
+    weights = scores.softmax(dim=-1)
+    if mask is not None:
+        sees_any = mask.any(dim=-1, keepdim=True)
+        if not sees_any.all():
+            weights = weights * sees_any
+    used = weights if dropout is None else dropout(weights)
+    return used.to(value.dtype) @ value, weights, scores
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """Projected keys and values, each (N, H, S, d)."""
+
+    key: Tensor
+    value: Tensor
+
+    def append(self, later: "KeyValue") -> "KeyValue":
+        """Returns these keys and values followed by the ``later`` ones, concatenated along the positions."""
+        return KeyValue(torch.cat([self.key, later.key], dim=2), torch.cat([self.value, later.value], dim=2))
+
+    def select(self, rows: Tensor) -> "KeyValue":
+        return KeyValue(self.key.index_select(0, rows), self.value.index_select(0, rows))
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """The attention weights of one call of one attention module and, if asked for, the scores before the softmax.
+
+    Both are (B, H, T, S). Masked scores are close to the lowest finite number.
+    """
+
+    weights: Tensor
+    scores: Tensor | None
+
+
+class RecordableAttention(nn.Module):
+    """Base class of attention modules whose weights and scores ``record_attention`` can record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorder: _Recorder | None = None
+
+    def active_recorder(self) -> "_Recorder | None":
+        """Return the recorder of this thread; None if there is none, or if another thread records."""
+        recorder = self.recorder
+        return recorder if recorder is not None and recorder.thread == threading.get_ident() else None
+
+
+class MultiHeadAttention(RecordableAttention):
+    """Concat(head₁ … head_H) W^O with headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = Linear(width, width)
+        self.key = Linear(width, width)
+        self.value = Linear(width, width)
+        self.output = Linear(width, width)
+        self.dropout = Dropout(dropout)
+        for layer in (self.query, self.key, self.value, self.output):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, d)
+
+    def keys_and_values(self, x: Tensor) -> KeyValue:
+        """Projects x (B, S, D) to keys and values. They are computed once and serve any number of queries."""
+        return KeyValue(self._split_heads(self.key(x)), self._split_heads(self.value(x)))
+
+    def forward(self, x: Tensor, key_value: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+        """Lets queries from x (B, T, D) attend to S keys; returns (B, T, D).
+
+        Args:
+            x: (B, T, D).
+            key_value: From ``keys_and_values``.
+            mask: Broadcastable to (B, H, T, S), True where a query may attend to a key.
+            causal: Query t attends to keys 0 … t only. There must be no ``mask`` then.
+        """
+        query = self._split_heads(self.query(x))  # (B, H, T, d)
+        # On CPUs the fused kernel's backward pass is slow on short sequences: training steps are 25 % faster without.
+        recorder = self.active_recorder()
+        explicit = recorder is not None or (self.training and eager_on_cpu(x))
+        if explicit:
+            if causal:
+                mask = causal_mask(x.shape[1], x.device)
+            context, weights, scores = scaled_dot_product_attention(
+                query, key_value.key, key_value.value, mask, self.dropout
+            )
+            if recorder is not None:
+                recorder.keep(weights, scores)
+        else:
+            probability = self.dropout.probability if self.training else 0.0
+            context = functional.scaled_dot_product_attention(
+                query, key_value.key, key_value.value, attn_mask=mask, dropout_p=probability, is_causal=causal
+            )
+        return self.output(context.transpose(1, 2).flatten(2))
+
+
+class SingleHeadAttention(RecordableAttention):
+    """Base class of attention for a recurrent decoder, which attends to the source at every step.
+
+    The keys are projected once for each sentence, not at every step.
+    """
+
+    def __init__(self, query_width: int, key_width: int, width: int) -> None:
+        super().__init__()
+        self.query = Linear(query_width, width, bias=False)
+        self.key = Linear(key_width, width, bias=False)
+        for layer in (self.query, self.key):
+            nn.init.xavier_uniform_(layer.weight)
+
+    @abstractmethod
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Returns the scores (B, K, S), before masking, of queries (B, K, Q) and projected keys (B, S, A)."""
+
+    def forward(self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Lets K queries attend to each sentence.
+
+        Args:
+            query: (B, K, Q).
+            keys: Projected keys (B, S, A).
+            values: (B, S, F).
+            bias: (B, 1, S), from ``mask_bias``.
+
+        Returns:
+            The context (B, K, F), the weights (B, K, S) and the masked scores (B, K, S).
+        """
+        scores = self.scores(query, keys) + bias
+        weights = scores.softmax(dim=-1)
+        return weights.to(values.dtype) @ values, weights, scores
+
+
+class AdditiveAttention(SingleHeadAttention):
+    """score(q, k) = vᵀ tanh(W_q q + W_k k) (Bahdanau et al. 2015, appendix A.1.2)."""
+
+    def __init__(self, query_width: int, key_width: int, width: int) -> None:
+        super().__init__(query_width, key_width, width)
+        self.score = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))  # v
+
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        return torch.tanh(self.query(query)[:, :, None] + keys[:, None]) @ self.score
+
+
+class DotAttention(SingleHeadAttention):
+    """score(q, k) = (W_q q) · (W_k k) / √A: the general score of Luong et al. 2015 (section 3.1), scaled."""
+
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        return (self.query(query) / math.sqrt(keys.shape[-1])) @ keys.transpose(1, 2)
+
+
+_RECORDING = threading.RLock()
+
+
+class _Recorder:
+    """Keeps the maps that one attention computes in the thread that made the recorder."""
+
+    def __init__(self, with_scores: bool) -> None:
+        self.with_scores = with_scores
+        self.thread = threading.get_ident()
+        self.maps: list[AttentionMap] = []
+
+    def keep(self, weights: Tensor, scores: Tensor) -> None:
+        self.maps.append(AttentionMap(weights.detach(), scores.detach() if self.with_scores else None))
+
+
+@contextmanager
+def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[dict[str, list[AttentionMap]]]:
+    """Within this context, every attention module of the model records its weights and, if asked for, its scores.
+
+    For that, the modules compute attention without the fused kernel. What other threads compute with the same model is
+    not recorded; they wait if they are to record, too.
+
+    Yields:
+        For the name of each attention module (such as ``decoder.layers.0.cross_attention``), a list that gets one map
+        for each call.
+    """
+    attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
+    with _RECORDING:
+        recorders = {name: _Recorder(with_scores) for name in attentions}
+        for name, attention in attentions.items():
+            attention.recorder = recorders[name]
+        try:
+            yield {name: recorder.maps for name, recorder in recorders.items()}
+        finally:
+            for attention in attentions.values():
+                attention.recorder = None

@@ -1,0 +1,85 @@
+"""Linear layers that multiply fp32 matrices with the library that is faster on this processor.
+
+On CPUs, PyTorch multiplies fp32 matrices with MKL, which makes no use of AVX-512 on AMD processors. oneDNN, which also
+comes with PyTorch (and multiplies bf16 matrices for it), does use it and is twice as fast there.
+
+Shapes: N rows, I input and O output features.
+"""
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from mt.core.device import eager_on_cpu, mkl_is_slow
+
+WORTH_ITS_CALL = 2**21
+"""Number of multiplications from which on oneDNN is faster. Below it, the greater cost of a call outweighs the gain."""
+ROWS = 512
+"""Rows per chunk when a weight gradient is computed; each chunk is copied."""
+
+
+class Linear(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns x Wᵀ + b (…, O) for x (…, I)."""
+        return linear(x, self.weight, self.bias)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Returns x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O)."""
+    if _is_for_onednn(x, x.numel() * len(weight)):
+        return cast(Tensor, _ByOneDNN.apply(x.flatten(0, -2), weight, bias)).unflatten(0, x.shape[:-1])
+    return functional.linear(x, weight, bias)
+
+
+def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
+    """Returns the gradient (O, I) of a linear layer's weight, given the gradient of its output (N, O) and its input x
+    (N, I)."""
+    if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
+        return gradient.t() @ x
+    first, *others = zip(gradient.split(ROWS), x.split(ROWS), strict=True)
+    total = _outer_products(*first)
+    for part in others:
+        total += _outer_products(*part)
+    return total
+
+
+def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
+    """Returns gradientᵀ x (O, I): the sum over the rows of their outer products."""
+    # The first factor is copied, so the smaller matrix goes first.
+    if gradient.numel() <= x.numel():
+        return _product(gradient.t(), x.t())
+    return _product(x.t(), gradient.t()).t()
+
+
+class _ByOneDNN(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Returns x Wᵀ + b (N, O) for x (N, I)."""
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        for_x, for_weight, for_bias = ctx.needs_input_grad
+        return (
+            _product(gradient, weight.t()) if for_x else None,
+            weight_gradient(gradient, x) if for_weight else None,
+            gradient.sum(dim=0) if for_bias else None,
+        )
+
+
+def _is_for_onednn(x: Tensor, multiplications: int) -> bool:
+    in_fp32_on_cpu = eager_on_cpu(x) and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    return in_fp32_on_cpu and x.ndim > 1 and multiplications >= WORTH_ITS_CALL and mkl_is_slow()
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if not weight.t().is_contiguous():
+        weight = weight.contiguous()  # oneDNN would copy it, too, but one number at a time
+    # This operator is private to PyTorch, whose compiler (torch.compile) calls it.
+    return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], ""))

@@ -1,0 +1,321 @@
+"""A bidirectional LSTM encoder and an LSTM decoder with attention (Bahdanau et al. 2015).
+
+Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions; widths: E of the embeddings,
+H of the states, A of the projection in which attention compares queries with keys, D of the features.
+"""
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Self, cast
+
+import torch
+from torch import Tensor, nn
+
+from mt.config import RNNAttentionConfig
+from mt.core.device import recurrent_layers_need_fp32
+from mt.models.attention import AdditiveAttention, DotAttention, mask_bias
+from mt.models.dropout import Dropout, SharedDropout
+from mt.models.embedding import TokenEmbedding
+from mt.models.kernels.linear import Linear
+from mt.models.seq2seq import Memory, Seq2Seq, State, sentences_of
+from mt.text.tokenizer import PAD
+
+
+def reversed_positions(is_piece: Tensor) -> Tensor:
+    """Returns indices (B, S) that reverse the pieces of each sentence and leave the padding behind them.
+
+    Args:
+        is_piece: (B, S), False where a position is padding.
+    """
+    lengths = is_piece.sum(dim=1, keepdim=True)
+    positions = torch.arange(is_piece.shape[1], device=is_piece.device).expand_as(is_piece)
+    return torch.where(positions < lengths, lengths - 1 - positions, positions)
+
+
+class BidirectionalLSTM(nn.Module):
+    """One encoder layer: two LSTMs that read the sentence forwards and backwards.
+
+    The backward LSTM gets the reversed sentence with the padding still behind it, so padding affects neither of them.
+    """
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.forward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
+        self.backward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
+        for lstm in (self.forward_lstm, self.backward_lstm):
+            initialise_gates(lstm.get_parameter("weight_ih_l0"), recurrent_from=width)
+            initialise_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
+            nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
+            nn.init.zeros_(lstm.get_parameter("bias_ih_l0"))
+            open_forget_gate(lstm.get_parameter("bias_ih_l0"))
+
+    def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
+        """Returns the concatenated states of both directions (B, S, H).
+
+        Args:
+            x: (B, S, ·).
+            reversal: (B, S), from ``reversed_positions``.
+        """
+        in_fp32 = recurrent_layers_need_fp32(x.device)
+        with torch.autocast(x.device.type, enabled=False) if in_fp32 else nullcontext():
+            x = x.float() if in_fp32 else x
+            forth, _ = self.forward_lstm(x)
+            back, _ = self.backward_lstm(_take(x, reversal))
+        return torch.cat([forth, _take(back, reversal)], dim=-1)
+
+
+def _take(x: Tensor, positions: Tensor) -> Tensor:
+    return x.gather(1, positions[:, :, None].expand_as(x))
+
+
+def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
+    """Initialises the weight (4H, ·) of an LSTM, each of its four gates separately.
+
+    The columns from ``recurrent_from`` on, which multiply the previous state, become orthogonal; the others are drawn
+    after Glorot & Bengio 2010.
+    """
+    for gate in weight.detach().chunk(4):
+        if recurrent_from > 0:
+            nn.init.xavier_uniform_(gate[:, :recurrent_from])
+        if recurrent_from < gate.shape[1]:
+            nn.init.orthogonal_(gate[:, recurrent_from:])
+
+
+def open_forget_gate(bias: Tensor) -> None:
+    """Sets the bias of the forget gate, the second of four, to 1, so that training begins with a long memory
+    (Jozefowicz et al. 2015)."""
+    bias.detach().chunk(4)[1].fill_(1.0)
+
+
+class Encoder(nn.Module):
+    def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
+        super().__init__()
+        widths = [config.width, *[config.hidden] * (config.encoder_layers - 1)]
+        self.tokens = tokens
+        self.layers = nn.ModuleList(BidirectionalLSTM(width, config.hidden) for width in widths)
+        self.norms = nn.ModuleList(_norm(config, config.hidden) for _ in widths)
+        self.dropout = _dropout(config)
+        self.residual = config.residual
+
+    def forward(self, source: Tensor) -> Tensor:
+        """Encodes source pieces (B, S) as features (B, S, H)."""
+        reversal = reversed_positions(source != PAD)
+        x = self.dropout(self.tokens(source))
+        for depth, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+            y = layer(x, reversal)
+            x = self.dropout(norm(x + y if self.residual and depth else y))
+        return x
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """Hidden state h and cell c of one decoder layer, both (N, H)."""
+
+    hidden: Tensor
+    cell: Tensor
+
+    def select(self, rows: Tensor) -> "LayerState":
+        return LayerState(self.hidden.index_select(0, rows), self.cell.index_select(0, rows))
+
+
+@dataclass(frozen=True)
+class RNNState(State):
+    """The states of the decoder's layers, and what the decoder attends to: projected keys (B, S, A), values (B, S, H)
+    and the bias of ``mask_bias`` (B, 1, S)."""
+
+    layers: list[LayerState]
+    keys: Tensor
+    values: Tensor
+    bias: Tensor
+
+    def select(self, rows: Tensor) -> Self:
+        keys, values, bias = self.keys, self.values, self.bias
+        sentences = sentences_of(rows, len(self.layers[0].hidden) // len(keys), len(keys))
+        if sentences is not None:
+            keys, values, bias = (part.index_select(0, sentences) for part in (keys, values, bias))
+        layers = [layer.select(rows.flatten()) for layer in self.layers]
+        return replace(self, layers=layers, keys=keys, values=values, bias=bias)
+
+
+class LSTMCell(nn.Module):
+    """One step of one LSTM layer (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000)."""
+
+    def __init__(self, width: int, hidden: int, bias: bool) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.gates = Linear(width + hidden, 4 * hidden, bias=bias)
+        initialise_gates(self.gates.weight, recurrent_from=width)
+        if bias:
+            nn.init.zeros_(self.gates.bias)
+            open_forget_gate(self.gates.bias)
+
+    def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
+        """Returns the state after x.
+
+        Args:
+            x: (N, ·).
+            before: The state before x.
+            extra_gates: (N, 4H), added to the gates before their activation functions.
+        """
+        gates = self.gates(torch.cat([x, before.hidden.to(x.dtype)], dim=-1)).float()
+        gates = gates if extra_gates is None else gates + extra_gates
+        input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
+        cell = forget_gate.sigmoid() * before.cell + input_gate.sigmoid() * candidate.tanh()
+        return LayerState(output_gate.sigmoid() * cell.tanh(), cell)
+
+
+class Decoder(nn.Module):
+    """LSTM decoder with attention to the source.
+
+    At step i, attention with the top layer's state sᵢ₋₁ as query gives the context cᵢ. The new state is
+    sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁), and the next piece is predicted from [sᵢ; cᵢ; yᵢ₋₁], or from sᵢ alone if there is no
+    readout layer. With residual connections, the prediction uses the sum of all layers' states instead of sᵢ.
+    """
+
+    def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
+        super().__init__()
+        hidden = config.hidden
+        attention = AdditiveAttention if config.attention == "additive" else DotAttention
+        self.tokens = tokens
+        self.first_state = Linear(hidden, 2 * hidden * config.decoder_layers)
+        self.cross_attention = attention(hidden, hidden, config.width)
+        self.from_embedding = Linear(config.width, 4 * hidden)
+        layers = [LSTMCell(hidden, hidden, bias=depth > 0) for depth in range(config.decoder_layers)]
+        self.layers = cast("list[LSTMCell]", nn.ModuleList(layers))
+        self.readout = Linear(2 * hidden + config.width, config.width) if config.readout else None
+        self.norm = _norm(config, config.width if config.readout else hidden)
+        self.dropout = _dropout(config)
+        self.residual = config.residual
+        for layer in (self.first_state, *([self.readout] if self.readout else [])):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        initialise_gates(self.from_embedding.weight, recurrent_from=config.width)
+        nn.init.zeros_(self.from_embedding.bias)
+        open_forget_gate(self.from_embedding.bias)
+
+    def start(self, memory: Memory) -> RNNState:
+        """Returns the state before the first piece.
+
+        For each layer, s₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions; c₀ likewise.
+        """
+        features, mask = memory.features, memory.mask
+        last = features[torch.arange(len(mask), device=mask.device), mask.sum(dim=1) - 1]  # (B, H)
+        half = features.shape[-1] // 2
+        ends = torch.cat([last[:, :half], features[:, 0, half:]], dim=-1)
+        parts = self.first_state(ends).float().tanh().chunk(2 * len(self.layers), dim=-1)
+        layers = [LayerState(hidden, cell) for hidden, cell in zip(parts[::2], parts[1::2], strict=True)]
+        bias = mask_bias(mask, torch.float32)[:, None]
+        keys = self.cross_attention.key(features)
+        return RNNState(layers, keys, features.to(keys.dtype), bias)
+
+    def forward(self, target: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        """Reads pieces (N, T) that follow the state. Returns features (N, T, D) and the state after the pieces."""
+        embedded = self.dropout(self.tokens(target))  # (N, T, E)
+        # unbind takes all steps at once: the gradient of a selection of one step would be (N, T, 4H), almost all zeros,
+        # and there would be T of them.
+        from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
+        masks = self._masks_between_layers(embedded)
+        layers = state.layers
+        outputs: list[Tensor] = []
+        contexts: list[Tensor] = []
+        seen: list[tuple[Tensor, Tensor]] = []
+        for step in range(target.shape[1]):
+            query = layers[-1].hidden.view(len(state.keys), -1, layers[-1].hidden.shape[-1])  # (B, K, H)
+            context, weights, scores = self.cross_attention(query, state.keys, state.values, state.bias)
+            context = context.flatten(0, 1)  # (N, H)
+            output, layers = self._step(context, layers, from_embedding[step], [mask[:, step] for mask in masks])
+            outputs.append(output)
+            contexts.append(context)
+            seen.append((weights, scores))
+        if (recorder := self.cross_attention.active_recorder()) is not None:
+            weights, scores = (torch.cat(steps, dim=1)[:, None] for steps in zip(*seen, strict=True))
+            recorder.keep(weights, scores)
+        features = torch.stack(outputs, dim=1)  # (N, T, H)
+        if self.readout is not None:
+            parts = [features.to(embedded.dtype), torch.stack(contexts, dim=1).to(embedded.dtype), embedded]
+            features = self.readout(torch.cat(parts, dim=-1)).tanh()
+        return self.dropout(self.norm(features)), replace(state, layers=layers)
+
+    def _step(
+        self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]
+    ) -> tuple[Tensor, list[LayerState]]:
+        """Runs one step through all layers.
+
+        Args:
+            context: (N, H).
+            before: The state of each layer.
+            from_embedding: The embedding's contribution to the gates of the first layer, (N, 4H).
+            masks: Dropout masks (N, H) between the layers, if any.
+
+        Returns:
+            The output (N, H) and the new state of each layer.
+        """
+        first, *others = self.layers
+        after = [first(context, before[0], from_embedding)]
+        output = after[0].hidden
+        for depth, layer in enumerate(others, 1):
+            below = output * masks[depth - 1] if masks else output
+            after.append(layer(below, before[depth]))
+            output = output + after[-1].hidden if self.residual else after[-1].hidden
+        return output, after
+
+    def _masks_between_layers(self, embedded: Tensor) -> list[Tensor]:
+        """Returns dropout masks (N, T, H) for the output of each layer but the top one; none outside training."""
+        if not self.training:
+            return []
+        ones = embedded.new_ones(*embedded.shape[:2], self.layers[0].hidden)
+        return [self.dropout(ones) for _ in range(len(self.layers) - 1)]
+
+
+class RNNAttention(Seq2Seq):
+    """Encoder and decoder over token embeddings.
+
+    With ``config.tie_embeddings``, the output layer has the same weight as the target embedding and, if the vocabulary
+    is joint, as the source embedding.
+    """
+
+    def __init__(
+        self, config: RNNAttentionConfig, source_vocabulary: int, target_vocabulary: int, joint_vocabulary: bool
+    ) -> None:
+        super().__init__()
+        source_tokens = TokenEmbedding(source_vocabulary, config.width)
+        shared = joint_vocabulary and config.tie_embeddings
+        target_tokens = source_tokens if shared else TokenEmbedding(target_vocabulary, config.width)
+        self.encoder = Encoder(config, source_tokens)
+        self.decoder = Decoder(config, target_tokens)
+        width = config.width if config.readout else config.hidden
+        self.output = Linear(width, target_vocabulary, bias=False)
+        if config.tie_embeddings:
+            self.output.weight = target_tokens.weight
+        else:
+            nn.init.normal_(self.output.weight, std=width**-0.5)
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.output.weight
+
+    @property
+    def max_length(self) -> int | None:
+        return None
+
+    def encode(self, source: Tensor) -> Memory:
+        return Memory(self.encoder(source), source != PAD)
+
+    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        features, _ = self.decoder(target, self.start(memory))
+        return features
+
+    def start(self, memory: Memory) -> RNNState:
+        return self.decoder.start(memory)
+
+    def advance(self, pieces: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        features, after = self.decoder(pieces[:, None], state)
+        return features[:, 0], after
+
+
+def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:
+    return nn.LayerNorm(width) if config.layer_norm else nn.Identity()
+
+
+def _dropout(config: RNNAttentionConfig) -> Dropout:
+    return SharedDropout(config.dropout) if config.variational_dropout else Dropout(config.dropout)

@@ -1,0 +1,277 @@
+"""The Transformer encoder-decoder (Vaswani et al. 2017), pre-norm (Xiong et al. 2020) or post-norm.
+
+Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D width.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self, cast
+
+import torch
+from torch import Tensor, nn
+
+from mt.config import TransformerConfig
+from mt.models.attention import KeyValue, MultiHeadAttention, padding_mask
+from mt.models.dropout import Dropout, ReluDropout
+from mt.models.embedding import Embedding, LearnedPositions, SinusoidalPositions, TokenEmbedding
+from mt.models.kernels.linear import Linear
+from mt.models.seq2seq import Memory, Seq2Seq, State, sentences_of
+from mt.text.tokenizer import PAD, UNK
+
+
+class FeedForward(nn.Module):
+    """The feed-forward sublayer max(0, x W₁ + b₁) W₂ + b₂ (section 3.3), or the same with GELU or SiLU instead of
+    ReLU."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.inner = Linear(config.width, config.feed_forward)
+        self.outer = Linear(config.feed_forward, config.width)
+        self.activation = (
+            ReluDropout(config.dropout)
+            if config.activation == "relu"
+            else nn.Sequential(nn.GELU() if config.activation == "gelu" else nn.SiLU(), Dropout(config.dropout))
+        )
+        for layer in (self.inner, self.outer):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (B, T, D) to (B, T, D)."""
+        return self.outer(self.activation(self.inner(x)))
+
+
+class Residual(nn.Module):
+    """The residual connection around a sublayer f, with dropout on the output of f.
+
+    ``leave(x, f(enter(x)))`` is x + f(norm(x)) with pre-norm and norm(x + f(x)) with post-norm.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.width)
+        self.dropout = Dropout(config.dropout)
+        self.norm_first = config.norm == "pre"
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Returns the input (B, T, D) of the sublayer for x (B, T, D)."""
+        return self.norm(x) if self.norm_first else x
+
+    def leave(self, x: Tensor, y: Tensor) -> Tensor:
+        """Returns the sum (B, T, D) of x (B, T, D) and the sublayer's output y (B, T, D), normalised if post-norm."""
+        x = x + self.dropout(y)
+        return x if self.norm_first else self.norm(x)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward sublayer."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config.width, config.heads, config.attention_dropout)
+        self.feed_forward = FeedForward(config)
+        self.around_attention = Residual(config)
+        self.around_feed_forward = Residual(config)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, S, D), mask (B, 1, 1, S) → (B, S, D)"""
+        y = self.around_attention.enter(x)
+        x = self.around_attention.leave(x, self.self_attention(y, self.self_attention.keys_and_values(y), mask))
+
+        y = self.around_feed_forward.enter(x)
+        return self.around_feed_forward.leave(x, self.feed_forward(y))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the memory, then the feed-forward sublayer."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config.width, config.heads, config.attention_dropout)
+        self.cross_attention = MultiHeadAttention(config.width, config.heads, config.attention_dropout)
+        self.feed_forward = FeedForward(config)
+        self.around_self_attention = Residual(config)
+        self.around_cross_attention = Residual(config)
+        self.around_feed_forward = Residual(config)
+
+    def forward(
+        self, x: Tensor, memory: KeyValue, memory_mask: Tensor, past: KeyValue | None = None
+    ) -> tuple[Tensor, KeyValue]:
+        """Runs the layer on whole targets, or on the one position that follows ``past``.
+
+        Args:
+            x: (N, T, D). Without ``past`` these are all T positions, which attend to each other under the causal mask;
+                with ``past``, T is 1.
+            memory: The keys and values (B, H, S, d) of the memory.
+            memory_mask: (B, 1, 1, S), False where a source position is padding.
+            past: The self-attention's keys and values of the earlier positions.
+
+        Returns:
+            (N, T, D), and the self-attention's keys and values up to and including x.
+        """
+        y = self.around_self_attention.enter(x)
+        own = self.self_attention.keys_and_values(y)
+        if past is not None:
+            own = past.append(own)
+        x = self.around_self_attention.leave(x, self.self_attention(y, own, causal=past is None))
+
+        y = self.around_cross_attention.enter(x)
+        # All rows of a sentence become queries to its one memory, which need not be repeated for each of them.
+        queries = y.reshape(len(memory_mask), -1, y.shape[-1])  # (B, K·T, D)
+        x = self.around_cross_attention.leave(x, self.cross_attention(queries, memory, memory_mask).view_as(y))
+
+        y = self.around_feed_forward.enter(x)
+        return self.around_feed_forward.leave(x, self.feed_forward(y)), own
+
+
+class Encoder(nn.Module):
+    def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+
+    def forward(self, source: Tensor) -> Tensor:
+        """Encodes source pieces (B, S) as features (B, S, D)."""
+        x, mask = self.embedding(source), padding_mask(source)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = cast(
+            "list[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        )
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+
+    def project_memory(self, memory: Memory) -> list[KeyValue]:
+        """Returns the keys and values (B, H, S, d) of the memory for each layer."""
+        return [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
+
+    def forward(
+        self, target: Tensor, memory: list[KeyValue], memory_mask: Tensor, past: list[KeyValue] | None = None
+    ) -> tuple[Tensor, list[KeyValue]]:
+        """Reads pieces (N, T) that follow ``past``.
+
+        Returns:
+            Features (N, T, D), and the keys and values of each layer's self-attention up to and including the pieces.
+        """
+        start = 0 if past is None else past[0].key.shape[2]
+        x = self.embedding(target, start)
+        own: list[KeyValue] = []
+        for depth, layer in enumerate(self.layers):
+            x, keys_and_values = layer(x, memory[depth], memory_mask, None if past is None else past[depth])
+            own.append(keys_and_values)
+        return self.norm(x), own
+
+
+@dataclass(frozen=True)
+class TransformerState(State):
+    """Keys and values of every decoder layer: ``own`` (N, H, t, d) for its self-attention, None before the first piece,
+    and ``memory`` (B, H, S, d) for its attention to the source."""
+
+    rows: int
+    """The number of rows, N."""
+    own: list[KeyValue] | None
+    memory: list[KeyValue]
+    memory_mask: Tensor
+    """(B, 1, 1, S), False where a source position is padding."""
+
+    def select(self, rows: Tensor) -> Self:
+        memory, memory_mask = self.memory, self.memory_mask
+        sentences = sentences_of(rows, self.rows // len(memory_mask), len(memory_mask))
+        if sentences is not None:
+            memory = [layer.select(sentences) for layer in memory]
+            memory_mask = memory_mask.index_select(0, sentences)
+        own = None if self.own is None else [layer.select(rows.flatten()) for layer in self.own]
+        return replace(self, rows=rows.numel(), own=own, memory=memory, memory_mask=memory_mask)
+
+
+class Transformer(Seq2Seq):
+    """Encoder and decoder stacks over token embeddings.
+
+    With ``config.tie_embeddings``, the output layer has the same weight as the target embedding and, if the vocabulary
+    is joint, as the source embedding.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        joint_vocabulary: bool,
+    ) -> None:
+        super().__init__()
+        source_tokens = TokenEmbedding(source_vocabulary, config.width, config.scale_embeddings)
+        shared = joint_vocabulary and config.tie_embeddings
+        target_tokens = (
+            source_tokens if shared else TokenEmbedding(target_vocabulary, config.width, config.scale_embeddings)
+        )
+        self.encoder = Encoder(config, Embedding(source_tokens, _positions(config), config.dropout))
+        self.decoder = Decoder(config, Embedding(target_tokens, _positions(config), config.dropout))
+        self.output = Linear(config.width, target_vocabulary, bias=config.output_bias)
+        self.starts_with_pad = config.decoder_start == "pad"
+        if config.output_bias:
+            nn.init.zeros_(self.output.bias)
+        if config.tie_embeddings:
+            self.output.weight = target_tokens.weight
+        else:
+            nn.init.normal_(self.output.weight, std=config.width**-0.5)
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.output.weight
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        return self.output.bias
+
+    @property
+    def never_written(self) -> list[int]:
+        return [PAD, UNK] if self.starts_with_pad else super().never_written
+
+    @property
+    def max_length(self) -> int | None:
+        positions = self.encoder.embedding.positions
+        return positions.num_embeddings if isinstance(positions, LearnedPositions) else None
+
+    @property
+    def hidden_matrices(self) -> list[nn.Parameter]:
+        layers = [*self.encoder.layers, *self.decoder.layers]
+        return [parameter for layer in layers for parameter in layer.parameters() if parameter.ndim == 2]
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        attentions = [layer.cross_attention for layer in self.decoder.layers]
+        # The memory is projected for all layers before the first of them runs, outside their ``forward``: so these
+        # projections are blocks of their own.
+        memory = [part for attention in attentions for part in (attention.key, attention.value)]
+        return [*self.encoder.layers, *memory, *self.decoder.layers]
+
+    def encode(self, source: Tensor) -> Memory:
+        return Memory(self.encoder(source), padding_mask(source)[:, 0, 0])
+
+    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        if self.starts_with_pad:
+            target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
+        features, _ = self.decoder(target, self.decoder.project_memory(memory), memory.mask[:, None, None])
+        return features
+
+    def start(self, memory: Memory) -> TransformerState:
+        mask = memory.mask[:, None, None]
+        return TransformerState(len(mask), None, self.decoder.project_memory(memory), mask)
+
+    def advance(self, pieces: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        if self.starts_with_pad and state.own is None:
+            pieces = torch.full_like(pieces, PAD)
+        features, own = self.decoder(pieces[:, None], state.memory, state.memory_mask, state.own)
+        return features[:, 0], replace(state, own=own)
+
+
+def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions:
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.width)
+    return LearnedPositions(config.width, config.max_positions)

@@ -1,0 +1,109 @@
+"""The corpus of an earlier run: read again as that run learnt from it, and replayed to a run that begins from it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pyarrow
+from datasets.table import concat_tables
+
+from mt.config import TrainConfig
+from mt.core.columns import ROWS_AT_ONCE, numbers
+from mt.core.errors import InputError
+from mt.core.json_file import read_json
+from mt.data.cache import cached_table, chosen, digest
+from mt.data.cleaning.record import read_dropped, without_dropped
+from mt.data.corpus import NUMBERED, Corpus, SplitReport, load_corpus, share_a_sentence
+from mt.data.readers import concatenated, fingerprint
+from mt.storage.run_folder import CONFIG, PROVENANCE, read_config
+
+
+def corpus_of(run: Path) -> Corpus:
+    """Reads the corpus that a run was trained on, without what cleaning dropped of it.
+
+    Raises:
+        InputError: The folder does not say what it was, it is no longer there, or it is split in another way than when
+            the run was trained.
+    """
+    try:
+        data = read_config(run).data
+        corpus = load_corpus(data, tell=False)
+        dropped = read_dropped(run) if data.cleaning_rules else {}
+        corpus = without_dropped(corpus, dropped, data)
+        recorded = read_json(run / PROVENANCE, "data")["data"]
+    except InputError as error:
+        raise InputError(f"the corpus of {run} is needed again, in the same place: {error}") from None
+    for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
+        if not isinstance(recorded, dict) or recorded.get(split) != {"pairs": len(pairs), "sha256": fingerprint(pairs)}:
+            raise InputError(
+                f"the corpus of {run} has changed since it was trained: the {split} pairs are others, so that what it "
+                "held out could be among its training pairs now"
+            )
+    return corpus
+
+
+def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
+    """Returns a run's corpus with the training pairs of the run that it begins from (training.replay), so that it does
+    not forget them.
+
+    Their weights are such that they make up the share ``config.training.replay`` of the pairs of an epoch, on average.
+    Pairs that share a sentence with validation or test are left out. Nothing that the earlier run held out is among
+    them.
+
+    Raises:
+        InputError: The earlier corpus cannot be read again, is of another direction, or nothing of it can be used.
+    """
+    share, origin = config.training.replay, config.training.init_from
+    if not share or origin is None:
+        return corpus
+    asked = f"training.replay={share:g}"
+    if not (Path(origin) / CONFIG).exists():
+        raise InputError(
+            f"{asked}: {origin} is a model without its config.yaml, and does not tell what it learnt from. If you have "
+            "such text, train on both (data=mixture)"
+        )
+    try:
+        theirs, earlier = read_config(Path(origin)).data, corpus_of(Path(origin))
+    except InputError as error:
+        raise InputError(f"{asked}: {error}") from None
+    languages = [(data.source_language, data.target_language) for data in (theirs, config.data)]
+    if languages[0] != languages[1]:
+        raise InputError(
+            f"{asked}: {origin} translates from {' to '.join(languages[0])}, this run from {' to '.join(languages[1])}"
+        )
+    pairs = earlier.train
+    _, shared = share_a_sentence(pairs, [corpus.valid, corpus.test], config.data.split_version)
+    if shared.all():
+        raise InputError(f"{asked}: each pair of {origin} shares a sentence with valid or test of this run")
+    if shared.any():
+        held_out = [corpus.valid._fingerprint, corpus.test._fingerprint]
+        pairs = chosen(pairs, ("replayed", config.data.split_version, held_out), partial(np.flatnonzero, ~shared))
+    first_id = sum(report.read for report in corpus.report if report.split == "train")
+    own, replayed = (float(numbers(part, "weight").sum(dtype=np.float64)) for part in (corpus.train, pairs))
+    pairs = _renumbered(pairs, first_id, weight=share / (1 - share) * own / replayed)
+    # Ids count all pairs that the earlier run read, so those that it dropped have one, too.
+    read = sum(report.read for report in earlier.report if report.split == "train")
+    dropped = {"left out by that run": read - len(earlier.train), "shared with valid or test": int(shared.sum())}
+    report = SplitReport("train", f"replayed from {origin}", read, len(pairs), {k: n for k, n in dropped.items() if n})
+    return replace(corpus, train=concatenated([corpus.train, pairs]), report=[*corpus.report, report])
+
+
+def _renumbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
+    """Returns pairs whose ids are ``first_id`` higher, and whose weights are ``weight`` times as large."""
+    table = pairs.data  # of all rows, though ``pairs`` may be a selection of them
+    place = digest(("replayed", pairs._fingerprint, first_id, weight))
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        ids, weights = (table.column(name).to_numpy() for name in NUMBERED.names)
+        for start in range(0, len(ids), ROWS_AT_ONCE):
+            some = slice(start, start + ROWS_AT_ONCE)
+            yield pyarrow.record_batch([ids[some] + first_id, (weights[some] * weight).astype(np.float32)], NUMBERED)
+
+    numbered = cached_table(digest((place, "numbers")), NUMBERED, batches)
+    texts = table.drop(NUMBERED.names)
+    return datasets.Dataset(
+        concat_tables([texts, numbered.data], axis=1), indices_table=pairs._indices, fingerprint=place
+    )

@@ -1,0 +1,367 @@
+"""The two entry points as a shell sees them: output, messages, exit codes."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mt.cli.command_line import main
+from mt.cli.composition import Files
+from mt.cli.keys import schema_keys
+from mt.cli.reference import help_text
+from mt.config import (
+    ArgosExportConfig,
+    ExportConfig,
+    HuggingFaceExportConfig,
+    RobustnessConfig,
+    ServingConfig,
+    SynthesisConfig,
+    TrainConfig,
+    TranslateConfig,
+)
+from tests.processes import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def call(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    done = run(*words, cwd=folder, env=dict(os.environ))
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def call_train(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return call(str(ROOT / "train.py"), *words, folder=folder)
+
+
+def write_command(body: str, folder: Path) -> str:
+    """A script with the command line of translate.py whose work is ``body``."""
+    script = folder / "command.py"
+    script.write_text(
+        "import errno, os, signal, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from mt.cli.command_line import main\n"
+        "from mt.config import TranslateConfig\n"
+        "from mt.core.errors import InputError, Interrupted, RunError\n"
+        f"def command(config):\n    {body}\n"
+        "main('translate', TranslateConfig, command)\n",
+        encoding="utf-8",
+    )
+    return str(script)
+
+
+def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return call(write_command(body, folder), *words, folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "schema"),
+    [
+        ("train", TrainConfig),
+        ("translate", TranslateConfig),
+        ("robustness", RobustnessConfig),
+        ("synthesis", SynthesisConfig),
+        ("serving", ServingConfig),
+        ("export", ExportConfig),
+        ("export_hugging_face", HuggingFaceExportConfig),
+        ("export_argos", ArgosExportConfig),
+    ],
+)
+def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:
+    text = help_text(command)
+    words = " ".join(text.split())
+    for key, field in schema_keys(schema):
+        assert f"  {key}=" in text
+        if not key.startswith("data."):  # the kinds of data describe their keys in words of their own
+            assert " ".join((field.description or "").split()[:4]) in words
+    files = Files(command)
+    for group in files.group_defaults():
+        for option in files.options(group):
+            assert f" {option} " in text
+    assert ("Choices" in text) == bool(files.group_defaults())
+
+
+def test_help_goes_to_standard_output(tmp_path: Path) -> None:
+    done = call_train("--help", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == help_text("train")
+
+
+def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    done = call_train("--cfg", "-m", "seed=1,2", "name=7", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.split("---\n")
+    assert first.splitlines()[:3] == ["name: '7'", "runs: runs", "seed: 1"]
+    assert second == first.replace("seed: 1\n", "seed: 2\n", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hydras_way_to_print_the_config(tmp_path: Path) -> None:
+    ours = call_train("--cfg", "name=a", folder=tmp_path)
+    for words in (("--cfg", "job", "name=a"), ("name=a", "-c", "job"), ("--cfg=job", "name=a")):
+        done = call_train(*words, folder=tmp_path)
+        assert (done.returncode, done.stderr, done.stdout) == (0, "", ours.stdout)
+
+
+@pytest.fixture
+def own_files(tmp_path: Path) -> Path:
+    """A folder with a user's own experiment, and a model that builds on one of ours."""
+    for group, name, text in (
+        (
+            "experiment",
+            "mine",
+            "# @package _global_\n# my own\ndefaults:\n  - override /model: wide\n  - _self_\nseed: 7\n",
+        ),
+        ("model", "wide", "# wider\ndefaults: [transformer_tiny, _self_]\nwidth: 512\n"),
+    ):
+        (tmp_path / "a b" / group).mkdir(parents=True)
+        (tmp_path / "a b" / group / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return tmp_path / "a b"
+
+
+@pytest.mark.parametrize("flag", [["--config-dir", "{}"], ["--config-dir={}"], ["-cd", "{}"]])
+def test_config_files_of_the_users_own(own_files: Path, flag: list[str], tmp_path: Path) -> None:
+    words = [word.format(own_files) for word in flag]
+    done = call_train(*words, "experiment=mine", "--cfg", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    values = yaml.safe_load(done.stdout)
+    assert (values["name"], values["seed"]) == ("mine", 7)
+    assert (values["model"]["width"], values["model"]["feed_forward"]) == (512, 256)
+    help_of_both = call_train(*words, "--help", folder=tmp_path).stdout
+    assert " mine " in help_of_both and "my own" in help_of_both and " demo " in help_of_both
+    done = call_train(*words, "experiment=mien", folder=tmp_path)
+    assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
+
+
+def test_a_folder_of_config_files_that_is_not_there(tmp_path: Path) -> None:
+    for words in (["--config-dir", "gone"], ["--config-dir"], ["--config-dir="]):
+        done = call_train(*words, folder=tmp_path)
+        assert done.returncode == 2 and done.stderr.startswith("--config-dir") and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("training.prec", {"training.precision="}),
+        ("seed=3 training.precision=b", {"training.precision=bf16"}),
+        ("model=transformer_sm", {"model=transformer_small", "model=transformer_small_deep"}),
+        ("model.tie", {"model.tie_embeddings="}),
+        ("nothing.like.it", set()),
+    ],
+)
+def test_bash_completes_settings(typed: str, expected: set[str], tmp_path: Path) -> None:
+    """By the script that it is given to evaluate."""
+    line = f"python {ROOT / 'train.py'} {typed}"
+    script = (
+        f'eval "$(python {ROOT / "train.py"} -sc install=bash)"\n'
+        f"COMP_LINE={shlex.quote(line)} COMP_CWORD={len(line.split()) - 1}\n"
+        'hydra_bash_completion; printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd="/", env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=120
+    )
+    assert set(done.stdout.split()) == expected, done.stderr
+
+
+def test_completion_for_a_shell_that_it_does_not_know(tmp_path: Path) -> None:
+    for words in (["-sc", "install=tcsh"], ["-sc"], ["--shell-completion=nonsense"]):
+        done = call_train(*words, folder=tmp_path)
+        assert done.returncode == 2 and "one of bash, fish, zsh" in done.stderr
+
+
+def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
+    done = call_train("sed=1", "data=fils", "-m", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "sed=1" in done.stderr and "data=fils" in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ("raise InputError('no such folder')", 2, "no such folder"),
+        ("raise RunError('diverged')", 1, "diverged"),
+        (
+            "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')",
+            1,
+            "another worker has died",
+        ),
+        ("raise Interrupted(signal.SIGTERM, 'state saved')", 143, "state saved"),
+        ("raise KeyboardInterrupt", 130, "interrupted"),
+        ("raise OSError(errno.ENOSPC, 'No space', 'runs/a')", 1, "disk is full (runs/a)"),
+        ("raise OSError(errno.EDQUOT, 'Quota')", 1, "disk is full"),
+        ("raise OSError(errno.EFBIG, 'File too large', 'runs/a')", 1, "File too large (runs/a)"),
+        (
+            "raise PermissionError(errno.EACCES, 'Permission denied', 'runs/a')",
+            1,
+            "Permission denied (runs/a)",
+        ),
+        ("raise MemoryError", 1, "out of memory"),
+        ("import torch; raise torch.OutOfMemoryError('CUDA')", 1, "out of memory"),
+    ],
+)
+def test_every_expected_end_has_its_status_and_one_message(
+    body: str, status: int, message: str, tmp_path: Path
+) -> None:
+    done = call_command(body, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    ended_from_outside = (
+        "def end(*_): open('ended', 'w').close(); os.kill(os.getpid(), signal.SIGTERM)\n    "
+        "signal.signal(signal.SIGALRM, end); signal.alarm(1)\n    "
+        "raise InputError('no such folder')"
+    )
+    done = call_command(ended_from_outside, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
+    not_known_to_all = (
+        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 1e6\n    "
+        "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')"
+    )
+    done = call_command(not_known_to_all, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    alone_with_it = (
+        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
+    )
+    done = call_command(alone_with_it, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "no such folder\n")
+
+
+def test_a_full_disk_is_found_beneath_a_library_s_own_error(tmp_path: Path) -> None:
+    done = call_command(
+        "try: raise OSError(errno.ENOSPC, 'No space', 'cache')\n    "
+        "except OSError as error: raise ValueError('generation failed') from error",
+        "run=x",
+        folder=tmp_path,
+    )
+    assert done.returncode == 1 and "disk is full (cache)" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}['key']",
+        # Raised again, a cause leads back to itself.
+        "try:\n        try: {}['key']\n        except KeyError as cause: raise ValueError from cause\n    "
+        "except ValueError as error: raise error.__cause__ from None",
+    ],
+)
+def test_a_bug_shows_its_traceback(tmp_path: Path, body: str) -> None:
+    done = call_command(body, "run=x", folder=tmp_path)
+    assert done.returncode == 1 and "Traceback" in done.stderr and "KeyError" in done.stderr
+
+
+def test_messages_hold_nothing_that_a_terminal_would_obey(tmp_path: Path) -> None:
+    done = call_command(r"raise InputError('a\x1b[31m\u202e\udcff\nb é')", "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "a\\x1b[31m\\u202e\\udcff\nb é\n")
+
+
+def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path: Path) -> None:
+    done = call_command("open('x' * 5000)", "run=x", folder=tmp_path)
+    assert done.returncode == 2 and "the name is too long for this system" in done.stderr and len(done.stderr) < 400
+
+
+def test_a_long_word_of_a_message_is_cut_short(tmp_path: Path) -> None:
+    done = call_command("raise InputError('no such file: ' + 'x' * 5000 + ' (gone)')", "run=x", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"no such file: {'x' * 100} … {'x' * 100} (5,000 characters) (gone)\n"
+
+
+@pytest.mark.parametrize("word", ["--config-dir=", f"--config-dir={'x' * 300}"])
+def test_a_folder_of_configs_that_is_not_there_is_named(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_jobs("train", word) == []
+    message = f"--config-dir: no such folder: {'x' * 100} … {'x' * 100} (300 characters)\n"
+    assert capsys.readouterr().err == (message if word.endswith("x") else "--config-dir needs a folder\n")
+
+
+def test_an_interruption_passes_what_catches_every_exception(tmp_path: Path) -> None:
+    body = "try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass"
+    assert call_command(body, "run=x", folder=tmp_path).returncode == 143
+
+
+def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
+    shell = f"{shlex.quote(sys.executable)} {shlex.quote(write_command('pass', tmp_path))} run=x >&-"
+    done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_logs_go_to_standard_error(tmp_path: Path) -> None:
+    body = "import logging as l; l.getLogger('mt.x').info('note'); l.getLogger('lib').info('noise'); print(1)"
+    done = call_command(body, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "note\n")
+
+
+def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+    script = write_command("[print('line', flush=True) for _ in range(10**6)]", tmp_path)
+    process = subprocess.Popen([sys.executable, script, "run=x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"line\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 141
+
+
+def run_jobs(command: str, *words: str) -> list[TrainConfig | TranslateConfig]:
+    """The configs that a command line runs, in order, in this process."""
+    done: list[TrainConfig | TranslateConfig] = []
+    schema = {"train": TrainConfig, "translate": TranslateConfig}[command]
+    with pytest.raises(SystemExit) as caught:
+        main(command, schema, done.append, words)
+    assert caught.value.code == (0 if done else 2)
+    return done
+
+
+def test_a_sweep_runs_its_jobs_in_order() -> None:
+    assert [config.seed for config in run_jobs("train", "-m", "seed=3,1") if isinstance(config, TrainConfig)] == [3, 1]
+    words = ["-m", "run=x", "input=i", "output=o${decoding.beam_size}", "decoding.beam_size=1,5"]
+    outputs = [config.output for config in run_jobs("translate", *words) if isinstance(config, TranslateConfig)]
+    assert outputs == ["o1", "o5"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "seed=1,2", "name=same"], "name"),
+        (["translate", "run=x", "input=i", "seed=1"], "decoding.seed"),
+        (["translate", "run=x", "input=i", "decoding.beam_size=1,2"], "output"),
+        (["translate", "run=x", "input=i", "output=o", "decoding.beam_size=1,2"], "output"),
+        (["translate", "run=x", "output=o${decoding.beam_size}", "decoding.beam_size=1,2"], "input"),
+    ],
+)
+def test_jobs_that_would_share_a_result_or_the_input_are_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_jobs(words[0], "-m", *words[1:]) == []
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("module", ["omegaconf", "torch._C", "mt.cli.translate"])
+def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, module: str) -> None:
+    """Wherever it comes: while the config, PyTorch or the command itself is imported. Python tells what it has
+    imported."""
+    shutil.copytree(ROOT / "tests/formats/2/transformer", tmp_path / "run")
+    words = [sys.executable, "-X", "importtime", ROOT / "translate.py", f"run={tmp_path / 'run'}"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    # Tests that run in the background inherit an ignored SIGINT.
+    process = subprocess.Popen(words, **pipes, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    assert process.stderr is not None
+    while process.stderr.readline().split()[-1] != module.encode():
+        pass
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode in (128 + number, -number)
+    assert b"Traceback" not in said

@@ -1,0 +1,384 @@
+"""train.py and translate.py as a user starts them: exit codes, streams, files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from subprocess import PIPE
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests import toy
+from tests.processes import PROJECT, run, start
+
+
+def _command(folder, script, *arguments, stdin=b""):
+    return run(script, *arguments, cwd=folder, input=stdin)
+
+
+def _train_arguments(*more):
+    return [
+        "data=files", "data.source_language=xx", "data.target_language=yy", "data.cleaning=false",
+        "data.train=[train.xx,train.yy]", "data.valid=[valid.xx,valid.yy]", "data.test=[test.xx,test.yy]",
+        "model.width=32", "model.feed_forward=64", "model.heads=2", "model.encoder_layers=1", "model.decoder_layers=1",
+        "tokenizer.vocabulary_size=320", "training.max_updates=20", "training.validate_every=10",
+        "training.batch_tokens=256", "training.schedule.warmup=5", "training.precision=fp32", "name=toy", *more,
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands")
+    toy.write_corpus(folder, "reverse", train=600)
+    done = _command(folder, "train.py", *_train_arguments())
+    assert done.returncode == 0, done.stderr.decode()
+    return folder, done
+
+
+def test_training_says_what_it_does_on_stderr_alone(trained):
+    folder, done = trained
+    said = done.stderr.decode()
+    assert done.stdout == b""
+    for expected in (
+        "600 pairs read",
+        "parameters",
+        "validation loss",
+        "hypothesis",
+        "test BLEU",
+        "runs/toy/model.safetensors",
+    ):
+        assert expected in said
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {"runs"}
+
+
+def test_the_same_command_again_reports_the_finished_run(trained):
+    folder, _ = trained
+    again = _command(folder, "train.py", *_train_arguments())
+    assert again.returncode == 0
+    assert b"is finished" in again.stderr and b"test BLEU" in again.stderr
+
+
+def test_what_is_no_part_of_a_run_may_change(trained, tmp_path):
+    folder, _ = trained
+    files = f"data.train=[{folder}/train.xx,./train.yy]"
+    again = _command(folder, "train.py", *_train_arguments(files, "training.threads=1", "training.compile=true"))
+    assert again.returncode == 0, again.stderr.decode()
+    assert b"is finished" in again.stderr
+
+
+def test_another_config_for_the_same_run_is_an_input_error(trained):
+    folder, _ = trained
+    refused = _command(folder, "train.py", *_train_arguments("seed=2"))
+    assert refused.returncode == 2
+    assert b"seed: 1 in the run, now 2" in refused.stderr
+    assert b"Traceback" not in refused.stderr
+
+
+def test_lines_in_lines_out_through_pipes_and_files(trained):
+    folder, _ = trained
+    lines = (folder / "test.xx").read_bytes()
+    hostile = lines + b"\n \n\xff\xfe\nba\xe2\x80\xa8de\r\nfi\rgo\nno newline at the end"
+    piped = _command(folder, "translate.py", "run=runs/toy", stdin=hostile)
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout.count(b"\n") == hostile.count(b"\n") + 1
+    assert piped.stdout.startswith((folder / "runs/toy/scored/test.hypothesis").read_bytes())
+    # What is not UTF-8 is nothing that could be translated, so it comes back, as replacement characters.
+    assert piped.stdout.split(b"\n")[40:43] == [b"", b"", "\ufffd\ufffd".encode()]
+    assert b"line 43 of the input is not UTF-8" in piped.stderr
+    (folder / "in.txt").write_bytes(hostile)
+    filed = _command(folder, "translate.py", "run=runs/toy", "input=in.txt", "output=out.txt")
+    assert filed.returncode == 0 and filed.stdout == b""
+    assert (folder / "out.txt").read_bytes() == piped.stdout
+
+
+@pytest.mark.parametrize(("closed", "expected"), [("<&-", b"give input=FILE"), (">&-", b"give output=FILE")])
+def test_closed_streams_are_told(trained, closed, expected):
+    folder, _ = trained
+    command = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy {closed}"
+    done = subprocess.run(command, shell=True, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+    assert done.returncode == 2 and expected in done.stderr and b"Traceback" not in done.stderr
+
+
+def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
+    folder, _ = trained
+    plain = _command(folder, "translate.py", "run=runs/toy", "input=test.xx").stdout
+    (folder / "real.txt").write_text("before")
+    (folder / "link.txt").symlink_to("real.txt")
+    (folder / "real.txt.partial").write_text("left over by a process that was killed")
+    assert _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=link.txt").returncode == 0
+    os.mkfifo(folder / "in.pipe")
+    os.mkfifo(folder / "out.pipe")
+    stdout = _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=/dev/stdout")
+    assert stdout.returncode == 0 and stdout.stdout == plain
+    words = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy input=test.xx output=/dev/stdout"
+    subprocess.run(f"(echo before; {words}; echo after) > all.txt", shell=True, cwd=folder, check=True)
+    assert (folder / "all.txt").read_bytes() == b"before\n" + plain + b"after\n"
+    words = words.replace("input=test.xx output=/dev/stdout", "output=all < all.partial")
+    (folder / "all.txt").rename(folder / "all.partial")
+    refused = subprocess.run(words, shell=True, cwd=folder, capture_output=True)
+    assert refused.returncode == 2 and b"would overwrite the input" in refused.stderr
+    assert (folder / "all.partial").read_bytes().startswith(b"before")
+    around = subprocess.Popen("cat out.pipe > read.txt & cat test.xx > in.pipe; wait", shell=True, cwd=folder)
+    assert _command(folder, "translate.py", "run=runs/toy", "input=in.pipe", "output=out.pipe").returncode == 0
+    assert around.wait(60) == 0
+    assert (folder / "link.txt").is_symlink() and (folder / "out.pipe").is_fifo()
+    assert (folder / "real.txt").read_bytes() == (folder / "read.txt").read_bytes() == plain
+
+
+def test_two_translations_cannot_write_one_file(trained):
+    folder, _ = trained
+    first = start("translate.py", "run=runs/toy", "output=one.txt", cwd=folder, stdin=PIPE, stderr=PIPE)
+    first.stdin.write(b"\n" * 5000)  # more than one window
+    first.stdin.flush()
+    partial = folder / "one.txt.partial"
+    while not (partial.exists() and partial.stat().st_size):
+        assert first.poll() is None
+        time.sleep(0.05)
+    refused = _command(folder, "translate.py", "run=runs/toy", "output=one.txt", stdin=b"ba\n")
+    assert refused.returncode == 1 and b"another process is writing" in refused.stderr
+    first.communicate(timeout=60)
+    assert first.returncode == 0 and not partial.exists()
+    assert (folder / "one.txt").read_bytes() == b"\n" * 5000
+
+
+def test_n_best_and_forced_scores_are_one_json_line_each(trained):
+    folder, _ = trained
+    n_best = _command(folder, "translate.py", "run=runs/toy", "decoding.n_best=2", stdin=b"ba de\n\nfi\n")
+    lines = [json.loads(line) for line in n_best.stdout.splitlines()]
+    assert [line["source"] for line in lines] == ["ba de", "", "fi"]
+    assert [len(line["hypotheses"]) for line in lines] == [2, 1, 2]
+    assert lines[1]["hypotheses"] == [{"text": "", "score": None}]
+    (folder / "reference.txt").write_text("de ba\nx\nfi\n")
+    forced = _command(folder, "translate.py", "run=runs/toy", "reference=reference.txt", stdin=b"ba de\n\nfi\n")
+    scores = [json.loads(line)["hypotheses"][0] for line in forced.stdout.splitlines()]
+    assert [one["text"] for one in scores] == ["de ba", "x", "fi"]
+    assert [one["score"] is None for one in scores] == [False, True, False]
+    uneven = _command(folder, "translate.py", "run=runs/toy", "reference=reference.txt", stdin=b"ba\n")
+    assert uneven.returncode == 2 and b"more lines than the input" in uneven.stderr
+
+
+def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
+    folder, _ = trained
+    lines = (folder / "test.xx").read_bytes() + b"\n \n\xff\xfe\nba\xe2\x80\xa8de\r\nfi\rgo\nno newline at the end"
+    own, other = (
+        _command(folder, "translate.py", "run=runs/toy", f"decoding.engine={engine}", "decoding.n_best=3", stdin=lines)
+        for engine in ("torch", "ctranslate2")
+    )
+    assert other.returncode == 0, other.stderr
+    assert (
+        b"exported the model for CTranslate2" in other.stderr and (folder / "runs/toy/ctranslate2/model.bin").is_file()
+    )
+    assert other.stdout.count(b"\n") == lines.count(b"\n") + 1
+    for line, expected in zip(
+        map(json.loads, other.stdout.splitlines()), map(json.loads, own.stdout.splitlines()), strict=True
+    ):
+        assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
+        for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
+            assert one["score"] == pytest.approx(two["score"], abs=1e-4)
+    command = ["-m", "mt.export.ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
+    for status, message in ((0, b"exported the model for CTranslate2"), (2, b"output=export: exists")):
+        done = run(*command, cwd=folder)
+        assert done.returncode == status, done.stderr
+        assert message in done.stderr and b"Traceback" not in done.stderr
+
+
+def test_a_command_that_has_moved_names_its_new_place(tmp_path):
+    done = run("-m", "mt.translation.ctranslate2", "run=runs/toy", "output=export", cwd=tmp_path)
+    assert done.returncode == 2 and b"python -m mt.export.ctranslate2" in done.stderr
+
+
+def test_decoding_sweeps_write_an_output_each(trained):
+    folder, _ = trained
+    (folder / "two.txt").write_text("ba de\nfi go\n")
+    done = _command(
+        folder, "translate.py", "-m", "run=runs/toy", "input=two.txt", "decoding.beam_size=1,3",
+        "output=beam${decoding.beam_size}.txt",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [(folder / f"beam{size}.txt").read_text().count("\n") for size in (1, 3)] == [2, 2]
+
+
+def test_a_run_that_two_processes_share_ends_bitwise_as_that_of_one(tmp_path):
+    """With dropout, subword sampling and augmentation on: nothing random may hang on the process."""
+    toy.write_corpus(tmp_path, "copy", train=300)
+    arguments = _train_arguments(
+        "tokenizer.sampling=0.3",
+        "text.augmentation.typos=0.2",
+        "text.augmentation.slots=0.2",
+        "text.augmentation.joined=0.1",
+        "training.max_updates=24",
+        "training.validate_every=12",
+    )
+    assert _command(tmp_path, "train.py", *arguments, "name=whole").returncode == 0
+    words = [*arguments, "name=shared", "training.log_every=1"]
+    process = start("train.py", *words, cwd=tmp_path, stderr=PIPE)
+    log = tmp_path / "runs/shared/train.log"
+    while not (log.exists() and "update 3/" in log.read_text()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert _command(tmp_path, "train.py", *arguments, "name=shared").returncode == 0
+    whole, shared = (load_file(tmp_path / f"runs/{name}/model.safetensors") for name in ("whole", "shared"))
+    assert all(torch.equal(whole[name], shared[name]) for name in whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_the_same_command_goes_on(tmp_path, number):
+    toy.write_corpus(tmp_path, "copy", train=600)
+    arguments = _train_arguments(
+        "training.max_updates=100000", "training.validate_every=100000", "training.log_every=5"
+    )
+    log = tmp_path / "runs/toy/train.log"
+
+    def start_and_wait_for(text):
+        process = start("train.py", *arguments, cwd=tmp_path, stderr=PIPE)
+        for _ in range(600):
+            if log.exists() and text in log.read_text():
+                return process
+            time.sleep(0.2)
+        raise AssertionError(process.communicate())
+
+    process = start_and_wait_for("update 5/")
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert b"state saved" in said and b"Traceback" not in said
+    step = int(next((tmp_path / "runs/toy/checkpoints").glob("step_*")).name.removeprefix("step_"))
+    again = start_and_wait_for(f"going on from update {step}")
+    again.kill()
+    again.communicate()
+
+
+def test_a_terminated_translation_says_so(trained):
+    folder, _ = trained
+    process = start("translate.py", "run=runs/toy", cwd=folder, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    process.stdin.write(b"\n" * 5000)  # more than one window
+    process.stdin.flush()
+    first = process.stdout.read(1)
+    process.terminate()
+    written, said = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert b"terminated" in said and b"Traceback" not in said
+    assert set(first + written) == {ord("\n")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["input=missing.txt"], b"missing.txt: no such file"),
+        (["input=test.xx", "output=./test.xx"], b"would overwrite the input, test.xx"),
+        (["input=source.partial", "output=source"], b"would overwrite the input, source.partial"),
+        (["input=test.xx", "output=runs"], b"is a folder"),
+        (["input=test.xx", "output=nowhere/out.txt"], b"nowhere/out.txt"),
+        (["input=test.xx", "run=nowhere"], b"nowhere"),
+        (["input=test.xx", "reference=nowhere.yy"], b"reference=nowhere.yy: no such file"),
+        (["input=test.xx", "reference=train.yy"], b"reference=train.yy has 600 lines, but the input 40"),
+    ],
+    ids=str,
+)
+def test_translate_refuses_what_it_cannot_use(trained, arguments, expected):
+    folder, _ = trained
+    before = (folder / "test.xx").read_bytes()
+    (folder / "source.partial").write_bytes(before)
+    refused = _command(folder, "translate.py", "run=runs/toy", *arguments)
+    assert refused.returncode == 2, refused.stderr
+    assert expected in refused.stderr and b"Traceback" not in refused.stderr
+    assert refused.stdout == b""
+    assert (folder / "test.xx").read_bytes() == (folder / "source.partial").read_bytes() == before
+
+
+def _broken_folders(folder):
+    """(what is wrong, how to break a copy of the run, the file that the message must name)"""
+
+    def cut(path):
+        path.write_bytes(path.read_bytes()[:-100])
+
+    def flip(path):
+        content = bytearray(path.read_bytes())
+        content[-50] ^= 1
+        path.write_bytes(content)
+
+    yield "no weights", lambda run: (run / "model.safetensors").unlink(), b"model.safetensors: no such file"
+    yield "weights cut short", lambda run: cut(run / "model.safetensors"), b"model.safetensors: damaged"
+    yield "a flipped bit", lambda run: flip(run / "model.safetensors"), b"model.safetensors: damaged"
+    yield "no tokenizer", lambda run: (run / "tokenizer.model").unlink(), b"tokenizer.model"
+    yield (
+        "garbage tokenizer",
+        lambda run: (run / "tokenizer.model").write_bytes(b"garbage"),
+        b"tokenizer.model",
+    )
+    yield "no description", lambda run: (run / "model.yaml").unlink(), b"model.yaml: no such file"
+    yield "garbage description", lambda run: (run / "model.yaml").write_bytes(b"\xff: ["), b"model.yaml"
+    for name, value in (("date", "2024-13-45"), ("number", "!!int foo"), ("switch", "!!bool foo")):
+        yield (
+            f"no {name}",
+            lambda run, value=value: (run / "model.yaml").write_text(f"format: {value}"),
+            b"model.yaml: cannot be read",
+        )
+    yield (
+        "tagged description",
+        lambda run: (run / "model.yaml").write_text("!!python/object/apply:os.system [exit 1]"),
+        b"model.yaml",
+    )
+    yield (
+        "other sizes",
+        lambda run: (run / "model.yaml").write_text((run / "model.yaml").read_text().replace("width: 32", "width: 64")),
+        b"model.safetensors: does not fit",
+    )
+
+
+def test_damaged_model_folders_are_named(trained, tmp_path):
+    import shutil
+
+    from mt.core.errors import InputError
+    from mt.storage.run_folder import open_model
+
+    folder, _ = trained
+    for what, damage, expected in _broken_folders(folder):
+        run = tmp_path / what
+        run.mkdir()
+        for name in ("model.yaml", "tokenizer.model", "source_words.json", "model.safetensors"):
+            shutil.copy(folder / "runs/toy" / name, run / name)
+        open_model(run)
+        damage(run)
+        with pytest.raises(InputError) as error:
+            open_model(run)
+        assert expected in str(error.value).encode(), what
+    refused = _command(tmp_path, "translate.py", "run=no weights", stdin=b"ba\n")
+    assert refused.returncode == 2 and refused.stdout == b"" and b"Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            ["data.train=[missing.xx,train.yy]", "data.test=[test.xx,runs]"],
+            b"data.train: missing.xx: no such file\ndata.test: runs: a folder\n",
+        ),
+        (["data.train=[train.yy,train.xx]"], b"has the yy file first: the source comes first"),
+        (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be made: Not a directory"),
+        (["runs=" + 5000 * "9"], b"99 (5,000 characters): is too long: a path has at most 4,095 bytes"),
+        (["data.train=[valid.xx,train.yy]"], b"40"),
+        (["tokenizer.vocabulary_size=100000"], b"tokenizer.vocabulary_size"),
+        (["training.init_from=nowhere"], b"training.init_from=nowhere: no such run or model folder"),
+        (["tokenizer.reuse=nowhere"], b"tokenizer.reuse=nowhere: no such run or model folder"),
+        (["model.heads=3"], b"heads=3 does not divide width=32"),
+        (["training.btach_tokens=5"], b"training.batch_tokens"),
+        (["training.device=cuda:9"], b"cuda:9"),
+        (["data.max_length=1"], b"data.max_length"),
+    ],
+    ids=lambda value: value[0][:80] if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_clear_message_and_leaves_nothing_half_done(trained, change, expected):
+    folder, _ = trained
+    refused = _command(folder, "train.py", *_train_arguments("name=refused"), *change)
+    assert refused.returncode == 2, refused.stderr
+    assert expected in refused.stderr
+    assert b"Traceback" not in refused.stderr
+    assert not (folder / "runs/refused").exists()

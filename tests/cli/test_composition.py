@@ -1,0 +1,457 @@
+"""Command lines become checked configs; every mistake is told at once: key, value, reason, nearest name."""
+
+from pathlib import Path
+
+import pytest
+from hydra.core.global_hydra import GlobalHydra
+
+from mt.cli.composition import _overlap, compose_jobs
+from mt.config import (
+    CompareConfig,
+    FilesConfig,
+    HubConfig,
+    Section,
+    TableConfig,
+    TextConfig,
+    TrainConfig,
+    TranslateConfig,
+)
+from mt.config.earlier import with_text_layer
+from mt.core.errors import InputError
+
+FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
+
+
+def train_config(*words: str) -> TrainConfig:
+    (job,) = compose_jobs("train", TrainConfig, words, multirun=False)
+    return job.config
+
+
+def mistakes(*words: str, multirun: bool = False, command: str = "train") -> list[str]:
+    """The lines of the message that a command line gets, without the first."""
+    schema: type[Section] = {"train": TrainConfig, "translate": TranslateConfig}[command]
+    with pytest.raises(InputError) as caught:
+        compose_jobs(command, schema, words, multirun)
+    head, *lines = str(caught.value).splitlines()
+    assert head == ("one mistake" if len(lines) == 1 else f"{len(lines)} mistakes") + ", nothing was started:"
+    return [line.strip() for line in lines]
+
+
+def test_the_default_run() -> None:
+    config = train_config()
+    assert config.name == "tatoeba_en_fr-transformer_small"
+    assert (config.data.source_language, config.data.target_language) == ("en", "fr")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"seed: [1,\n: {", "mine.yaml"),
+        (b"# @package _global_\nseed: 1\nseed: 2\n", "found duplicate key"),
+        (b"# @package _global_\nname: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
+        (b"\xff\x00\xab", "codec can't decode"),
+        (b"# @package _global_\ndefaults:\n  - override /model: gone\n", "Could not find 'model/gone'"),
+        (b"# @package _global_\ndefaults: 5\n", "must be a list"),
+        (b"# @package _global_\ndefaults:\n  - /experiment: mine\n", "recursion"),
+        (b"", "the file's first line must be: # @package _global_"),
+        (b"- 1\n", "the file's first line must be: # @package _global_"),
+        (b"name: mine\n", "the file's first line must be: # @package _global_"),
+        (b"# @package _global_\nname: [1]\n", "name=[1]: must be a text"),
+        (b"# @package _global_\nseed: ${gone}\n", "seed: Interpolation key 'gone' not found"),
+    ],
+)
+def test_an_experiment_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
+    assert told in str(caught.value) and "Config search path" not in str(caught.value)
+
+
+def test_the_name_of_a_run_may_be_a_number_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nname: 2024\n")
+    (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
+    assert job.config.name == "2024"
+
+
+def test_a_file_of_ones_own_cannot_stand_for_one_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "transformer_tiny.yaml").write_text("width: 32\n")
+    with pytest.raises(InputError, match="there already is a model=transformer_tiny; give this file another name"):
+        compose_jobs("train", TrainConfig, [], multirun=False, config_dir=tmp_path)
+
+
+def test_own_files() -> None:
+    config = train_config(*FILES, "data.valid=[v.en,v.es]")
+    assert isinstance(config.data, FilesConfig)
+    assert (config.data.train, config.data.valid, config.data.test) == (
+        ("my.en", "my.es"),
+        ("v.en", "v.es"),
+        None,
+    )
+    assert config.name == "files-transformer_small"
+
+
+def test_columns_are_numbers_or_names() -> None:
+    table = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
+    numbers = train_config(*table, "data.source_column=0", "data.target_column=1").data
+    names = train_config(*table, "data.source_column=en", "data.target_column='1'").data
+    assert isinstance(numbers, TableConfig) and (numbers.source_column, numbers.target_column) == (0, 1)
+    assert isinstance(names, TableConfig) and (names.source_column, names.target_column) == ("en", "1")
+
+
+@pytest.mark.parametrize("code", ["no", "on", "yes", "nan", "null_AA", "off", "true"])
+def test_language_codes_that_look_like_something_else(code: str) -> None:
+    words = [*FILES, f"data.source_language={code}"]
+    assert train_config(*words).data.source_language == code
+
+
+@pytest.mark.parametrize("name", ["2024", "1e3", "true", "año", "a=b", "it's", "a b", "#1", "x(1)"])
+def test_names_are_taken_to_the_letter(name: str) -> None:
+    assert train_config(f"name={name}").name == name
+
+
+def test_quoted_names_in_lists() -> None:
+    data = train_config(*FILES[:3], 'data.train=["año, 1.en","b#.es"]').data
+    assert isinstance(data, FilesConfig) and data.train == ("año, 1.en", "b#.es")
+
+
+def test_an_experiment_gives_way_to_the_command_line() -> None:
+    recipe = train_config("experiment=multi30k_en_de")
+    assert isinstance(recipe.data, HubConfig) and recipe.data.path == "bentrevett/multi30k"
+    assert recipe.model.width == 192 and recipe.training.max_updates == 40_000
+    local = train_config("experiment=multi30k_en_de", *FILES, "model.dropout=0.3")
+    assert isinstance(local.data, FilesConfig) and local.data.train == ("my.en", "my.es")
+    assert local.model.width == 192 and local.model.dropout == 0.3
+    assert local.tokenizer == recipe.tokenizer and local.training == recipe.training
+
+
+def test_text_off_is_what_runs_were_before_there_was_a_text_layer() -> None:
+    before = TextConfig.model_validate(with_text_layer({})["text"])
+    assert train_config("text=off").text == before
+    # docs/results.md has the scores of these.
+    for experiment in ("multi30k_en_de", "multi30k_en_de_rnn", "multi30k_speedrun"):
+        assert train_config(f"experiment={experiment}").text == before
+        assert train_config(f"experiment={experiment}", "text=default").text == TextConfig()
+
+
+def test_an_experiment_names_its_run() -> None:
+    assert train_config("experiment=demo").name == "demo"
+    assert train_config("experiment=demo", "model=rnn_attention").name == "demo"
+    assert train_config("experiment=demo", "name=other").name == "other"
+    jobs = compose_jobs(
+        "train", TrainConfig, ["experiment=demo", "model=transformer_tiny,rnn_attention"], multirun=True
+    )
+    assert [job.config.name for job in jobs] == ["demo-model=transformer_tiny", "demo-model=rnn_attention"]
+    jobs = compose_jobs("train", TrainConfig, ["experiment=demo,multi30k_speedrun", "seed=1,2"], multirun=True)
+    names = [f"{experiment}-seed={seed}" for experiment in ("demo", "multi30k_speedrun") for seed in (1, 2)]
+    assert [job.config.name for job in jobs] == names
+
+
+def test_a_name_in_an_experiment_of_the_users_own_is_kept_and_set_apart_in_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\n# mine\nname: special\n")
+    for words, names in (([], ["special"]), (["seed=1,2"], ["special-seed=1", "special-seed=2"]), (["name=x"], ["x"])):
+        jobs = compose_jobs("train", TrainConfig, ["experiment=mine", *words], multirun=True, config_dir=tmp_path)
+        assert [job.config.name for job in jobs] == names
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    lines = mistakes(
+        "modle=x",
+        "training.shedule.warmup=4000",
+        "+training.warmup=3",
+        "~seed",
+        "--sede=3",
+        "seed",
+        "training.precision=fp8",
+        "training.patience=-1",
+        "model=transfromer_small",
+        "experiment=typo",
+        "hydra.job.name=x",
+        "decoding.beam_size=1,2",
+        "name=[",
+    )
+    expected = {
+        "modle=x": "nearest: model",
+        "training.shedule.warmup=4000": "nearest: training.schedule.warmup",
+        "training.warmup=3": "nearest: training.schedule.warmup",
+        "~seed": "seed=…",
+        "--sede=3": "without dashes",
+        "seed": "write key=value",
+        "training.precision=fp8": "must be one of auto, fp32, bf16, fp16",
+        "training.patience=-1": "greater than or equal to 0",
+        "model=transfromer_small": "nearest: model=transformer_small",
+        "experiment=typo": "multi30k_en_de",
+        "hydra.job.name=x": "no such key",
+        "decoding.beam_size=1,2": "--multirun",
+        "name=[": "cannot be read",
+    }
+    told = {line.partition(": ")[0]: line for line in lines}
+    assert told.keys() == expected.keys()
+    for start, part in expected.items():
+        assert part in told[start]
+
+
+def test_a_file_or_folder_alone_finds_its_key(tmp_path: Path) -> None:
+    text = tmp_path / "in.txt"
+    text.touch()
+    for word, hint in ((str(tmp_path), f", such as run={tmp_path}"), (str(text), f", such as input={text}"), ("x", "")):
+        assert f"{word}: is not a setting; write key=value{hint}" in mistakes(word, command="translate")
+        assert f"{word}: is not a setting; write key=value" in mistakes(word)
+
+
+def test_part_of_an_options_name_finds_it() -> None:
+    (line,) = mistakes("model=tiny")
+    assert "nearest: model=rnn_attention_tiny or transformer_tiny (of" in line
+
+
+def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> None:
+    lines = mistakes("model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files")
+    assert any(line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines)
+    assert any("heads=5 does not divide width=192" in line for line in lines)
+    assert any("leave tokenizer.reuse out" in line for line in lines)
+    assert sum("is needed" in line for line in lines) == 3
+    assert len(lines) == 6
+
+
+def test_contradictions_are_not_guessed_from_values_that_could_not_be_used() -> None:
+    assert mistakes("model.heads=6", "model.width=abc") == ["model.width=abc: must be a whole number"]
+
+
+def test_what_is_needed_is_named_with_an_example() -> None:
+    lines = mistakes("data=files", "data.source_language=en", "data.target_language=es")
+    assert lines == [f"data.train: is needed, for example: {' '.join(FILES[:3])} 'data.train=[my.en,my.es]'"]
+    assert mistakes(command="translate")[0].startswith("run: is needed, for example: run=")
+
+
+def test_keys_of_another_kind_are_told_apart_from_unknown_ones() -> None:
+    assert mistakes(*FILES, "data.path=x") == ["data.path=x: only data of kind hub has this key"]
+
+
+def test_mistakes_inside_a_list_name_the_item() -> None:
+    corpora = "data.corpora=[{kind:files,tran:[a,b]},{kind:hbu},{kind:hub,path:p,weight:0}]"
+    lines = mistakes("data=mixture", "data.source_language=en", "data.target_language=es", corpora)
+    starts = [line.partition(": ")[0] for line in lines]
+    assert starts == [
+        "data.corpora[0].train",
+        "data.corpora[0].tran=[a,b]",
+        "data.corpora[1].kind=hbu",
+        "data.corpora[2].weight=0",
+    ]
+    assert "nearest: hub" in lines[2]
+
+
+@pytest.mark.parametrize("given", ["[my.en,my.es]", "[1]", "[null]", "[[]]"])
+def test_a_list_of_what_is_no_section(given: str) -> None:
+    words = ("data=mixture", "data.source_language=en", "data.target_language=es", f"data.corpora={given}")
+    assert all("data.corpora[" in line and "must be a section: {key:value,…}" in line for line in mistakes(*words))
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["data.weight=1e-50", "data.weight=1e+20", "decoding.length_penalty=1000", "decoding.max_length_ratio=1e+30",
+     "decoding.max_length_extra=10000000000000000000", "tokenizer.vocabulary_size=260"],
+)  # fmt: skip
+def test_numbers_with_which_nothing_works_are_refused(word: str) -> None:
+    (line,) = mistakes(word)
+    assert line.startswith(f"{word}: must be ")
+
+
+def test_a_value_of_two_possible_types_has_one_line() -> None:
+    words = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
+    lines = mistakes(*words, "data.source_column=1.5", "data.target_column=b")
+    assert lines == ["data.source_column=1.5: must be a text or must be a whole number"]
+
+
+def test_a_list_without_brackets() -> None:
+    (line,) = mistakes(*FILES[:3], "data.train=a.en,a.es")
+    assert "'data.train=[a.en,a.es]'" in line
+    (line,) = mistakes(*FILES[:3], "data.train=a.en")
+    assert line == "data.train=a.en: must be a list, written 'data.train=[a,b]'"
+
+
+def test_an_unknown_option_does_not_condemn_the_keys_of_its_section() -> None:
+    (line,) = mistakes("data=fils", *FILES[1:], "data.recipe=tatoeba_en_fr")
+    assert "nearest: data=files" in line
+
+
+def test_a_wrong_interpolation_is_named() -> None:
+    assert mistakes("runs=${nope}", "seed=-1") == [
+        "runs=${nope}: Interpolation key 'nope' not found",
+        "seed=-1: must be greater than or equal to 0",
+    ]
+
+
+def test_sweeps_make_a_job_of_every_combination() -> None:
+    words = ["seed=1,2", "model=transformer_tiny,transformer_small", "decoding.beam_size=range(4,6)"]
+    jobs = compose_jobs("train", TrainConfig, words, multirun=True)
+    seen = [(job.config.seed, job.config.model.width, job.config.decoding.beam_size) for job in jobs]
+    assert seen == [(seed, width, beam) for seed in (1, 2) for width in (128, 192) for beam in (4, 5)]
+    assert jobs[0].config.name == "tatoeba_en_fr-transformer_tiny-seed=1-decoding.beam_size=4"
+    assert len({job.config.name for job in jobs}) == 8
+
+
+def test_a_warm_up_too_long_for_the_run_names_one_that_fits() -> None:
+    (line,) = mistakes("training.max_updates=90")
+    assert line == "training.schedule.warmup=100 leaves nothing of max_updates=90: take less, such as 9"
+
+
+def test_a_swept_name_is_left_alone() -> None:
+    jobs = compose_jobs("train", TrainConfig, ["name=a,b", "runs=x"], multirun=True)
+    assert [job.config.name for job in jobs] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("seed=range(1,5,0)", "cannot be listed (range() arg 3 must not be zero); write a,b,c or range"),
+        ("seed=range(0,1,nan)", "cannot be listed"),
+        ("seed=range(1,2000000)", "more than 1,000 values, each a job of its own"),
+        ("seed=shuffle(range(1,999999999999999))", "more than 1,000 values"),
+        ("seed=range(5,1)", "this range is empty"),
+    ],
+)
+def test_a_range_that_cannot_be_run_through(word: str, reason: str) -> None:
+    (line,) = mistakes(word, multirun=True)
+    assert line.startswith(f"{word}: {reason}")
+    assert not GlobalHydra.instance().is_initialized()
+
+
+def test_a_sweep_has_a_bounded_number_of_jobs() -> None:
+    (line,) = mistakes("seed=range(0,40)", "training.keep_last=range(1,27)", multirun=True)
+    assert "would start 1,040 jobs" in line and "may start 1,000" in line
+    with pytest.raises(InputError, match="seed=range"):
+        compose_jobs("train", TrainConfig, ["seed=range(0,1001)"], multirun=True)
+
+
+def test_a_name_may_be_another_keys_number() -> None:
+    jobs = compose_jobs("train", TrainConfig, ["seed=1,2", "name=${seed}"], multirun=True)
+    assert [job.config.name for job in jobs] == ["1", "2"]
+    assert train_config("runs=${training.shard}", "training.init_from=${seed}").runs == "false"
+
+
+def test_numbers_of_thousands_of_digits() -> None:
+    digits = "9" * 5000
+    lines = mistakes(f"seed={digits}", f"name={digits}", f"training.clip_norm={'9' * 400}", f"seeed={digits}")
+    assert [line.partition("=")[0] for line in lines] == ["name", "seed", "training.clip_norm", "seeed"]
+    assert all("… 9" in line and "characters)" in line and len(line) < 400 for line in lines)
+    assert lines[0].endswith("must have at most 200 characters") and lines[1].endswith("has too many digits")
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("x" * 5000, f"{'x' * 100} … {'x' * 100} (5,000 characters)"),
+        ("a/" * 2048, f"{'a/' * 50} … {'a/' * 50} (4,096 characters)"),
+        ("ü" * 128, "ü" * 128),
+        ("a/" + "ü" * 128 + "/b", "a/" + "ü" * 128 + "/b"),
+    ],
+)
+def test_a_path_that_is_too_long_is_refused(path: str, shown: str) -> None:
+    (line,) = mistakes("run=x", f"input={path}", command="translate")
+    assert line == f"input={shown}: is too long: a path has at most 4,095 bytes, and a name in it 255"
+
+
+@pytest.mark.parametrize("path", ["ü" * 127 + "x", "a/" * 2047 + "a"])
+def test_the_longest_paths_are_taken(path: str) -> None:
+    assert train_config(f"runs={path}").runs == path
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "setting"),
+    [
+        ("train", "name", "name=NAME"),
+        ("train", "runs", "runs=NAME"),
+        ("train", "choice", "choice=NAME"),
+        ("train", "tokenizer.reuse", "tokenizer.reuse=NAME"),
+        ("train", "training.init_from", "training.init_from=NAME"),
+        ("train", "data.train[1]", "data.train=[my.en,NAME]"),
+        ("train", "data.valid[0][0]", "data.valid=[[NAME,my.es]]"),
+        ("translate", "run", "run=NAME"),
+        ("translate", "run[1]", "run=[x,NAME]"),
+        ("translate", "output", "output=NAME"),
+        ("translate", "reference", "reference=NAME"),
+        ("translate", "decoding.alignments", "decoding.alignments=NAME"),
+    ],
+)
+def test_every_path_has_a_bounded_length(command: str, key: str, setting: str) -> None:
+    base = {"train": FILES, "translate": ["run=x"]}[command]
+    (line,) = mistakes(*base, setting.replace("NAME", "ü" * 130), command=command)
+    assert line.startswith(f"{key}={'ü' * 130}: is too long")
+
+
+def test_an_unknown_rule_of_cleaning_is_cut_short() -> None:
+    (line,) = mistakes(f"data.cleaning=[{'x' * 5000}]")
+    assert f"a list of rules, in which {'x' * 100} … {'x' * 100} (5,000 characters) is none of long, " in line
+    (line,) = mistakes(f"data.cleaning=[{','.join(['-copy'] * 1000)}]")
+    assert line.endswith("-copy (5,999 characters)]") and len(line) < 1000
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "{a:" * 600 + "1" + "}" * 600])
+def test_what_is_nested_too_deep_cannot_be_read(value: str) -> None:
+    (line,) = mistakes(f"data.train={value}")
+    assert "cannot be read" in line and len(line) < 1000
+
+
+@pytest.mark.parametrize("word", ["seed=glob(*)", "model=glob(*tiny*)", "seed=interval(1,3)"])
+def test_what_cannot_be_listed_is_no_sweep(word: str) -> None:
+    assert mistakes(word, multirun=True) == [f"{word}: cannot be listed; write a,b,c or range(start,stop,step)"]
+
+
+def test_every_job_of_a_sweep_is_checked() -> None:
+    lines = mistakes("model.heads=4,5,7", "seed=1,2", multirun=True)
+    assert [line[:23] for line in lines] == ["model.heads=5 does not ", "model.heads=7 does not "]
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("[runs/a-seed=1,runs/a-seed=2]", ["runs/a-seed=1", "runs/a-seed=2"]),
+        (r"[C:\runs\a=1,b\]", ["C:\\runs\\a=1", "b\\"]),
+        ("runs/a#1", "runs/a#1"),
+        (r"a\b=c", r"a\b=c"),
+        ("2024", "2024"),
+    ],
+)
+def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed: str, value: str | list[str]) -> None:
+    (job,) = compose_jobs("compare", CompareConfig, [f"first={typed}", "second=other"], multirun=False)
+    expected = tuple(value) if isinstance(value, list) else value
+    assert job.config.first == expected
+
+
+def test_names_in_lists_of_lists_may_hold_it_too() -> None:
+    (job,) = compose_jobs("compare", CompareConfig, ["runs=[[a/x-seed=1,a/x-seed=2],[b=1]]"], multirun=False)
+    assert job.config.runs == (("a/x-seed=1", "a/x-seed=2"), ("b=1",))
+
+
+def test_a_file_of_ones_own_may_change_between_two_command_lines(tmp_path: Path) -> None:
+    (tmp_path / "experiment").mkdir()
+    for seed in (3, 4):
+        (tmp_path / "experiment" / "mine.yaml").write_text(f"# @package _global_\nseed: {seed}\n")
+        (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
+        assert job.config.seed == seed
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("model.norm=middle", "model.norm=middle: must be one of pre, post"),
+        ("model.norm=prä", "model.norm=prä: must be one of pre, post; nearest: pre"),
+        ("tokenizer.kind=bep", "tokenizer.kind=bep: must be one of bpe, unigram, char; nearest: bpe"),
+    ],
+)
+def test_all_choices_are_named(word: str, told: str) -> None:
+    assert mistakes(word) == [told]
+
+
+def test_keys_overlap_if_one_is_the_other_or_lies_within_it() -> None:
+    for one, other, expected in (
+        ("model", "model", True),
+        ("model", "model.width", True),
+        ("training.schedule.warmup", "training.schedule", True),
+        ("model.width", "model.widths", False),
+        ("model.width", "model.heads", False),
+    ):
+        assert _overlap(one, other) == _overlap(other, one) == expected

@@ -1,0 +1,420 @@
+"""The schema refuses what cannot work, and every file in conf/ fits it and says what each key means."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, get_args, get_origin
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from mt.cli.composition import Files, compose_jobs, example
+from mt.cli.keys import schema_keys
+from mt.cli.reference import COMMANDS, head_comment, settings_page
+from mt.config import (
+    ArgosExportConfig,
+    CompareConfig,
+    DataConfig,
+    DecodingChoice,
+    DecodingConfig,
+    ExportConfig,
+    FilesConfig,
+    HuggingFaceExportConfig,
+    MixtureConfig,
+    OptimizerConfig,
+    RNNAttentionConfig,
+    RobustnessConfig,
+    Section,
+    TableConfig,
+    TextConfig,
+    TokenizerConfig,
+    TrainConfig,
+    TrainingConfig,
+    TransformerConfig,
+    TranslateConfig,
+    scheduled_checkpoints,
+)
+from mt.core.installation import CONF
+from mt.models.rnn import RNNAttention
+from mt.models.transformer import Transformer
+from tests.processes import run
+
+LANGUAGES = {"source_language": "en", "target_language": "es"}
+LANGUAGE_WORDS = ["data.source_language=en", "data.target_language=es"]
+FILES = ["data=files", *LANGUAGE_WORDS, "data.train=[a,b]"]
+MIXTURE = ["data=mixture", *LANGUAGE_WORDS]
+
+
+def needed(file: Path) -> list[str]:
+    """The settings that a config file needs, from the example in its head."""
+    return shlex.split(example(file) or "")
+
+
+@pytest.mark.parametrize("group", ["data", "text", "model", "training", "decoding", "experiment"])
+def test_every_option_composes_and_fits_the_schema(group: str) -> None:
+    for option in Files("train").options(group):
+        words = needed(CONF / group / f"{option}.yaml") or [f"{group}={option}"]
+        assert compose_jobs("train", TrainConfig, words, multirun=False)
+
+
+def test_there_are_no_stray_config_files() -> None:
+    found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
+    groups = ("data", "text", "model", "training", "decoding", "experiment")
+    options = {f"{group}/{option}.yaml" for group in groups for option in Files("train").options(group)}
+    assert found == options | {
+        "train.yaml",
+        "translate.yaml",
+        "compare.yaml",
+        "cleaning.yaml",
+        "robustness.yaml",
+        "synthesis.yaml",
+        "serving.yaml",
+        "export.yaml",
+        "export_hugging_face.yaml",
+        "export_argos.yaml",
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_key_is_described(command: str) -> None:
+    for key, field in schema_keys(COMMANDS[command][1]):
+        assert field.description or key in ("data.kind", "model.architecture"), key
+
+
+def test_the_page_of_settings_is_current() -> None:
+    page = (CONF.parent / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page == settings_page(), "make it anew: python -m mt.config > docs/settings.md"
+    assert run("-m", "mt.config").stdout.decode() == page
+
+
+def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model() -> None:
+    (job,) = compose_jobs("translate", TranslateConfig, ["run=x"], multirun=False)
+    assert job.config.decoding == DecodingChoice() and job.config.decoding.model_fields_set == set()
+    own = DecodingConfig(beam_size=7, length_penalty=0.5, max_length_extra=3)
+    assert job.config.decoding.over(own) == own
+    words = ["run=x", "decoding.beam_size=5", "decoding.length_penalty=null", "decoding.n_best=2"]
+    (job,) = compose_jobs("translate", TranslateConfig, words, multirun=False)
+    assert job.config.decoding.over(own) == own.model_copy(update={"beam_size": 5, "n_best": 2})
+    assert job.config.model_dump()["decoding"] == {"beam_size": 5, "n_best": 2}
+    assert DecodingChoice(n_best=7).over(own).n_best == 7
+    with pytest.raises(ValidationError, match="n_best=8 needs beam_size ≥ 8, not 7"):
+        DecodingChoice(n_best=8).over(own)
+
+
+def test_the_default_run_is_the_schemas_defaults() -> None:
+    (job,) = compose_jobs("train", TrainConfig, [], multirun=False)
+    for section, schema in (
+        ("text", TextConfig()),
+        ("tokenizer", TokenizerConfig()),
+        ("model", TransformerConfig(architecture="transformer")),
+        ("training", TrainingConfig()),
+        ("decoding", DecodingConfig()),
+    ):
+        assert getattr(job.config, section) == schema
+
+
+def test_every_config_file_says_what_it_is() -> None:
+    for file in CONF.rglob("*.yaml"):
+        assert re.match(r"\w", head_comment(file)), file
+
+
+def test_presets_are_what_their_names_say() -> None:
+    sizes = {}
+    for option in Files("train").options("model"):
+        if option.startswith("rnn"):
+            continue
+        model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
+        sizes[option] = (
+            model.width,
+            model.feed_forward,
+            model.heads,
+            model.encoder_layers,
+            model.decoder_layers,
+        )
+    assert sizes == {
+        "auto": (192, 768, 4, 3, 3),
+        "transformer_tiny": (128, 256, 4, 4, 4),
+        "transformer_small": (192, 768, 4, 3, 3),
+        "transformer_small_deep": (192, 512, 4, 6, 2),
+        "transformer_base": (512, 2048, 8, 6, 6),
+        "transformer_big": (1024, 4096, 16, 6, 6),
+    }
+
+
+@pytest.mark.parametrize(
+    ("option", "other"),
+    [
+        *((f"rnn_attention_{size}", f"transformer_{size}") for size in ("tiny", "small", "base")),
+        ("transformer_small_deep", "transformer_small"),
+    ],
+)
+def test_presets_that_are_to_be_compared_are_equally_large(option: str, other: str) -> None:
+    def parameters(option: str) -> int:
+        model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
+        architecture = Transformer if isinstance(model, TransformerConfig) else RNNAttention
+        with torch.device("meta"):
+            return sum(weight.numel() for weight in architecture(model, 8000, 8000, True).parameters())
+
+    assert parameters(option) == pytest.approx(parameters(other), rel=0.05)
+
+
+def test_the_plain_recurrent_model_is_the_schemas_defaults_and_the_small_one() -> None:
+    default = RNNAttentionConfig(architecture="rnn_attention")
+    for option in ("rnn_attention", "rnn_attention_small"):
+        assert compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model == default
+
+
+@given(width=st.integers(1, 600).map(lambda half: 2 * half), heads=st.integers(1, 64))
+def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: int, heads: int) -> None:
+    if width % heads == 0:
+        assert TransformerConfig(architecture="transformer", width=width, heads=heads).heads == heads
+        return
+    with pytest.raises(ValidationError) as caught:
+        TransformerConfig(architecture="transformer", width=width, heads=heads)
+    message = caught.value.errors()[0]["msg"]
+    assert f"heads={heads}" in message and f"width={width}" in message
+    named = [int(number) for number in re.findall(r"\d+", message.partition("nearest")[2])]
+    assert named
+    for near in named:
+        assert width % near == 0
+        between = range(min(near, heads) + 1, max(near, heads))
+        assert not any(width % other == 0 for other in between)
+
+
+@pytest.mark.parametrize(
+    ("schema", "values", "named"),
+    [
+        (
+            FilesConfig,
+            {"kind": "files", "train": ["a", "b"], **LANGUAGES, "target_language": "en"},
+            "_language",
+        ),
+        (FilesConfig, {"kind": "files", "train": ["a", "a"], **LANGUAGES}, "train"),
+        (FilesConfig, {"kind": "files", "train": ["a.es", "b.en.gz"], **LANGUAGES}, "the es file first"),
+        (
+            TableConfig,
+            {"kind": "table", "train": "a", "source_column": 0, "target_column": "es", **LANGUAGES},
+            "_column",
+        ),
+        (
+            TableConfig,
+            {"kind": "table", "train": "a", "source_column": 1, "target_column": 1, **LANGUAGES},
+            "_column",
+        ),
+        (TokenizerConfig, {"kind": "char", "sampling": 0.1}, "sampling"),
+        (TransformerConfig, {"architecture": "transformer", "width": 9, "heads": 3}, "width"),
+        (TransformerConfig, {"architecture": "transformer", "max_positions": 100}, "positions=learned"),
+        (TrainingConfig, {"weights": "average", "average": 5, "keep_last": 4}, "keep_last"),
+        (TrainingConfig, {"weights": "last", "average": 3}, "weights=average"),
+        (
+            TrainingConfig,
+            {"weights": "average", "keep_last": 5, "max_updates": 960},
+            "take average=4, or save more often",
+        ),
+        (TrainingConfig, {"consistency": 1.0}, "objective=simcut or r_drop"),
+        (TrainingConfig, {"init_from": "a", "initial_embeddings": "co_occurrence"}, "initial_embeddings=random"),
+        (TrainingConfig, {"objective": "r_drop", "cutoff": 0.1}, "objective=simcut"),
+        (OptimizerConfig, {"kind": "adamw", "muon_iterations": 5}, "kind=muon"),
+        (TrainingConfig, {"device": "cpu", "precision": "fp16"}, "precision"),
+        (TrainingConfig, {"max_updates": 9, "schedule": {"kind": "linear", "warmup": 9}}, "warmup"),
+        (DecodingConfig, {"beam_size": 2, "n_best": 3}, "beam_size"),
+        (DecodingConfig, {"top_k": 5}, "method"),
+        (DecodingConfig, {"engine": "ctranslate2", "method": "sample"}, "method=sample"),
+        (DecodingConfig, {"compute_type": "int8"}, "engine=ctranslate2"),
+        (DecodingChoice, {"compute_type": "int8"}, "engine=ctranslate2"),
+        (DecodingChoice, {"n_best": 3, "beam_size": 2}, "beam_size ≥ 3"),
+        (DecodingChoice, {"top_k": 3}, "method=sample"),
+        (TranslateConfig, {"run": "r", "input": "a", "output": "a"}, "output"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"n_best": 2}}, "n_best"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"beam_size": 2}}, "beam_size=2"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"max_length_extra": 2}}, "max_length_extra=2"),
+        (TranslateConfig, {"run": "r", "decoding": {"method": "sample", "beam_size": 2}}, "sampling has no beam"),
+        (TranslateConfig, {"run": "r", "decoding": {"seed": 2}}, "decoding.seed=2 is for sampling"),
+        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"engine": "ctranslate2"}}, "engine=torch"),
+        (TranslateConfig, {"run": "r", "precision": "bf16", "decoding": {"engine": "ctranslate2"}}, "compute_type"),
+    ],
+)
+def test_contradictions_are_refused_and_name_their_keys(
+    schema: type[Section], values: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        schema.model_validate(values)
+    (error,) = caught.value.errors()
+    assert error["type"] == "value_error" and named in error["msg"]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["training.init_from=a", "tokenizer.reuse=b"], ["tokenizer.reuse"]),
+        (["model.positions=learned", "model.max_positions=128"], ["model.max_positions=128", "data.max_length=128"]),
+        (["decoding.method=sample"], ["decoding.method"]),
+        (["decoding.engine=ctranslate2"], ["decoding.engine=torch"]),
+        (["decoding.seed=2"], ["decoding.seed=2 is for sampling"]),
+        (["training.objective=r_drop", "model.dropout=0"], ["model.dropout > 0"]),
+        (["training.objective=r_drop", "model=rnn_attention", "model.dropout=0"], ["model.dropout > 0"]),
+        (["model=rnn_attention", "model.variational_dropout=true", "model.dropout=0"], ["model.dropout > 0"]),
+        (["training.compile=true", "model=rnn_attention"], ["training.compile=true is for Transformers"]),
+        (["training.optimizer.kind=muon", "model=rnn_attention"], ["take auto or adamw"]),
+        (
+            ["training.optimizer.muon_iterations=5", "model=rnn_attention"],
+            ["training.optimizer.muon_iterations=5 is for Transformers"],
+        ),
+        ([*FILES, "data.valid=[c,d]", "data.valid_pairs=9"], ["data.valid_pairs=9 is for a corpus without valid data"]),
+        (
+            ["data=multi30k", "data.test_split=other", "data.test_pairs=9"],
+            ["data.test_pairs=9 is for a corpus without test data"],
+        ),
+        (
+            [*MIXTURE, "data.valid_pairs=9", "data.corpora=[{kind:files,train:[a,b],valid:[c,d]}]"],
+            ["data.valid_pairs=9 is for a corpus without valid data"],
+        ),
+        (
+            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:table,train:c,valid:d}]"],
+            ["corpora[1].valid is not read"],
+        ),
+        (
+            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p,test_split:dev}]"],
+            ["corpora[1].test_split is not read"],
+        ),
+        (
+            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:files,train:[c,d],valid_pairs:7}]"],
+            ["the corpora of a mixture have its own valid_pairs, 2000, not 7"],
+        ),
+        (
+            [*MIXTURE, "data.test_pairs=100", "data.corpora=[{kind:files,train:[a,b],test_pairs:5}]"],
+            ["the corpora of a mixture have its own test_pairs, 100, not 5"],
+        ),
+        (
+            [*FILES, "data.valid=[c,d]", "data.test=[e,f]", "data.split_version=1"],
+            ["data.split_version is for held-out pairs"],
+        ),
+        ([*FILES, "data.tagged=true"], ["data.tagged=true is for the second corpus of a mixture"]),
+        (
+            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b],tagged:true},{kind:files,train:[c,d]}]"],
+            ["validation and test data come from the first"],
+        ),
+    ],
+)
+def test_contradictions_between_sections(words: list[str], named: list[str]) -> None:
+    with pytest.raises(Exception, match="one mistake") as caught:
+        compose_jobs("train", TrainConfig, words, multirun=False)
+    assert all(part in str(caught.value) for part in named)
+
+
+def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
+    corpora = [
+        {"kind": "files", "train": ["a", "b"]},
+        {"kind": "hub", "path": "p", "weight": 0.5},
+    ]
+    mixture = TypeAdapter(DataConfig).validate_python(
+        {"kind": "mixture", "corpora": corpora, "max_length": 50, **LANGUAGES}
+    )
+    assert isinstance(mixture, MixtureConfig)
+    assert [corpus.source_language for corpus in mixture.corpora] == ["en", "en"]
+    assert [corpus.max_length for corpus in mixture.corpora] == [50, 50]
+    with pytest.raises(ValidationError, match="own max_length, 50, not 9"):
+        MixtureConfig.model_validate(
+            {"kind": "mixture", "corpora": [corpora[0] | {"max_length": 9}], "max_length": 50, **LANGUAGES}
+        )
+    older = TypeAdapter(DataConfig).validate_python(
+        {"kind": "mixture", "corpora": corpora, "split_version": 1, **LANGUAGES}
+    )
+    assert [corpus.split_version for corpus in (older, *older.corpora)] == [1, 1, 1]
+    assert [corpus.split_version for corpus in (mixture, *mixture.corpora)] == [2, 2, 2]
+    assert mixture.with_split(1) == older.model_validate(
+        mixture.model_dump(exclude={"corpora"}) | {"split_version": 1, "corpora": corpora}
+    )
+    with pytest.raises(ValidationError, match="own split_version, 2, not 1"):
+        MixtureConfig.model_validate({"kind": "mixture", "corpora": [corpora[0] | {"split_version": 1}], **LANGUAGES})
+    with pytest.raises(ValidationError, match="source_language"):
+        turned = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "fr"}
+        MixtureConfig.model_validate({"kind": "mixture", "corpora": [turned], **LANGUAGES})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["training.optimizer.muon_iterations=5"],
+        ["training.objective=r_drop", "model.dropout=0", "model.attention_dropout=0.1"],
+        ["model=rnn_attention", "model.variational_dropout=true"],
+        [*FILES, "data.valid=[c,d]", "data.test_pairs=9"],
+        ["data=multi30k", "data.valid_pairs=9"],  # its splits' usual names are a guess: there may be none
+        ["data=multi30k", "data.valid_split=null", "data.valid_pairs=9"],
+        [
+            *MIXTURE,
+            "data.valid_pairs=9",
+            "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p}]",
+        ],
+        ["training=paper", "training.max_updates=10000"],
+    ],
+)
+def test_what_takes_effect_is_no_contradiction(words: list[str]) -> None:
+    assert compose_jobs("train", TrainConfig, words, multirun=False)
+
+
+@given(max_updates=st.integers(1, 200), validate_every=st.integers(1, 250), save_every=st.none() | st.integers(1, 250))
+def test_scheduled_checkpoints_are_counted(max_updates: int, validate_every: int, save_every: int | None) -> None:
+    intervals = [validate_every, save_every or validate_every]
+    saved = [u for u in range(1, max_updates + 1) if u == max_updates or any(u % every == 0 for every in intervals)]
+    assert scheduled_checkpoints(max_updates, validate_every, save_every) == len(saved)
+
+
+@pytest.mark.parametrize("value", [True, -1, 1.5, float("nan"), "many", ""])
+def test_numbers_are_numbers(value: object) -> None:
+    with pytest.raises(ValidationError):
+        TrainingConfig.model_validate({"patience": value})
+    assert TrainingConfig.model_validate({"patience": 1e3}).patience == 1000
+
+
+EXPORTS = [ExportConfig, HuggingFaceExportConfig, ArgosExportConfig]
+
+
+@pytest.mark.parametrize("schema", [TrainConfig, TranslateConfig, CompareConfig, RobustnessConfig, *EXPORTS])
+def test_every_number_has_a_least_and_a_largest_value(schema: type[Section]) -> None:
+    for key, field in schema_keys(schema):
+        for limits in _limits(field.annotation, field.metadata):
+            names = {name for limit in limits for name in ("ge", "gt", "le", "lt") if hasattr(limit, name)}
+            assert names & {"ge", "gt"} and names & {"le", "lt"}, key
+
+
+def _limits(annotation: object, metadata: Sequence[object] = ()) -> Iterator[list[object]]:
+    """Of each number that an annotation mentions, what limits it."""
+    if annotation in (int, float):
+        yield [limit for one in metadata for limit in (one.metadata if isinstance(one, FieldInfo) else [one])]
+    elif get_origin(annotation) is Annotated:
+        yield from _limits(get_args(annotation)[0], get_args(annotation)[1:])
+    elif not isinstance(annotation, type) or not issubclass(annotation, Section):
+        for argument in get_args(annotation):
+            yield from _limits(argument)
+
+
+@pytest.mark.parametrize(
+    ("key", "last", "beyond"),
+    [
+        ("batch_tokens", 2**31 - 1, 10**20),
+        ("threads", 1024, 99_999_999_999),
+        ("clip_norm", 1e9, 10**400),
+        ("device", "cuda:99", "cuda:100"),
+        ("device", "cuda:0", "cuda:00"),
+        ("device", "cuda:12", "cuda:256"),
+        ("device", "cuda:1", "cuda:\N{ARABIC-INDIC DIGIT ONE}"),
+        ("init_from", "a b", "a\0b"),
+    ],
+)
+def test_the_last_value_that_works_and_one_beyond(key: str, last: object, beyond: object) -> None:
+    assert getattr(TrainingConfig.model_validate({key: last}), key) == last
+    with pytest.raises(ValidationError):
+        TrainingConfig.model_validate({key: beyond})
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\nb", "x" * 201])
+def test_a_run_name_stays_inside_the_runs_folder(name: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TrainConfig.model_validate({"name": name, "data": {}, "model": {}})
+    assert ("name",) in [error["loc"] for error in caught.value.errors()]

@@ -1,0 +1,284 @@
+"""Lines end at the line feed alone, and nothing half-written stands under its final name."""
+
+import errno
+import gzip
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.cli.translate import translate
+from mt.config import ExportConfig, TranslateConfig
+from mt.core.errors import InputError
+from mt.core.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
+from mt.export.ctranslate2 import export
+
+
+def compressed(content: bytes, suffix: str) -> bytes:
+    match suffix:
+        case ".gz":
+            return gzip.compress(content)
+        case ".xz":
+            return lzma.compress(content)
+        case ".zst":
+            return pyarrow.compress(content, codec="zstd", asbytes=True)
+        case _:
+            return content
+
+
+@given(lines=st.lists(st.binary().filter(lambda line: b"\n" not in line)), ended=st.booleans())
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_only_line_feeds_end_lines(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, lines: list[bytes], ended: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"lines{suffix}"
+    # Without a last line feed an empty last line cannot be told from none.
+    ended = ended or not lines or not lines[-1]
+    content = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    path.write_bytes(compressed(content, suffix))
+    assert list(read_lines(path)) == lines
+
+
+def test_every_other_line_break_is_part_of_the_line(tmp_path: Path) -> None:
+    text = "a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h\x00i"
+    (tmp_path / "text").write_text(f"{text}\n{text}", encoding="utf-8", newline="")
+    assert list(read_lines(tmp_path / "text")) == [text.encode()] * 2
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_a_cut_short_file_is_named(tmp_path: Path, suffix: str, kept: float) -> None:
+    content = compressed(b"".join(b"line %d\n" % number for number in range(5000)), suffix)
+    path = tmp_path / f"cut{suffix}"
+    path.write_bytes(content[: int(len(content) * kept)])
+    with pytest.raises(InputError, match=f"cut{suffix}"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_file_that_is_not_compressed_is_named(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"plain{suffix}"
+    path.write_bytes(b"just some text\n" * 100)
+    with pytest.raises(InputError, match=f"plain{suffix}"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_missing_files_and_folders_are_named(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(InputError, match=f"gone{suffix}: no such file"):
+        list(read_lines(tmp_path / f"gone{suffix}"))
+    (tmp_path / f"folder{suffix}").mkdir()
+    with pytest.raises(InputError, match=f"folder{suffix}"):
+        list(read_lines(tmp_path / f"folder{suffix}"))
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(path, "half \ud800")
+    assert path.read_text() == "old"
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    with pytest.raises(ZeroDivisionError), new_folder(path) as partial:
+        (partial / "file").write_text("half")
+        raise ZeroDivisionError
+    assert (path / "file").read_text() == "old"
+    with new_folder(path) as partial:
+        (partial / "sub").mkdir()
+        (partial / "sub" / "file").write_text("new")
+    assert [str(found.relative_to(path)) for found in sorted(path.rglob("*"))] == ["sub", "sub/file"]
+    assert os.listdir(path.parent) == ["folder"]
+
+
+@pytest.mark.parametrize("another_is_quicker", [True, False])
+def test_a_folder_that_cannot_get_its_name_leaves_the_one_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, another_is_quicker: bool
+) -> None:
+    path = tmp_path / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if self.suffix == ".partial":
+            if not another_is_quicker:
+                raise PermissionError
+            path.mkdir()
+            (path / "file").write_text("another's")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError), new_folder(path) as partial:
+        (partial / "file").write_text("new")
+    assert (path / "file").read_text() == ("another's" if another_is_quicker else "old")
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_folder_is_never_removed_before_another_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever cannot be renamed while the disk fails is there for recovery afterwards."""
+    path = tmp_path / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if target == path:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="Input/output error"), new_folder(path) as partial:
+        (partial / "file").write_text("new")
+    with pytest.raises(OSError, match="Input/output error"):
+        recover_folders(tmp_path)
+    monkeypatch.setattr(Path, "rename", rename)
+    recover_folders(tmp_path)
+    assert (path / "file").read_text() == "old" and os.listdir(tmp_path) == ["folder"]
+
+
+def test_of_two_new_folders_at_once_one_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process moves the first one's folder out of the way just before the first has cleared up."""
+    path = tmp_path / "folder"
+    with new_folder(path) as partial:
+        (partial / "file").write_text("old")
+    rmtree = shutil.rmtree
+
+    def clear_late(folder: Path, ignore_errors: bool = False) -> None:
+        monkeypatch.setattr(shutil, "rmtree", rmtree)
+        with new_folder(path) as second:
+            (second / "file").write_text("second")
+        rmtree(folder, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", clear_late)
+    with new_folder(path) as first:
+        (first / "file").write_text("first")
+    assert (path / "file").read_text() == "second" and os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from mt.core.files import new_folder\n"
+        "with new_folder(Path(sys.argv[1])) as partial:\n"
+        "    (partial / 'file').write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "folder"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], cwd=Path(__file__).parents[2])
+    assert done.returncode == -signal.SIGKILL
+    assert not path.exists()
+
+
+def test_what_a_killed_process_left_is_removed_wherever_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "scored").mkdir()
+    (tmp_path / ".checkpoints.0123456789ab.partial" / "deep").mkdir(parents=True)
+    outside = tmp_path.with_name("outside")
+    (outside / ".mine.0123456789ab.partial").mkdir(parents=True)
+    (tmp_path / ".link.0123456789ab.partial").symlink_to(outside)
+    (tmp_path / "elsewhere").symlink_to(outside)
+    for name in (
+        "kept",
+        ".lock",
+        ".model.safetensors.0123456789ab.partial",
+        "scored/.test.source.0123456789ab.partial",
+    ):
+        (tmp_path / name).touch()
+    recover_folders(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [".lock", "elsewhere", "kept", "scored"]
+    assert (outside / ".mine.0123456789ab.partial").is_dir()
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of all that is flushed to the disk."""
+    found: list[str] = []
+    fsync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells the path of an open file")
+def test_names_of_files_and_of_new_folders_are_flushed(tmp_path: Path, flushed: list[str]) -> None:
+    deep = tmp_path / "a" / "b"
+    make_folder(deep)
+    assert deep.is_dir() and sorted(flushed) == [str(tmp_path), str(tmp_path / "a")]
+    flushed.clear()
+    make_folder(deep)
+    assert flushed == []
+    write_atomically(deep / "file", "text")
+    assert flushed[-1] == str(deep)
+    flushed.clear()
+    with new_folder(deep / "c" / "d") as partial:
+        (partial / "file").write_text("text")
+    assert flushed[0] == str(deep) and flushed[-1] == str(deep / "c")
+
+
+def test_links_in_a_circle_are_named_and_others_followed(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("pool")
+    (tmp_path / "pool").symlink_to("loop")
+    (tmp_path / "link").symlink_to("gone")
+    (tmp_path / "file").touch()
+    for path in ("loop", "loop/file", "missing/../pool"):
+        with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
+            resolved(tmp_path / path)
+    assert resolved(tmp_path / "link" / "x") == tmp_path / "gone" / "x"
+    assert resolved(tmp_path / "file" / "x") == tmp_path / "file" / "x"
+
+
+@pytest.mark.parametrize("path", ["loop", "loop/file"])
+def test_commands_name_an_output_that_is_a_link_in_a_circle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    Path("input").touch()
+    with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
+        translate(TranslateConfig(run="nowhere", input="input", output=path))
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
+        export(ExportConfig(run="nowhere", output=path))
+    assert Path("loop").is_symlink()
+
+
+def test_a_link_or_file_among_the_leftovers_is_removed_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "scored").mkdir()
+    (tmp_path / "scored" / "kept").touch()
+    (tmp_path / "model.yaml").touch()
+    (tmp_path / ".model.yaml.1.replaced").symlink_to("scored")
+    (tmp_path / ".model.yaml.2.replaced").touch()
+    recover_folders(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"scored", "model.yaml"}
+    assert (tmp_path / "scored" / "kept").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells the path of an open file")
+def test_all_of_a_new_folder_is_flushed_before_it_has_its_name(tmp_path: Path, flushed: list[str]) -> None:
+    with new_folder(tmp_path / "run") as partial:
+        (partial / "inner").mkdir()
+        for name in ("one", "inner/two"):
+            (partial / name).write_text("text")
+        flushed.clear()
+    assert sorted(flushed[:-1]) == sorted(str(partial / name) for name in ("", "one", "inner", "inner/two"))
+    assert flushed[-1] == str(tmp_path)  # which holds the new name

@@ -1,0 +1,75 @@
+"""Files of several .xz streams are read whole, and nothing else behind a stream is passed over."""
+
+import io
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.core.errors import InputError
+from mt.core.files import read_blocks, read_lines
+from mt.core.xz import BLOCK, XzReader
+
+FIRST, SECOND = lzma.compress(b"one\ntwo\n"), lzma.compress(b"three\n")
+PADDING = st.integers(0, 3).map(lambda count: b"\0" * 4 * count)
+
+
+def read(path: Path, content: bytes) -> list[bytes]:
+    path.write_bytes(content)
+    return list(read_lines(path))
+
+
+@given(
+    contents=st.lists(st.binary(max_size=200), min_size=1, max_size=4),
+    paddings=st.lists(PADDING, min_size=4, max_size=4),
+    size=st.integers(1, 300),
+)
+def test_all_streams_are_read(
+    tmp_path_factory: pytest.TempPathFactory, contents: list[bytes], paddings: list[bytes], size: int
+) -> None:
+    path = tmp_path_factory.mktemp("xz") / "a.xz"
+    path.write_bytes(b"".join(lzma.compress(c) + p for c, p in zip(contents, paddings, strict=False)))
+    with io.BufferedReader(XzReader(path.open("rb")), buffer_size=size) as stream:
+        assert b"".join(iter(lambda: stream.read(size), b"")) == b"".join(contents)
+
+
+@pytest.mark.parametrize("edge", range(-8, 9))
+def test_a_stream_may_begin_anywhere_in_a_block(tmp_path: Path, edge: int) -> None:
+    padding = b"\0" * ((BLOCK - len(FIRST)) // 4 * 4 + 4 * edge)
+    assert read(tmp_path / "a.xz", FIRST + padding + SECOND) == [b"one", b"two", b"three"]
+
+
+def test_content_of_many_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "a.xz"
+    path.write_bytes(lzma.compress(b"line\n" * 10**6, preset=0) * 2)
+    assert sum(map(len, read_blocks(path))) == 10**7
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * BLOCK + b"x", SECOND + b"g"],
+)
+def test_anything_else_behind_a_stream_is_refused(tmp_path: Path, rest: bytes) -> None:
+    with pytest.raises(InputError, match=r"a\.xz: cannot be read: its compressed data is followed by something else"):
+        read(tmp_path / "a.xz", FIRST + rest)
+
+
+@pytest.mark.parametrize(
+    "content", [FIRST[:-1], FIRST[:3], b"", FIRST + SECOND[:-5], FIRST + SECOND[:1], FIRST + SECOND[:6]]
+)
+def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError, match=r"a\.xz: cannot be read: it ends in the middle"):
+        read(tmp_path / "a.xz", content)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.xz: no such file"):
+        list(read_lines(tmp_path / "gone.xz"))
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    for content in (b"no xz at all, but text", FIRST[:20] + b"\xff" * 4 + FIRST[24:]):
+        with pytest.raises(InputError, match=r"a\.xz: cannot be read"):
+            read(tmp_path / "a.xz", content)

@@ -1,0 +1,60 @@
+"""Numbers and items that should be the same on both sides."""
+
+import pytest
+
+from mt.data.cleaning.correspondence import items_differ, numbers_differ
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("It costs 1,249.99 dollars.", "Es kostet 1 249,99 Dollar."),
+        ("It costs 1,000 yen.", "Es kostet 1000 Yen."),
+        ("at 6:30", "um halb sieben"),
+        ("at 2:30 p.m.", "um 14.30 Uhr"),
+        ("at 10 o'clock at night", "um 22 Uhr"),
+        ("300 miles", "480 Kilometer"),
+        ("30 pounds", "14 Kilo"),
+        ("5 of the 12 pages", "zwölf Seiten, davon 5"),
+        ("In the 1960s", "In den 60er-Jahren"),
+        ("१२ pages", "12 Seiten"),
+        ("no number", "keine"),
+    ],
+)
+def test_equal_numbers(source: str, target: str) -> None:
+    assert not numbers_differ(source, target) and not numbers_differ(target, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("in 1984", "im Jahr 1948"),
+        ("room 12", "Zimmer 13"),
+        ("at 7:30", "um 7 Uhr 35"),
+        ("I have 5.", "Ich habe 8."),
+        ("1,249.99", "1 249,98"),
+        ("an MP3 player", "ein MP4-Spieler"),
+    ],
+)
+def test_other_numbers(source: str, target: str) -> None:
+    assert numbers_differ(source, target) and numbers_differ(target, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "differ"),
+    [
+        ("See https://example.com/a.", "Siehe https://example.com/a.", False),
+        ("See https://example.com/a.", "Siehe dort.", True),
+        ("<b>Stop</b>", "<b>Halt</b>", False),
+        ('<img alt="a dog">', '<img alt="ein Hund">', False),
+        ("<p>Stop", "Halt", True),
+        ("Stop&nbsp;", "Halt", True),
+        ("Hello {name}", "Hallo {name}", False),
+        ("Hello {name}", "Hallo {nam}", True),
+        ("a <file object>", "ein Dateiobjekt", False),
+        ("R&D & 5 < 6", "F&E & 5 < 6", False),
+        ("Mail anna@example.org", "Schreib an Anna", True),
+    ],
+)
+def test_items(source: str, target: str, differ: bool) -> None:
+    assert items_differ(source, target) == differ == items_differ(target, source)

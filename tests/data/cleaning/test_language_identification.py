@@ -1,0 +1,43 @@
+"""The library is asked one text at a time; here thousands at once give the same."""
+
+import numpy as np
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from mt.data.cleaning.language_identification import Identifier
+from mt.data.cleaning.sides import Side
+
+TEXTS = [
+    "The boat is in the harbour.", "Das Boot liegt im Hafen.", "Le bateau est dans le port.", "船在港口里。",
+    "STOP THE TRAIN!", "", "12:30", "é", "Лодка в гавани.",
+]  # fmt: skip
+
+
+def test_the_scores_are_those_of_the_library() -> None:
+    model = LanguageIdentifier.from_model_file(MODEL_FILE)
+    ours = Identifier()
+    scores = ours.scores(TEXTS)
+    for text, row in zip(TEXTS, scores, strict=True):
+        theirs = model._raw_score(model._encode(text))
+        if theirs.max() > np.finfo(np.float32).min:  # otherwise nothing is known of the text
+            np.testing.assert_allclose(row, theirs, rtol=1e-3, atol=0.05)
+        else:
+            assert not row.any()
+
+
+def test_languages_are_told_apart() -> None:
+    ours = Identifier()
+    others, margins = ours.judge(TEXTS[:3], "deu_Latn")
+    assert (margins > 0).tolist() == [True, False, True]
+    assert [ours.labels[others[place]] for place in (0, 2)] == ["en", "fr"]
+    assert ours.label("de_AT") in ours.labels and ours.label("tlh") not in ours.labels
+
+
+def test_of_an_unknown_language_nothing_is_said() -> None:
+    _, margins = Identifier().judge(TEXTS, "xx")
+    assert not margins.any()
+
+
+def test_a_side_of_short_sentences_is_not_taken_for_the_language_of_a_few_long_ones() -> None:
+    side = Side("zh", Identifier())
+    side.learn(["我喜欢喝茶。", "他昨天来了。"] * 10 + ["Wir trinken heute Abend zusammen Tee am Fenster."] * 3)
+    assert side.usual_language() == "zh"

@@ -1,0 +1,196 @@
+"""What cleaning finds in a corpus with one fault of each kind, and what becomes of it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mt.config import CLEANING_RULES, CleaningConfig
+from mt.core.errors import InputError
+from mt.data.cleaning.command import clean
+from mt.data.cleaning.findings import tell
+from mt.data.cleaning.record import DROPPED, dropped_pairs, read_dropped, without_dropped, write_dropped
+from mt.data.cleaning.stage import find_faulty
+from mt.data.corpus import KEYS, load_corpus
+from tests.data.cleaning.conftest import good_pairs, write_table
+
+GOOD = good_pairs()
+FAULTS = {
+    "long": ("Word " * 700 + "end.", "Wort " * 700 + "Ende."),
+    "encoding": ("The doors are green.", "Die TÃ¼ren sind grÃ¼n und schÃ¶n."),
+    "letters": ("#### 12 ++ 34 -- ||", "Die rote Tür."),
+    "copy": ("My aunt came by train.", "My aunt came by train!"),
+    "script": ("The river is frozen today.", "Река сегодня замёрзла."),
+    "language": ("We drank tea beside the window.", "Nous avons bu du thé à côté de la fenêtre."),
+    "items": ("He closed the garden gate.", "<b>Er schloss</b> das Gartentor.&nbsp;"),
+    "numbers": ("She was born in 1964.", "Sie wurde 1946 geboren."),
+    "length": ("The cat sleeps on the sofa.", "Die Katze " + "schläft sehr lange und tief und fest " * 4 + "hier."),
+    "duplicate": (GOOD[0][0].upper(), GOOD[0][1].rstrip(".") + "!"),
+}
+
+
+NEAR_MISSES = [
+    ("The doors are green — “really”.", "Die Türen sind grün – „wirklich“."),
+    ("Dial 0123 45 67, Ann!", "Wähl 0123 45 67, Anna!"),
+    ("Amsterdam", "Amsterdam"),
+    ("OK", "OK"),
+    ("The letter Ω is Greek.", "Der Buchstabe Ω ist griechisch."),
+    ("The inn is called La Petite Maison Rouge.", "Das Gasthaus heißt La Petite Maison Rouge."),
+    ("See <b>here</b>, Anna.", "Siehe <i>hier</i>, Anna."),
+    ("She came at 10 o'clock in the evening.", "Sie kam abends um 22 Uhr an."),
+    ("The cat sleeps on the sofa.", "Die alte Katze schläft gern auf dem Sofa."),
+    (GOOD[0][0], GOOD[0][1].replace("Bauer", "Landwirt").replace("bauer", "landwirt")),
+]
+"""A pair for each rule that it must not find, but nearly does."""
+
+
+def find(config) -> dict[str, list[int]]:
+    corpus = load_corpus(config)
+    return {rule: ids.tolist() for rule, ids in dropped_pairs(find_faulty(corpus, config), corpus).items() if len(ids)}
+
+
+def test_each_fault_is_found_by_its_rule_and_nothing_else_is_found(table: Callable) -> None:
+    config = table([*GOOD, *FAULTS.values()])
+    assert find(config) == {rule: [len(GOOD) + place] for place, rule in enumerate(FAULTS)}
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_rule_that_is_left_out_finds_nothing(table: Callable, rule: str) -> None:
+    assert rule not in find(table([*GOOD, FAULTS[rule]], cleaning=["default", f"-{rule}"]))
+    assert find(table([*GOOD, FAULTS[rule]], cleaning=[rule])) == {rule: [len(GOOD)]}
+
+
+def test_pairs_that_are_no_translations_are_found_by_strict_cleaning_alone(table: Callable) -> None:
+    random = np.random.default_rng(3)
+    rows = random.choice(len(GOOD), 60, replace=False)
+    pairs = list(GOOD)
+    for row, other in zip(rows, np.roll(rows, 1), strict=True):
+        pairs[row] = GOOD[row][0], GOOD[other][1]
+    assert find(table(pairs)) == {}
+    found = set(find(table(pairs, cleaning="strict"))["translation"])
+    # Some of them share three of four parts by chance.
+    assert len(found & set(rows.tolist())) >= 42 and len(found - set(rows.tolist())) <= 3
+
+
+def test_a_repeated_text_with_many_translations_is_boilerplate(table: Callable) -> None:
+    noise = [("Read more about it here.", GOOD[20 * place][1]) for place in range(60)]
+    usual = [("Read more about it here.", "Lies hier mehr darüber.")] * 30
+    found = find(table([*GOOD, *noise, *usual], cleaning=["boilerplate"]))
+    assert found == {"boilerplate": list(range(len(GOOD), len(GOOD) + 60))}
+    assert find(table([*GOOD, *noise[:19], *usual], cleaning=["boilerplate"])) == {}  # repeated 49 times
+
+
+def test_what_is_nearly_a_fault_is_none(table: Callable) -> None:
+    long = tuple(" ".join(pair[side] for pair in GOOD[:29]) for side in (0, 1))
+    assert 1100 < max(len(text.replace(" ", "")) for text in long) < 1280
+    assert find(table([*GOOD, *NEAR_MISSES, long])) == {}
+
+
+def test_validation_and_test_pairs_are_judged_and_kept(table: Callable, tmp_path: Path, caplog) -> None:
+    valid = write_table(tmp_path / "other.jsonl", [*GOOD[:9], FAULTS["language"]])
+    config = table(GOOD, valid=valid)
+    corpus = load_corpus(config)
+    cleaning = find_faulty(corpus, config)
+    assert cleaning.counts("valid") == dict.fromkeys(cleaning.rules, 0) | {"language": 1}
+    kept = without_dropped(corpus, dropped_pairs(cleaning, corpus), config)
+    assert kept.valid["target"][:] == corpus.valid["target"][:] and len(kept.train) == len(GOOD)
+
+
+def test_what_is_held_out_does_not_depend_on_cleaning(table: Callable) -> None:
+    pairs = [*GOOD, *FAULTS.values()]
+    tests = []
+    for cleaning in ("strict", "default", False):
+        config = table(pairs, valid=None, test=None, cleaning=cleaning, valid_pairs=30, test_pairs=30)
+        corpus = load_corpus(config)
+        dropped = dropped_pairs(find_faulty(corpus, config), corpus) if cleaning else {}
+        tests.append(without_dropped(corpus, dropped, config).test["source"][:])
+    assert tests[0] == tests[1] == tests[2]
+
+
+def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table: Callable) -> None:
+    config = table([FAULTS["copy"], *GOOD, FAULTS["numbers"]])
+    corpus = load_corpus(config)
+    kept = without_dropped(corpus, dropped_pairs(find_faulty(corpus, config), corpus), config).without_keys()
+    assert kept.train["id"][:] == list(range(1, len(GOOD) + 1))
+    assert kept.report[0].dropped == {"by cleaning: copy": 1, "by cleaning: numbers": 1}
+    assert kept.report[0].kept == len(GOOD) == kept.report[0].read - 2
+    assert not set(KEYS) & set(kept.train.column_names)
+
+
+def test_exchanged_sides_and_one_language_are_refused(table: Callable) -> None:
+    for pairs, told in (
+        ([(de, en) for en, de in GOOD], "most sources are in de and most targets in en"),
+        ([(en, other) for (en, _), (other, _) in zip(GOOD, GOOD[7:], strict=False)], "most targets are in en"),
+    ):
+        config = table(pairs)
+        with pytest.raises(InputError, match=told):
+            find_faulty(load_corpus(config), config)
+
+
+def test_a_file_in_the_other_direction_is_named(table: Callable, tmp_path: Path, caplog) -> None:
+    right = write_table(tmp_path / "right.jsonl", GOOD)
+    wrong = write_table(tmp_path / "wrong.jsonl", [(de, en) for en, de in GOOD[::5]])
+    config = table((), train=(right, wrong))
+    corpus = load_corpus(config)
+    tell(find_faulty(corpus, config), corpus, config)
+    (line,) = (line for line in caplog.messages if "exchange its sides" in line)
+    assert "wrong.jsonl" in line and "right.jsonl" not in line
+
+
+def test_a_rule_that_would_drop_all_pairs_is_named(table: Callable) -> None:
+    config = table([(en, f"{en}!") for en, _ in GOOD], cleaning=["copy"])
+    corpus = load_corpus(config)
+    with pytest.raises(InputError, match=r"1,296 by the rule copy.*data.cleaning=false leaves that rule out"):
+        without_dropped(corpus, dropped_pairs(find_faulty(corpus, config), corpus), config)
+
+
+def test_one_pair_is_enough(table: Callable) -> None:
+    assert find(table([("The bread is warm.", "Das Brot ist warm.")], cleaning="strict")) == {}
+
+
+def test_the_record_is_read_back_and_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    write_dropped(tmp_path, {"copy": np.array([3, 2**40]), "length": np.array([], dtype=np.int64)})
+    assert {rule: ids.tolist() for rule, ids in read_dropped(tmp_path).items()} == {"copy": [3, 2**40], "length": []}
+    content = (tmp_path / DROPPED).read_text()
+    (tmp_path / DROPPED).write_text(content.replace("3,", "7,", 1))
+    with pytest.raises(InputError, match="cleaning.json: damaged"):
+        read_dropped(tmp_path)
+
+
+def test_the_command_writes_every_pair_once(table: Callable, tmp_path: Path) -> None:
+    config = table([*GOOD, *FAULTS.values()])
+    output = tmp_path / "cleaned"
+    clean(CleaningConfig(data=config, output=str(output)))
+    lines = {name: (output / f"{name}.jsonl").read_text().splitlines() for name in ("kept", "dropped", "valid", "test")}
+    assert [len(lines[name]) for name in lines] == [len(GOOD), len(FAULTS), 20, 20]
+    dropped = [json.loads(line) for line in lines["dropped"]]
+    assert [one["rule"] for one in dropped] == list(FAULTS)
+    assert [(one["en"], one["de"]) for one in dropped] == list(FAULTS.values())
+    page = (output / "cleaning.html").read_text()
+    assert all(rule in page for rule in CLEANING_RULES if rule != "translation") and "1946" in page
+    with pytest.raises(InputError, match="exists and is not empty"):
+        clean(CleaningConfig(data=config, output=str(output)))
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (".", "the current folder and mount points cannot be replaced; take a new folder"),
+        ("a/..", "the current folder and mount points cannot be replaced; take a new folder"),
+        ("/", "the current folder and mount points cannot be replaced; take a new folder"),
+        ("..", "exists and is not empty; take a new folder"),
+        ("a/../..", "exists and is not empty; take a new folder"),
+    ],
+)
+def test_an_output_that_cannot_be_a_new_folder_is_refused(
+    table: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, reason: str
+) -> None:
+    working = tmp_path / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    with pytest.raises(InputError) as caught:
+        clean(CleaningConfig(data=table(GOOD), output=output))
+    assert str(caught.value) == f"output={output}: {reason}"
+    assert list(working.iterdir()) == []

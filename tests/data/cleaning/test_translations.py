@@ -1,0 +1,104 @@
+"""The model of which words translate each other, against one without NumPy; and the threshold of its scores, in
+simulated corpora."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from mt.data.cleaning import translation_model
+from mt.data.cleaning.translation_model import ADDED, ITERATIONS, UNKNOWN, TranslationModel, number_of_links
+from mt.data.cleaning.translations import decide
+
+PAIRS = [
+    ("red house", "rotes haus"), ("red boat", "rotes boot"), ("old house", "altes haus"), ("old boat", "altes boot"),
+    ("the house", "das haus"), ("the red boat", "das rote boot"), ("red", "haus"), ("once", "einst"),
+]  # fmt: skip
+
+
+def _stems(texts: list[str]) -> list[list[str]]:
+    words = [[word[:5] for word in text.split()] for text in texts]
+    times = Counter(word for text in words for word in text)
+    return [[word for word in text if times[word] > 1] for text in words]
+
+
+def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[float]:
+    """One direction, with the part of each pair itself taken out of the counts."""
+    times = Counter(word for text in predicted for word in text)
+    alone = {word: count / times.total() for word, count in times.items()}
+    texts = list(zip(given, predicted, strict=True))
+    probable = {(f, e): 1 / len(times) for fs, es in texts for f in fs for e in es}
+
+    def parts(fs: list[str], e: str) -> dict[str, float]:
+        total = sum(probable[f, e] for f in fs) + alone[e]
+        return {f: probable[f, e] / total for f in fs}
+
+    for iteration in range(ITERATIONS):
+        count: Counter[tuple[str, str]] = Counter()
+        for fs, es in texts:
+            for e in es:
+                count.update({(f, e): part for f, part in parts(fs, e).items()})
+        total: Counter[str] = Counter()
+        for (f, _), part in count.items():
+            total[f] += part
+        if iteration < ITERATIONS - 1:
+            probable = {(f, e): part / total[f] for (f, e), part in count.items()}
+    scores = []
+    for fs, es in texts:
+        score = 0.0
+        for e in es:
+            left = [max(0, count[f, e] - parts(fs, e)[f]) / (total[f] + ADDED) for f in fs]
+            score += math.log((1 - UNKNOWN) * sum(left) / max(1, len(left)) / alone[e] + UNKNOWN)
+        scores.append(score)
+    return scores
+
+
+def test_scores_are_those_of_a_model_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translation_model, "PAIRS_AT_ONCE", 3)
+    sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
+    model = TranslationModel([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
+    stems = _stems(sources), _stems(targets)
+    expected = np.add(_scores_by_hand(*stems), _scores_by_hand(*stems[::-1]))
+    scores, lengths = model.scores_of_learnt()
+    np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    assert lengths.tolist() == [len(one) + len(other) for one, other in zip(*stems, strict=True)]
+    assert scores[-1] == 0 == lengths[-1]  # words that no other pair has say nothing
+
+
+def test_new_pairs_are_scored_by_what_was_learnt() -> None:
+    sources, targets = (list(side) for side in zip(*(PAIRS[:6] * 5), strict=True))
+    model = TranslationModel([(sources, targets)])
+    scores, lengths = model.scores((["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]))
+    assert scores[0] > 0 > scores[1] and scores[2:].tolist() == [0, 0]
+    assert lengths.tolist() == [4, 4, 0, 0]
+    assert TranslationModel([([], [])]).scores((["a"], ["b"]))[0].tolist() == [0]
+
+
+def test_of_long_texts_the_same_share_of_both_sides_is_looked_at() -> None:
+    source, target = (" ".join(f"{side}{number}" for number in range(count)) for side, count in (("s", 60), ("t", 40)))
+    assert number_of_links(([source], [target])) == 30 * 20
+    assert number_of_links((["ein Haus ein Haus"], ["一座房子"])) == 2 * 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.002, 0.02, 0.3])
+def test_the_threshold_is_nearly_as_good_as_one_that_knows_which_pairs_are_translations(share: float) -> None:
+    """In three kinds of length, each with scores and a share of bad pairs of its own."""
+    random = np.random.default_rng(2)
+    number = 30_000
+    lengths = random.choice([4, 10, 30], number)
+    is_bad = random.random(number) < share * np.where(lengths == 30, 2, 0.5)
+    good, bad = random.normal(lengths, 1 + lengths / 5), random.normal(-0.5 * lengths, 1 + lengths / 10)
+    scores = np.where(is_bad, bad, good).astype(np.float32)
+    rematched = random.choice([4, 10, 30], number)
+    random_scores = random.normal(-0.5 * rematched, 1 + rematched / 10).astype(np.float32)
+    is_translation = decide(scores, lengths, random_scores, rematched)
+    best = 0
+    for length in (4, 10, 30):
+        order = np.argsort(scores[lengths == length])
+        wrong = np.cumsum(np.where(is_bad[lengths == length][order], -1, 1))
+        best += is_bad[lengths == length].sum() + min(0, wrong.min())
+    wrong = (is_translation == is_bad).sum()
+    assert wrong <= 1.2 * best + 0.0005 * number
+    if share == 0.3:
+        assert is_translation[is_bad].mean() < 0.1

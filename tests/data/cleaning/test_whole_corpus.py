@@ -1,0 +1,86 @@
+"""The rules that look at all pairs, against brute force and simulated corpora."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.data.cleaning.whole_corpus import (
+    DEVIATIONS,
+    LEAST_REPEATS,
+    LEAST_VARIETY,
+    USUAL_SHARE,
+    boilerplate,
+    duplicates,
+    length_deviations,
+    pair_hashes,
+)
+
+KEY = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40))
+def test_all_but_the_first_of_equal_ones_are_duplicates(hashes: list[int]) -> None:
+    expected = [hash in hashes[:place] for place, hash in enumerate(hashes)]
+    assert duplicates(np.array(hashes, dtype=np.uint64)).tolist() == expected
+
+
+@given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
+def test_other_pairs_have_other_hashes(one: tuple[int, int], other: tuple[int, int]) -> None:
+    first, second = pair_hashes(np.array([one, other], dtype=np.int64))
+    assert (first == second) == (one == other)
+
+
+def _is_boilerplate(keys: np.ndarray, row: int) -> bool:
+    for side in (0, 1):
+        same = keys[keys[:, side] == keys[row, side]]
+        share = (same == keys[row]).all(axis=1).mean()
+        varied = len({tuple(pair) for pair in same.tolist()}) >= LEAST_VARIETY
+        if len(same) >= LEAST_REPEATS and varied and share < USUAL_SHARE:
+            return True
+    return False
+
+
+def test_boilerplate_is_what_brute_force_finds() -> None:
+    random = np.random.default_rng(1)
+    seen = set()
+    for number in (0, 1, 300, 1200):
+        # A few texts are frequent, and so are a few of their translations.
+        keys = np.minimum(random.zipf(1.6, (number, 2)), 40).astype(np.int64)
+        found = boilerplate(keys).tolist()
+        assert found == [_is_boilerplate(keys, row) for row in range(number)]
+        seen |= set(found)
+    assert seen == {False, True}
+
+
+def test_a_text_is_boilerplate_at_the_limits_and_not_below_them() -> None:
+    def pairs(repeats: int, variety: int) -> np.ndarray:
+        return np.array([(7, 100 + place % variety) for place in range(repeats)])
+
+    assert boilerplate(pairs(LEAST_REPEATS, LEAST_VARIETY + 3)).all()
+    assert not boilerplate(pairs(LEAST_REPEATS - 1, LEAST_VARIETY + 3)).any()
+    assert not boilerplate(pairs(LEAST_REPEATS, LEAST_VARIETY - 1)).any()
+    assert not boilerplate(pairs(LEAST_REPEATS, LEAST_VARIETY)).any()  # each has the share of a usual translation
+
+
+def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length() -> None:
+    """Short texts vary far more than long ones, and targets are twice as long as sources."""
+    random = np.random.default_rng(1)
+    lengths = random.integers(20, 2000, 20_000)
+    usual = random.normal(0, 6 / lengths**0.5)
+    lengths[[0, 1, 5, 6]] = 40, 40, 1500, 1500
+    usual[[0, 1, 5, 6]] = 1.2, -1.2, 1.2, -1.2  # which is not unusual in short texts
+    pairs = np.stack([lengths, 2 * lengths * np.exp(usual)], axis=1).round().astype(np.int32)
+    deviations = length_deviations(pairs, len(pairs))
+    found = np.flatnonzero(np.abs(deviations) > DEVIATIONS)
+    assert {5, 6} == set(found.tolist()) & {0, 1, 5, 6} and len(found) < 40
+    assert np.sign(deviations[[5, 6]]).tolist() == [1, -1]
+    # Held-out pairs are judged, but nothing is learnt from them.
+    more = np.concatenate([pairs, np.tile([[100, 10_000]], (30_000, 1))]).astype(np.int32)
+    judged = length_deviations(more, len(pairs))
+    np.testing.assert_array_equal(judged[: len(pairs)], deviations)
+    assert (judged[len(pairs) :] > DEVIATIONS).all()
+
+
+def test_few_pairs_and_empty_sides_have_lengths_too() -> None:
+    assert length_deviations(np.array([[3, 3]], dtype=np.int32), 1).tolist() == [0]
+    assert np.isfinite(length_deviations(np.array([[0, 3], [4, 0], [2, 2]], dtype=np.int32), 3)).all()

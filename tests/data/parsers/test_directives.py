@@ -1,0 +1,67 @@
+"""Whatever a model does to format directives, no program gets others than its own."""
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mt.data.parsers.directives import with_directives_of
+from mt.data.parsers.document import Languages
+from mt.data.parsers.po import read_po
+
+HEADER = 'msgid ""\nmsgstr "Language: fr\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
+
+
+@pytest.mark.parametrize(
+    ("flag", "source", "translation", "expected"),
+    [
+        ("c-format", "%s of %d", "%s von %d", "%s von %d"),
+        ("c-format", "%s of %d", "%d von %s", "%2$d von %1$s"),
+        ("c-format", "%s, %s: %d%%", "%d %%: %s, %s", "%3$d %%: %1$s, %2$s"),
+        ("c-format", "%2$s of %1$d", "%1$d von %2$s", "%1$d von %2$s"),
+        ("c-format", "%'d files", "18 Uhr", None),
+        ("c-format", "%d files", "%d %d", None),
+        ("c-format", "%d%% full", "%d % voll", None),
+        ("c-format", "%*s: %d", "%d: %*s", None),
+        ("python-format", "%s of %d", "%d von %s", None),
+        ("python-format", "%(a)s of %(b)d", "%(b)d von %(a)s", "%(b)d von %(a)s"),
+        ("c-format", "50 %! %s", "50 %", "50 %"),  # no format at all
+        ("no-c-format", "%d files", "18 Uhr", "18 Uhr"),
+    ],
+)
+def test_directives_are_those_of_the_source(flag, source, translation, expected):
+    assert with_directives_of(source, translation, {"", "fuzzy", flag}) == expected
+
+
+def test_an_entry_without_its_directives_stays_and_is_counted():
+    entries = '\n#, c-format\nmsgid "%s of %d"\nmsgstr ""\n\n#, c-format\nmsgid "Day %d"\nmsgstr ""\n'
+    written, left = read_po((HEADER + entries).encode(), Languages("en", "fr"), False).written(["%d de %s", "Jour"])
+    assert left == 1
+    assert written.decode() == HEADER + entries.replace("#,", "#, fuzzy,", 1).replace(
+        '%d"\nmsgstr ""', '%d"\nmsgstr "%2$d de %1$s"', 1
+    )
+
+
+PARTS = st.lists(st.sampled_from(["%s", "%d", "%%", "%'d", "%-5.2f", "%lu", "%1$s", "%*d", " ", "a", "%", "% d", "%n"]))
+
+
+@pytest.mark.skipif(not shutil.which("msgfmt"), reason="needs gettext")
+@settings(max_examples=30)
+@given(st.lists(st.tuples(PARTS, st.randoms()), min_size=1, max_size=20), st.data())
+def test_msgfmt_takes_what_is_taken_here(entries, data):
+    content = HEADER
+    for number, (parts, random) in enumerate(entries):
+        changed = random.sample(parts, len(parts)) if data.draw(st.booleans()) else data.draw(PARTS)
+        source, translation = (f"{number} {''.join(some)}." for some in (parts, changed))
+        alone = f'{HEADER}\n#, c-format\nmsgid "{source}"\nmsgstr "{source}"\n'
+        taken = with_directives_of(source, translation, {"c-format"})
+        if taken is not None and _is_taken(alone):
+            content += f'\n#, c-format\nmsgid "{source}"\nmsgstr "{taken}"\n'
+    assert _is_taken(content), content
+
+
+def _is_taken(content):
+    command = ["msgfmt", "-c", "-o", "/dev/null", "-"]
+    return subprocess.run(command, input=content.encode(), capture_output=True).returncode == 0

@@ -1,0 +1,108 @@
+"""Texts are cut into lines, and put together again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.data.parsers.accelerators import put_accelerator, take_accelerator
+from mt.data.parsers.layout import always, cut, looks_like_html, with_breaks, wrapped
+
+
+def lines(text, **options):
+    return [line.text for line in cut(text, **options).lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One.\nTwo.\n", ["One.", "Two."]),
+        ("File\nEdit", ["File", "Edit"]),
+        ("A sentence that is so long that it goes on\nin the next line.\nAnother.", [
+            "A sentence that is so long that it goes on in the next line.", "Another."
+        ]),
+        ("Open\tCtrl+O", ["Open"]),
+        ("Zoom\tF11", ["Zoom"]),
+        ("  -v, --verbose    say more", ["say more"]),
+        ("  -o, --output=FILE   where to write", ["where to write"]),
+        ("  -D,  --domains=LIST      list of domains", ["list of domains"]),
+        ("Two  blanks", ["Two  blanks"]),
+        ("\n \t", []),
+        ("", []),
+        ('<a href="x"\n  title="y">here</a>', ['<a href="x" title="y">here</a>']),
+    ],
+)  # fmt: skip
+def test_paragraphs_are_found(text, expected):
+    assert lines(text) == expected
+
+
+def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
+    assert lines("one\n  two\nthree", goes_on=always) == ["one two three"]
+    assert lines("一二\n三四", goes_on=always) == ["一二三四"]
+    assert lines("a\tb   c", goes_on=always, columns=False) == ["a\tb   c"]
+    assert lines("one\n\t\ttwo\n \tthree", goes_on=always, columns=False) == ["one two three"]
+
+
+def test_line_breaks_come_back_at_about_the_same_places():
+    layout = cut("This is a sentence of a few words\nthat goes on here.")
+    assert layout.restored(["Voici une phrase de quelques mots qui continue ici."]) == (
+        "Voici une phrase de quelques mots\nqui continue ici."
+    )
+    assert with_breaks("漢字漢字漢字", [(0.5, "\n")]) == "漢字漢\n字漢字"
+    assert with_breaks("word", [(0.5, "\n")]) == "word"
+    assert with_breaks("a - b", [(0.4, "\n")]) == "a -\nb"
+    assert with_breaks('<a title="x y">b</a> c', [(0.3, "\n")]) == '<a title="x y">b</a>\nc'
+
+
+@pytest.mark.parametrize(
+    ("line", "is_html"),
+    [
+        ("a <b>c</b>", True), ("a <b>c</b> &amp; d", True), ("a <b>c</b> & d", False), ("a < b </b>", False),
+        ("<b>c", False), ("a", False), ("1 < 2 <i>c</i>", False), ("<br/> a", False),
+    ],
+)  # fmt: skip
+def test_html_is_recognised(line, is_html):
+    assert looks_like_html(line) == is_html
+    assert cut(line).lines[0].markup == ("html" if is_html else None)
+
+
+@given(
+    st.text(st.sampled_from("ab .-\n\t\r\u2028<>/漢") | st.characters(codec="utf-8")),
+    st.sampled_from([wrapped, always]),
+)
+def test_a_copy_is_the_text_and_no_line_has_a_break(text, goes_on):
+    layout = cut(text, goes_on, accelerators=True)
+    assert layout.restored([line.text for line in layout.lines]) == text
+    assert all(line.text.strip() and len(line.text.splitlines()) == 1 for line in layout.lines)
+
+
+@given(st.text(st.sampled_from("ab <>漢")), st.lists(st.tuples(st.floats(0, 1), st.just("\n")), max_size=5))
+def test_breaks_take_the_place_of_blanks_alone(text, breaks):
+    broken = with_breaks(text, sorted(breaks))
+    assert broken.replace("\n", "").replace(" ", "") == text.replace(" ", "")
+    assert broken.count("\n") <= len(breaks)
+
+
+@pytest.mark.parametrize(
+    ("text", "without", "translation", "expected"),
+    [
+        ("&File", "File", "Fichier", "&Fichier"),
+        ("Save _As…", "Save As…", "Sous un autre nom…", "Sous un _autre nom…"),
+        ("E_xit", "Exit", "Quitter", "_Quitter"),
+        ("&Print %s", "Print %s", "%s imprimer", "%s im&primer"),
+        ("_Open…", "Open…", "打开…", "打开(_O)…"),
+        ("&File", "File", "Файл", "&Файл"),
+    ],
+)
+def test_accelerators(text, without, translation, expected):
+    found, accelerator = take_accelerator(text)
+    assert found == without and accelerator
+    assert put_accelerator(accelerator, translation) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AT&T", "R&D", "file_name", "set _id", "a & b", "_init_", "Tom &amp; Jerry", "snake_case_name",
+     "This is it. &Yes.", "Black&White", "&One &Two", "100_000"],
+)  # fmt: skip
+def test_what_is_no_accelerator(text):
+    assert take_accelerator(text) == (text, None)

@@ -1,0 +1,197 @@
+"""PO files: what is translated, what stays as it was, and that gettext's own program takes every file."""
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.core.errors import InputError
+from mt.data.parsers.document import Languages
+from mt.data.parsers.po import po_pairs, read_po
+
+FRENCH = Languages("en", "fr")
+HEADER = 'msgid ""\nmsgstr ""\n"Language: fr\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+PLURALS = HEADER + '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n'
+
+
+def translated(content, translate=str.upper, languages=FRENCH, retranslate=False):
+    document = read_po(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
+    return document.written([translate(line.text) for line in document.lines()])[0].decode()
+
+
+def check(content: str) -> None:
+    """Lets msgfmt read a file, fuzzy entries included."""
+    if shutil.which("msgfmt") is None:
+        pytest.skip("msgfmt is not installed")
+    command = ["msgfmt", "--check-format", "--check-domain", "--use-fuzzy", "-o", "/dev/null", "-"]
+    done = subprocess.run(command, input=content.encode(), capture_output=True)
+    assert done.returncode == 0, f"{done.stderr.decode()}\n{content}"
+
+
+def test_what_is_untranslated_is_translated_and_marked_and_all_else_stays():
+    content = PLURALS + (
+        '\n#  a comment\n#: a.c:1\n#, no-wrap\nmsgid "Open %d files\\n"\nmsgstr ""\n\n'
+        'msgid "Done"\nmsgstr   "Fini"\n\n'
+        '#, fuzzy\n#| msgid "Shut"\nmsgid "Close"\nmsgstr "Fermer"\n\n'
+        '#| msgid "old"\nmsgctxt "menu"\nmsgid "New"\nmsgstr ""\n\n'
+        'msgid "***"\nmsgstr ""\n\n'
+        '#, fuzzy\n#~ msgid "Gone"\n#~ msgstr "Parti"\n'
+    )
+    expected = content.replace("#, no-wrap", "#, fuzzy, no-wrap")
+    expected = expected.replace('files\\n"\nmsgstr ""', 'files\\n"\nmsgstr "OPEN %D FILES\\n"')
+    expected = expected.replace('#| msgid "old"', '#, fuzzy\n#| msgid "old"')
+    expected = expected.replace('"New"\nmsgstr ""', '"New"\nmsgstr "NEW"')
+    assert translated(content) == expected
+    assert translated(content.replace("\n", "\r\n")) == expected.replace("\n", "\r\n")
+    assert 'msgid "Done"\nmsgstr "DONE"' in translated(content, retranslate=True)
+    check(translated(content, str))
+
+
+def test_a_model_that_copies_fills_in_the_text_itself():
+    assert translated(HEADER + '\nmsgid "a b"\nmsgstr ""\n', str) == HEADER + '\n#, fuzzy\nmsgid "a b"\nmsgstr "a b"\n'
+
+
+def test_plural_forms_are_those_of_the_target_language():
+    entry = '\nmsgid "One file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    assert 'msgstr[0] "ONE FILE"\nmsgstr[1] "%D FILES"\n' in translated(PLURALS + entry)
+    template = PLURALS.replace("nplurals=2; plural=(n > 1)", "nplurals=INTEGER; plural=EXPRESSION").replace(
+        ": fr", ": "
+    )
+    polish = translated(template + entry, languages=Languages("en", "pl"))
+    assert "nplurals=3; plural=(n==1 ?" in polish and "Language: pl" in polish
+    assert 'msgstr[0] "ONE FILE"\nmsgstr[1] "%D FILES"\nmsgstr[2] "%D FILES"\n' in polish
+    # Of 1, 21, 31 … the form must show the number; and Chinese has one form for all numbers.
+    russian = translated(template + entry, languages=Languages("en", "ru"))
+    assert 'msgstr[0] "%D FILES"' in russian
+    same = translated(template + entry.replace("One", "%d"), languages=Languages("en", "ru"))
+    assert 'msgstr[0] "%D FILE"' in same
+    chinese = translated(template + entry, languages=Languages("en", "zh"))
+    assert 'msgstr[0] "%D FILES"\n' in chinese and "msgstr[1]" not in chinese
+    for written in (polish, russian, chinese):
+        check(written.replace("%D", "%d"))
+
+
+def test_forms_that_are_there_already_stay():
+    entry = '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d fichier"\nmsgstr[1] ""\n'
+    assert 'msgstr[0] "%d fichier"\nmsgstr[1] "%D FILES"' in translated(PLURALS + entry)
+
+
+def test_a_template_gets_a_header_that_gettext_uses():
+    content = (
+        '# Title\n#, fuzzy\nmsgid ""\nmsgstr ""\n"Language: \\n"\n"Content-Type: text/plain; charset=CHARSET\\n"\n\n'
+        'msgid "Café"\nmsgstr ""\n'
+    )
+    written = translated(content, str)
+    assert "charset=UTF-8" in written and '"Language: fr\\n"' in written and written.count("fuzzy") == 1
+    check(written)
+    without = translated('msgid "Café"\nmsgstr ""\n', str)
+    assert "charset=UTF-8" in without
+    check(without)
+
+
+def test_the_encoding_is_that_of_the_header():
+    content = HEADER.replace("UTF-8", "ISO-8859-1") + '\nmsgid "a"\nmsgstr ""\n\nmsgid "é"\nmsgstr "é"\n'
+    document = read_po(content.encode("latin-1"), FRENCH, False)
+    assert document.written(["ü"])[0] == content.replace(
+        'msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "ü"'
+    ).encode("latin-1")
+    with pytest.raises(InputError, match="is in ISO-8859-1, which has no 漢: msgconv -t UTF-8"):
+        document.written(["漢"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('msgid "a"\n', "line 2 is no PO: the entry of line 1 has no msgstr"),
+        ('msgid "a\nmsgstr ""\n', "line 1 is no PO"),
+        ('msgid "a"\nmsgstr ""\nmsgstr ""\n', "line 3 is no PO: msgstr is one translation too many"),
+        ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n', r"line 3 is no PO: msgstr\[1\] is one"),
+        ('msgid "a"\nmsgstr[0] ""\n', r"line 2 is no PO: msgstr\[0\] is one"),
+        ('msgstr "a"\n', "line 1 is no PO: msgstr behind no msgid"),
+        ("msgid\nmsgstr\n", "is no PO: msgid without a text"),
+        ('"a"\n', "line 1 is no PO: a text without a keyword"),
+        ('msgid "\\q"\nmsgstr ""\n', r"line 1 is no PO: \\q means nothing"),
+        ("# nothing\n", "there is no msgid in it"),
+        ("<html>\n", "line 1 is no PO: '<html>'"),
+        (HEADER.replace(": fr", ": de"), "is a translation into de by its header, and the model translates into fr"),
+        (HEADER.replace("UTF-8", "KLINGON"), "an unknown encoding in its header: charset=KLINGON"),
+        (HEADER.replace("UTF-8", "base64"), "an unknown encoding in its header: charset=base64"),
+        (HEADER.encode() + b'msgid "\xff"\nmsgstr ""\n', "line 5 is not in UTF-8"),
+        (PLURALS.replace("n > 1", "n / 0"), "Plural-Forms in its header cannot be computed"),
+        (PLURALS.replace("n > 1", "n"), "gives other forms than those from 0 to 1"),
+        (PLURALS.replace("n > 1", "__import__"), "Plural-Forms in its header cannot be computed"),
+    ],
+)
+def test_what_is_no_po_is_told_with_its_line(content, message):
+    with pytest.raises(InputError, match=message):
+        read_po(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
+
+
+def test_pairs_are_entries_that_somebody_has_read():
+    content = PLURALS + (
+        '\nmsgid "&Open"\nmsgstr "&Ouvrir"\n\n#, fuzzy\nmsgid "x"\nmsgstr "y"\n\nmsgid "z"\nmsgstr ""\n\n'
+        'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d fichier"\nmsgstr[1] "%d fichiers"\n\n'
+        'msgid "One.\\nTwo."\nmsgstr "Un.\\nDeux."\n\nmsgid "One.\\nTwo."\nmsgstr "Un, deux."\n'
+    )
+    expected = [
+        ("Open", "Ouvrir"),
+        ("%d file", "%d fichier"),
+        ("%d files", "%d fichiers"),
+        ("One.", "Un."),
+        ("Two.", "Deux."),
+        ("One. Two.", "Un, deux."),
+    ]
+    assert list(po_pairs(content.encode(), "en", "fr")) == expected
+    assert list(po_pairs(content.encode(), "fr", "en")) == [(target, source) for source, target in expected]
+    with pytest.raises(InputError, match="is a translation into fr by its header, not into de"):
+        list(po_pairs(content.encode(), "en", "de"))
+
+
+TEXTS = st.text(
+    st.sampled_from('ab \\"\n\t%é漢&_<>{}\x07\u2028👍'), min_size=1, max_size=30
+) | st.text(st.characters(codec="utf-8", exclude_characters="\0\x04"), min_size=1, max_size=20)  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """Returns a text as C writes it."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x07": "\\a"}
+    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
+
+
+@given(
+    st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.booleans(), TEXTS), max_size=5, unique_by=lambda entry: entry[0]),
+    st.data(),
+)
+def test_no_entry_is_lost_whatever_it_says(entries, data):
+    content = PLURALS
+    for text, plural, is_flagged, comment in entries:
+        content += "\n# " + comment.replace("\n", " ").replace("\r", " ") + "\n" + "#, no-wrap\n" * is_flagged
+        content += f"msgid {quoted(text)}\n"
+        content += f'msgid_plural {quoted(plural)}\nmsgstr[0] ""\n' if plural else 'msgstr ""\n'
+    document = read_po(content.encode(), FRENCH, False)
+    lines = document.lines()
+    assert document.written([line.text for line in lines])[1] == 0
+    translations = [data.draw(TEXTS.map(lambda text: " ".join(text.split()))) for _ in lines]
+    written, _ = document.written(translations)
+    again = read_po(written, FRENCH, True)
+    for one, other in zip(read_po(content.encode(), FRENCH, True).passages, again.passages, strict=True):
+        assert [text.text for text in one.texts] == [text.text for text in other.texts]
+    # What was left as it is has an empty translation, and nothing else is left to translate.
+    assert len(read_po(written, FRENCH, False).passages) == document.written(translations)[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_msgfmt_takes_hostile_entries(seed):
+    found: list[str] = []
+
+    @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=20))
+    def collect(pairs):
+        found.extend(text for pair in pairs for text in pair)
+
+    collect()
+    texts = list(dict.fromkeys(found))[:: seed + 1]
+    content = PLURALS + "".join(f'\nmsgid {quoted(text)}\nmsgstr ""\n' for text in texts)
+    written = translated(content, lambda text: text[::-1])
+    check(written)

@@ -1,0 +1,261 @@
+"""XLIFF: what is translated, what stays as it was, and that every file remains well-formed with all its entries."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from mt.core.errors import InputError
+from mt.data.parsers.document import Languages
+from mt.data.parsers.xliff import read_xliff, xliff_pairs
+
+FRENCH = Languages("en", "fr")
+SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
+"""Where Debian's package php-symfony-translation has the schemas of OASIS."""
+
+
+class Nearby(etree.Resolver):
+    """Reads a schema that another one imports from the same folder, and not from the network."""
+
+    def resolve(self, system_url, public_id, context):
+        return self.resolve_filename(str(SCHEMAS / Path(system_url).name), context)
+
+
+def version_1(*units: str, language: str = ' target-language="fr"') -> str:
+    return (
+        "<?xml version='1.0' encoding='UTF-8'?>\n"
+        "<xliff version=\"1.2\" xmlns='urn:oasis:names:tc:xliff:document:1.2'>\n"
+        f'  <file original="a.c" source-language="en"{language} datatype="plaintext">\n    <body>\n'
+        + "".join(f"      {unit}\n" for unit in units)
+        + "    </body>\n  </file>\n</xliff>\n"
+    )
+
+
+def version_2(*segments: str, language: str = ' trgLang="fr"') -> str:
+    return (
+        f'<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en"{language}>\n  <file id="f">\n'
+        + "".join(f'    <unit id="u{number}">\n      {one}\n    </unit>\n' for number, one in enumerate(segments))
+        + "  </file>\n</xliff>\n"
+    )
+
+
+def unit(source: str, more: str = "", attributes: str = "") -> str:
+    written = f"\n        <source>{source}</source>{more}\n      "
+    return f'<trans-unit id="{abs(hash(source))}"{attributes}>{written}</trans-unit>'
+
+
+def translated(content, translate=lambda text: text, languages=FRENCH, retranslate=False):
+    document = read_xliff(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
+    written = document.written([translate(line.text) for line in document.lines()])[0]
+    etree.fromstring(written)
+    return written.decode()
+
+
+NEW = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
+
+
+def test_targets_are_added_and_marked_and_all_else_stays():
+    content = version_1(
+        unit("Save &amp; quit", "<note>a note</note>"),
+        unit("Open", "\n        <target>Ouvrir</target>"),
+        unit("Close", '\n        <target state="new" xml:lang="fr">Close</target>'),
+        unit("Print", "<target/>"),
+        unit("Keep", attributes=' translate="no"'),
+        unit("Old", "<alt-trans><source>Old</source><target>Vieux</target></alt-trans>"),
+        unit("12 %"),
+    )
+    written = translated(content, str.upper)
+    expected = content.replace("quit</source>", f"quit</source>\n        <target{NEW}>SAVE &amp; QUIT</target>")
+    expected = expected.replace(' state="new" xml:lang="fr">Close<', f' xml:lang="fr"{NEW}>CLOSE<')
+    expected = expected.replace("<target/>", f"<target{NEW}>PRINT</target>")
+    expected = expected.replace("Old</source><alt", f"Old</source>\n        <target{NEW}>OLD</target><alt")
+    assert written == expected
+    assert f"<target{NEW}>OPEN</target>" in translated(content, str.upper, retranslate=True)
+    assert translated(written) == written  # a second time there is nothing to do
+
+
+def test_a_machine_translation_is_not_approved():
+    content = version_1(
+        unit("Open", '<target state="final">Ouvrir</target>', ' approved="yes"'), unit("Close", "", " approved='yes' ")
+    )
+    (closed,) = re.findall('<trans-unit id="[^"]*" >.*?</trans-unit>', translated(content, str.upper), re.DOTALL)
+    assert f"<target{NEW}>CLOSE</target>" in closed
+    assert translated(content).count("approved") == 1  # what somebody has translated stays as it is
+    assert "approved" not in translated(content, str.upper, retranslate=True)
+
+
+def test_version_2_marks_segments():
+    content = version_2(
+        "<segment>\n        <source>Open</source>\n      </segment>",
+        '<segment state="initial" id="s"><source>Close</source><target>Close</target></segment>',
+        '<segment state="final"><source>Print</source><target>Imprimer</target></segment>',
+    )
+    mark = ' state="translated" subState="mt:unreviewed"'
+    expected = content.replace(
+        "<segment>\n        <source>Open</source>",
+        f"<segment{mark}>\n        <source>Open</source>\n        <target>OPEN</target>",
+    )
+    expected = expected.replace('<segment state="initial" id="s">', f'<segment id="s"{mark}>')
+    expected = expected.replace("<target>Close<", "<target>CLOSE<")
+    assert translated(content, str.upper) == expected
+    without = translated(version_2("<segment><source>Open</source></segment>", language=""))
+    assert '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="fr">' in without
+
+
+@pytest.mark.skipif(not SCHEMAS.exists(), reason="the schemas of XLIFF are in Debian's package php-symfony-translation")
+@pytest.mark.parametrize("retranslate", [False, True])
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        (
+            "xliff-core-1.2-strict.xsd",
+            version_1(
+                unit("Save <g id='1'>it</g>", "<note>a note</note>"),
+                unit("Open", '<target state="final">Ouvrir</target>', ' approved="yes"'),
+                unit("Shut", '<seg-source><mrk mtype="seg" mid="1">Shut</mrk></seg-source><target/>', ' approved="no"'),
+                unit("Old", '<alt-trans match-quality="90%"><source>Old</source><target>Vieux</target></alt-trans>'),
+                language="",
+            ),
+        ),
+        (
+            "xliff-core-2.0.xsd",
+            version_2(
+                '<segment id="s"><source>Open <pc id="1">it</pc></source></segment>'
+                "<ignorable><source> </source></ignorable>"
+                '<segment canResegment="no" ><source>Now.</source></segment>',
+                '<segment state="initial"><source>Close</source><target xml:lang="fr">Close</target></segment>',
+                '<segment state="final" subState="a:b"><source>Print</source><target>Imprimer</target></segment>',
+                language="",
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_the_schema_holds_before_and_after(schema, content, retranslate):
+    parser = etree.XMLParser()
+    parser.resolvers.add(Nearby())
+    rules = etree.XMLSchema(etree.parse(SCHEMAS / schema, parser))
+    content = re.sub('trans-unit id="', r"\g<0>u", content)
+    rules.assertValid(etree.fromstring(content.encode()))
+    rules.assertValid(etree.fromstring(translated(content, lambda text: f"{text} x", retranslate=retranslate).encode()))
+
+
+def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
+    source = (
+        'Press <bpt id="1">&lt;b&gt;</bpt>the <g id="2">button</g><ept id="1">&lt;/b&gt;</ept> '
+        '<ph id="3">{x}</ph> <x id="4"/> now'
+    )
+    document = read_xliff(version_1(unit(source)).encode(), FRENCH, False)
+    (line,) = document.lines()
+    assert line.markup == "xml"
+    assert line.text == 'Press <c-0>the <g id="2">button</g></c-0> <c-2/> <c-3/> now'
+    written = document.written(['Là <c-3/> <c-2/> <g id="2">o</g> <c-0>le</c-0>'])[0].decode()
+    assert (
+        'Là <x id="4"/> <ph id="3">{x}</ph> <g id="2">o</g> <bpt id="1">&lt;b&gt;</bpt>le<ept id="1">&lt;/b&gt;</ept>'
+        in written
+    )
+    segment = '<segment><source><sc id="1"/>a<ec startRef="1"/> <pc id="2">b</pc></source></segment>'
+    (line,) = read_xliff(version_2(segment).encode(), FRENCH, False).lines()
+    assert line.text == '<c-0>a</c-0> <pc id="2">b</pc>'
+
+
+def test_prefixes_encodings_and_what_they_lack():
+    content = (
+        '<?xml version="1.0" encoding="ISO-8859-1"?>\n<x:xliff version="1.2" '
+        'xmlns:x="urn:oasis:names:tc:xliff:document:1.2">'
+        '<x:file source-language="en" original="é" datatype="x"><x:body><x:trans-unit id="1"><x:source>a</x:source>'
+        "</x:trans-unit></x:body></x:file></x:xliff>"
+    )
+    document = read_xliff(content.encode("latin-1"), FRENCH, False)
+    written = document.written(["é漢"])[0]
+    assert f"<x:target{NEW}>é&#28450;</x:target>".encode("latin-1") in written
+    assert b'target-language="fr"' in written
+    wide = version_1(unit("a")).replace("UTF-8", "UTF-16")
+    for encoding in ("utf-16-le", "utf-16-be"):
+        content = ("\ufeff" + wide).encode(encoding)
+        assert "<source>a</source>" in read_xliff(content, FRENCH, False).written(["b"])[0].decode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (version_1(unit("a", "<target>b</target><target>c</target>")), "line 6: a second target in one trans-unit"),
+        (version_1(unit("a"))[:-20], "is no XML that can be read"),
+        ("", "is no XML that can be read"),
+        ("<html/>", "is no XLIFF 1.2 or 2.x"),
+        ('<xliff version="3.0"/>', "is no XLIFF 1.2 or 2.x"),
+        (version_1('<trans-unit id="1"/>'), "line 5: a trans-unit without a source"),
+        (version_1(unit("a")).replace(' source-language="en"', ""), "file without source-language"),
+        (
+            version_1(unit("a"), language=' target-language="de"'),
+            "is in en and de, and the model translates from en into fr",
+        ),
+        (version_2("<segment><source>a</source></segment>").replace('"en"', '"de"'), "is in de and fr, and the model"),
+        (version_1(unit("a")).replace("<xliff", '<!DOCTYPE a [<!ENTITY b "c">]><xliff', 1), "declares entities"),
+        (version_1(unit("&b;")), "is no XML that can be read: undefined entity"),
+        (version_1(unit("a")).replace("UTF-8", "KLINGON"), "an unknown encoding"),
+        (version_1(unit("é")).encode("latin-1"), "is not in UTF-8, as it says"),
+    ],
+)
+def test_what_cannot_be_read_is_told(content, message):
+    with pytest.raises(InputError, match=message):
+        read_xliff(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
+
+
+def test_pairs_are_targets_that_somebody_has_read():
+    content = version_1(
+        unit("&amp;Open", "<target>&amp;Ouvrir</target>"),
+        unit('a <ph id="1">x</ph>b', '<target state="final">c <ph id="1">x</ph>d</target>'),
+        unit("New", f"<target{NEW}>Nouveau</target>"),
+        unit("None"),
+    )
+    assert list(xliff_pairs(content.encode(), "en", "fr")) == [("Open", "Ouvrir"), ("a b", "c d")]
+    written = translated(version_2("<segment><source>a</source></segment>"))
+    assert list(xliff_pairs(written.encode(), "en", "fr")) == []
+    with pytest.raises(InputError, match="is in en and fr, not in de and fr"):
+        list(xliff_pairs(content.encode(), "de", "fr"))
+
+
+CHARACTERS = st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Z"))
+WORDS = st.text(st.sampled_from("ab &<>\"'é漢\n") | CHARACTERS, min_size=1, max_size=12)
+
+
+def escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+INLINE = st.recursive(
+    WORDS.map(escaped)
+    | st.sampled_from(['<x id="1"/>', '<ph id="2">&lt;<sub>a</sub></ph>', '<bpt id="3">(</bpt>', '<ept id="3">)</ept>',
+                       "<!-- c -->", "<![CDATA[<a>]]>", "<?p i?>", "&#233;", '<mrk mtype="protected">d</mrk>']),
+    lambda inner: st.lists(inner, max_size=3).map("".join).flatmap(
+        lambda text: st.sampled_from([f'<g id="4">{text}</g>', f"<mrk mtype='seg'>{text}</mrk>", text])
+    ),
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(INLINE, max_size=5).map("".join), max_size=4), st.data())
+def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(sources, data):
+    content = version_1(*map(unit, sources)).encode()
+    document = read_xliff(content, FRENCH, False)
+    lines = document.lines()
+    copied, empty = document.written([line.text for line in lines])
+    assert empty == 0
+    root = etree.fromstring(copied)
+    name = "{urn:oasis:names:tc:xliff:document:1.2}"
+    for one in root.iter(f"{name}trans-unit"):
+        source, target = one.find(f"{name}source"), one.find(f"{name}target")
+        if target is not None:
+            inner = [
+                etree.tostring(each, with_tail=False).split(b">", 1)[-1].rsplit(b"</", 1)[0]
+                for each in (source, target)
+            ]
+            assert inner[0] == inner[1]
+    hostile = [data.draw(WORDS) if line.markup is None else line.text for line in lines]
+    written = document.written(hostile)[0]
+    before, after = (etree.fromstring(one) for one in (content, written))
+    assert [etree.tostring(one, with_tail=False) for one in before.iter(f"{name}source")] == [
+        etree.tostring(one, with_tail=False) for one in after.iter(f"{name}source")
+    ]

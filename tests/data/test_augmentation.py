@@ -1,0 +1,464 @@
+"""What becomes of a training pair depends on the seed, the epoch and the row; nothing is lost on the way."""
+
+import math
+import random
+import re
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.config import AugmentationConfig
+from mt.core.randomness import generator
+from mt.data.augmentation import (
+    MOST_CAPITALS,
+    NEW_SLOTS_ALONE,
+    NEW_SLOTS_OF_NUMBERS,
+    NUMBERS_IN_WORDS,
+    Augmentation,
+    in_ascending_order,
+    names_and_numbers,
+    with_capitals,
+    with_new_slot,
+    with_typos,
+    without_final_punctuation,
+)
+from mt.text.layer import TextLayer
+from mt.text.lexicon import Lexicon
+from mt.text.slots import OF_NUMBERS, SLOT, TAG, all_slots, slot
+from mt.text.spelling import Spelling
+from tests import languages
+
+A, B = slot(0), slot(1)
+OFF = dict.fromkeys(AugmentationConfig.model_fields, 0.0)
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["ba", "Moku", "DE", "oo", "ß", "İı", "12", "x1", A, B, ".", "?!", "…", "Telo's", "mo-ku", "é\u0301"]
+        ),
+        st.text(max_size=4),
+    ),
+    max_size=10,
+).map(" ".join)
+ROWS = 20_000
+LEXICON = Lexicon([("red", "rote"), ("dogs", "Hunde"), *[("ba", "mo")] * 500] + [("red dogs", "rote Hunde")] * 4)
+ALWAYS = 1 - 1e-12
+
+
+def augmentation(
+    seed: int = 1,
+    pairs: int = ROWS,
+    languages_: tuple[str, str] = ("en", "de"),
+    with_numbers: np.ndarray | None = None,
+    rules: int = 2,
+    **shares: float,
+) -> Augmentation:
+    """By default no pair has a number word."""
+    config = AugmentationConfig(**(OFF | shares))
+    with_numbers = np.zeros(pairs, bool) if with_numbers is None else with_numbers
+    return Augmentation(config, languages.layer(*languages_, rules=rules), seed, LEXICON, with_numbers)
+
+
+def is_ascending(slots: list[str]) -> bool:
+    """Whether no slot stands twice and the numbers of either kind ascend."""
+    kinds = [[one for one in slots if (one >= slot(OF_NUMBERS)) == of_numbers] for of_numbers in (False, True)]
+    return all(kind == sorted(set(kind)) for kind in kinds)
+
+
+def near(count: int, share: float, total: int = ROWS) -> bool:
+    """Whether a count is within five standard deviations."""
+    return abs(count - share * total) <= 5 * math.sqrt(total * share * (1 - share)) + 1e-9
+
+
+WORDS = "Anna", "Moku", "rote", "Hunde"
+"""What slots may stand for in the pair below, as it stands in its target: two names and words of the lexicon."""
+PAIR = "Anna and Moku see red dogs running home.", "Anna und Moku sehen rote Hunde."
+SHARES = {"lower_case": 0.04, "capitals": 0.02, "unpunctuated": 0.03, "typos": 0.1, "slots": 0.12}
+
+
+def kind_of_change(source: str) -> str:
+    """Which change was made, of those that exclude each other, beside slots."""
+    left = SLOT.sub("", source).replace(".", " .").split()
+    if set(left) <= set(PAIR[0].replace(".", " .").split()) and left[-1] == ".":
+        return "none"
+    if set(left) <= set(PAIR[0].lower().replace(".", " .").split()) and left[-1] == ".":
+        return "lower_case"
+    if left[-1] != ".":
+        return "unpunctuated"
+    return "capitals" if re.search("[A-Z]{3}", source) else "typos"
+
+
+def test_the_shares_are_those_of_the_config() -> None:
+    changing = augmentation(**SHARES)
+    rows = np.flatnonzero(changing.is_changed(3, np.arange(ROWS))).tolist()
+    plain: Counter[str] = Counter()
+    slotted: Counter[str] = Counter()
+    numbers: Counter[int] = Counter()
+    replaced: Counter[str] = Counter()
+    alone = of_numbers = 0
+    for row in rows:
+        source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
+        slots = SLOT.findall(source)
+        assert sorted(slots) == sorted(SLOT.findall(target)) and is_ascending(slots)
+        assert (source, target) != PAIR
+        of_numbers += sum(one >= slot(OF_NUMBERS) for one in slots)
+        if not slots:
+            plain[kind_of_change(source)] += 1
+            assert target == (PAIR[1][:-1] if kind_of_change(source) == "unpunctuated" else PAIR[1])
+            continue
+        numbers[len(slots)] += 1
+        slotted[kind_of_change(source)] += 1
+        missing = [word for word in WORDS if word not in target]
+        # All slots are new ones, or all stand for words.
+        assert len(missing) in (0, len(slots))
+        alone += not missing
+        replaced.update(missing)
+    exclusive = {name: share for name, share in SHARES.items() if name != "slots"}
+    assert set(plain) == set(exclusive)
+    for name, share in exclusive.items():
+        assert near(plain[name], share * 0.88), (name, plain)
+    assert near(numbers.total(), 0.12)
+    assert near(alone, NEW_SLOTS_ALONE, numbers.total())
+    total = sum(count * times for count, times in numbers.items())
+    assert near(of_numbers, NEW_SLOTS_OF_NUMBERS, total)
+    for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
+        assert near(numbers[count], share, numbers.total()), numbers
+    for word in WORDS:  # all are replaced equally often
+        assert near(replaced[word], 1 / len(WORDS), replaced.total()), replaced
+    assert near(slotted["typos"], SHARES["typos"], numbers.total()), slotted
+    assert slotted["unpunctuated"]
+    assert len(set(rows)) == plain.total() + numbers.total()
+
+
+def test_what_is_not_changed_is_marked_alone() -> None:
+    changing = augmentation(**SHARES)
+    unchanged = np.flatnonzero(~changing.is_changed(0, np.arange(ROWS)))
+    assert near(len(unchanged), (1 - 0.19) * (1 - 0.12))
+    marked = languages.layer().mark_pair("SEE {x} NOW 1999", "1999 {x} ok")
+    for row in unchanged[:300].tolist():
+        assert changing.pair(0, row, ["SEE {x} NOW 1999"], ["1999 {x} ok"]) == marked
+    assert changing.is_changed(0, unchanged).tolist() == [False] * len(unchanged)
+    nothing = augmentation(joined=0.5)
+    assert not nothing.is_changed(0, np.arange(ROWS)).any()
+    assert augmentation(slots=ALWAYS).is_changed(0, np.arange(ROWS)).all()
+
+
+@pytest.mark.parametrize("share", ["lower_case", "capitals", "unpunctuated", "typos"])
+def test_one_change_can_be_made_of_all_pairs(share: str) -> None:
+    changing = augmentation(pairs=200, **{share: ALWAYS})
+    for row in range(200):
+        source, _ = changing.pair(0, row, PAIR[:1], PAIR[1:])
+        assert kind_of_change(source) == share
+
+
+def test_changes_depend_on_seed_epoch_and_row_alone() -> None:
+    shares = SHARES | {"typos": 0.5, "slots": 0.5}
+    calls = [(epoch, row) for epoch in range(4) for row in range(60)]
+
+    def changed(changing: Augmentation, calls: list[tuple[int, int]]) -> dict:
+        return {call: changing.pair(*call, PAIR[:1], PAIR[1:]) for call in calls}
+
+    once = changed(augmentation(pairs=60, **shares), calls)
+    shuffled = random.Random(1).sample(calls, len(calls))
+    assert changed(augmentation(pairs=60, **shares), shuffled) == once
+    assert changed(augmentation(pairs=60, **shares), calls[::-1]) == once
+    again = augmentation(pairs=60, **shares)
+    for epoch, row in shuffled:
+        assert bool(again.is_changed(epoch, np.array([row]))[0]) == (once[epoch, row] != PAIR)
+    other_seed = changed(augmentation(seed=2, pairs=60, **shares), calls)
+    assert sum(other_seed[call] != once[call] for call in calls) > 100
+    for epoch in range(1, 4):
+        assert sum(once[epoch, row] != once[0, row] for row in range(60)) > 20
+    assert len({once[0, row] for row in range(60)}) > 20
+
+
+def test_epochs_differ_in_which_pairs_are_changed_and_in_how() -> None:
+    changing = augmentation(typos=0.5)
+    which = [changing.is_changed(epoch, np.arange(ROWS)) for epoch in (0, 1)]
+    assert near(int((which[0] == which[1]).sum()), 0.5)
+    changing = augmentation(typos=ALWAYS, pairs=100)
+    how = [[changing.pair(epoch, row, PAIR[:1], PAIR[1:])[0] for row in range(100)] for epoch in (0, 1)]
+    assert sum(one != other for one, other in zip(*how, strict=True)) > 80
+    assert len(set(how[0])) > 60
+
+
+def test_slots_are_of_all_numbers() -> None:
+    changing = augmentation(slots=ALWAYS, pairs=600)
+    numbers: Counter[str] = Counter()
+    for row in range(600):
+        source, target = changing.pair(0, row, ["Anna sees {x} in Moku, Telo, Fina"], ["Fina, Telo {x} Anna in Moku"])
+        slots = SLOT.findall(source)
+        assert sorted(slots) == sorted(SLOT.findall(target))
+        names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
+        assert "{x}" not in source and is_ascending(slots)
+        assert 2 <= len(slots) <= languages.SLOTS and names in (0, len(slots) - 1)
+        numbers.update(slots)
+    assert set(numbers) == set(all_slots(languages.SLOTS, of_numbers=True))
+    for first in (0, OF_NUMBERS):
+        counts = [numbers[slot(first + number)] for number in range(languages.SLOTS)]
+        assert max(counts) < 1.6 * min(counts)
+
+
+NUMBERS = "He has ten dogs and 3 cats, Anna has 250.", "Er hat zehn Hunde und 3 Katzen, Anna hat 250."
+
+
+def test_numbers_have_slots_of_their_own_in_digits_and_in_words() -> None:
+    changing = augmentation(with_numbers=np.arange(ROWS) % 2 == 0, slots=1e-9)
+    changed = changing.is_changed(0, np.arange(ROWS))
+    assert not changed[1::2].any() and near(int(changed.sum()), NUMBERS_IN_WORDS, ROWS // 2)
+    for row in range(200):
+        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
+        slots = SLOT.findall(source)
+        assert SLOT.findall(target) == slots and is_ascending(slots)
+        assert all(one >= slot(OF_NUMBERS) for one in slots)
+        assert ("ten" in source) == ("zehn" in target) == (not changed[row]) == (len(slots) == 2)
+        assert not re.search("[0-9]", source + target)
+    assert not augmentation(with_numbers=np.ones(9, bool), pairs=9).is_changed(0, np.arange(9)).any()
+
+
+def test_in_which_pairs_number_words_become_slots_depends_on_no_other_pair() -> None:
+    with_numbers = np.arange(100) % 3 == 0
+    changed = augmentation(with_numbers=with_numbers, pairs=100, slots=1e-9).is_changed(0, np.arange(100))
+    with_numbers[0] = False
+    fewer = augmentation(with_numbers=with_numbers, pairs=100, slots=1e-9).is_changed(0, np.arange(100))
+    assert changed[1:].tolist() == fewer[1:].tolist() and changed.any() and not fewer[0]
+
+
+def test_number_words_and_other_slots_in_the_same_pair() -> None:
+    changing = augmentation(with_numbers=np.ones(ROWS, bool), slots=ALWAYS)
+    in_words: Counter[bool] = Counter()
+    for row in range(2000):
+        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
+        slots = SLOT.findall(source)
+        assert sorted(SLOT.findall(target)) == sorted(slots) and is_ascending(slots)
+        for word, other in (("ten", "zehn"), ("dogs", "Hunde"), ("Anna", "Anna")):
+            assert (word in source) == (other in target)
+        in_words["ten" not in source] += 1
+    assert near(in_words[True], NUMBERS_IN_WORDS, 2000)
+
+
+def test_numbers_have_no_slots_of_their_own_in_version_1_of_the_rules() -> None:
+    changing = augmentation(with_numbers=np.ones(300, bool), pairs=300, rules=1, slots=ALWAYS)
+    for row in range(300):
+        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
+        slots = SLOT.findall(source)
+        assert sorted(SLOT.findall(target)) == sorted(slots) and all(one < slot(OF_NUMBERS) for one in slots)
+        assert "ten" in source and "250" not in source
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "de"), ("zh", "en"), ("tr", "zh")])
+@given(sources=st.lists(TEXTS, min_size=1, max_size=3), row=st.integers(0, 50), data=st.data())
+def test_slots_stay_pairs_whatever_is_changed(
+    source: str, target: str, sources: list[str], row: int, data: st.DataObject
+) -> None:
+    targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
+    shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
+    one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
+    slots = SLOT.findall(one)
+    assert sorted(slots) == sorted(SLOT.findall(other)) and is_ascending(slots)
+    assert len(slots) <= 2 * languages.SLOTS
+
+
+def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -> None:
+    changing = augmentation(languages_=("en", "zh"), joined=0.1)
+    assert changing.pair(0, 0, ["Ba de.", "Fi.", "Go!"], ["你好。", "世界。", "看！"]) == (
+        "Ba de. Fi. Go!",
+        "你好。世界。看！",
+    )
+    assert changing.pair(0, 0, ["Ba de."], ["你好。"]) == ("Ba de.", "你好。")
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), st.integers(0, 2), st.integers(0, 50))
+def test_a_tag_stays_in_front_whatever_is_changed(target: str, sources: list[str], tagged: int, row: int) -> None:
+    shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
+    targets = [target] * len(sources)
+    expected = augmentation(pairs=51, **shares).pair(0, row, sources, targets)
+    with_tag = [f"{TAG} {text}" if number == tagged % len(sources) else text for number, text in enumerate(sources)]
+    changed = augmentation(pairs=51, **shares).pair(0, row, with_tag, targets)
+    assert changed == (f"{TAG} {expected[0]}", expected[1])
+
+
+def test_small_letters_are_those_of_the_language() -> None:
+    for language, small in (("tr", "ılık istanbul"), ("en", "ilik istanbul")):
+        changing = augmentation(pairs=1, languages_=(language, "de"), lower_case=ALWAYS)
+        assert changing.pair(0, 0, ["Ilık İstanbul" if language == "tr" else "Ilik Istanbul"], ["x"])[0] == small
+
+
+@given(TEXTS, TEXTS)
+@example("Anna Anna met Berg", "Berg met Anna")
+@example("Bergen Berg", "Berg Berger")
+@example("Anna's 12 x-12 Moku-Telo", "12 Anna Moku Telo")
+@example("12 3 12.5 Ab", "3 12 Ab")
+def test_names_and_numbers_stand_once_on_both_sides(source: str, target: str) -> None:
+    def words(text: str) -> list[str]:
+        """Runs of word characters, apostrophes and hyphens that are capitalised words or ASCII numbers."""
+        runs, run = [], ""
+        for one in text + " ":
+            if re.match(r"[\w'’-]", one) or (run and unicodedata.category(one).startswith("M")):
+                run += one
+            else:
+                runs.append(run)
+                run = ""
+        return [run for run in runs if run]
+
+    found = names_and_numbers(source, target)
+    for word in found:
+        assert (word.isdecimal() and word.isascii()) or (len(word) > 1 and word[0].isupper())
+        assert source.count(word) == target.count(word) == 1
+    assert len(set(found)) == len(found)
+    assert found == sorted(found, key=source.index)
+    plain = [word for word in words(source) if re.fullmatch("[A-Z][a-zA-Z]+|[0-9]+", word)]
+    if source.isascii() and target.isascii():
+        expected = [word for word in plain if source.count(word) == 1 == target.count(word) and word in words(target)]
+        assert found == expected
+
+
+def test_names() -> None:
+    assert names_and_numbers("Anna met Berg in 1999, Ä Éa", "Berg Anna 1999 Ä Éa") == ["Anna", "Berg", "1999", "Éa"]
+    assert names_and_numbers("Moku", "moku") == []
+    assert names_and_numbers("Moku", "Moku-ba") == names_and_numbers("Moku-ba", "Moku") == []
+    assert names_and_numbers("Moku", "Moku, Moku-ba") == []
+    assert names_and_numbers("A1 Bo2 3c Telo's mo-Ku", "A1 Bo2 3c Telo's mo-Ku") == []
+    assert names_and_numbers("去Anna。", "Anna") == []
+
+
+@pytest.mark.parametrize("between", [(" ", " "), ("", " ")])
+def test_a_new_slot_is_at_the_same_place_of_both_sides(between: tuple[str, str]) -> None:
+    gap = between[0]
+    ends: Counter[str] = Counter()
+    for seed in range(2000):
+        source, target = with_new_slot(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
+        forms = {
+            (f"{A}{gap}ba de.", f"{A} fi go ?!"): "front",
+            (f"ba de.{gap}{A}", f"fi go ?! {A}"): "behind",
+            (f"ba de{gap}{A}.", f"fi go {A} ?!"): "before the punctuation",
+        }
+        ends[forms[source, target]] += 1
+        bare = with_new_slot(A, "ba de", "fi go.", between, generator(seed, "test"))
+        assert bare[0] in (f"{A}{gap}ba de", f"ba de{gap}{A}")
+        assert bare[0].startswith(A) == bare[1].startswith(A)
+        at_a_comma = with_new_slot(A, "ba, de; mo", "fi; go, lu", between, generator(seed, "test"))
+        assert at_a_comma in [
+            (f"ba{gap}{A}, de; mo", f"fi {A}; go, lu"),
+            (f"ba, de{gap}{A}; mo", f"fi; go {A}, lu"),
+            (f"ba, de; mo{gap}{A}", f"fi; go, lu {A}"),
+        ]
+        without_commas = with_new_slot(A, "ba, de", "fi go", between, generator(seed, "test"))
+        assert without_commas[0] in (f"{A}{gap}ba, de", f"ba, de{gap}{A}")
+    for name, share in {"front": 0.15, "behind": 0.35, "before the punctuation": 0.5}.items():
+        assert near(ends[name], share, 2000)
+
+
+@given(
+    st.permutations([slot(number) for number in (1, 4, OF_NUMBERS, OF_NUMBERS + 9)]),
+    st.permutations(range(4)),
+    st.integers(0, 4),
+)
+def test_slots_ascend_in_the_source_and_stay_pairs(slots: list[str], order: list[int], count: int) -> None:
+    source = " ".join(f"{word} {one}" for word, one in zip("abcd", slots[:count], strict=False))
+    target = " ".join(f"{'abcd'[place]} {slots[place]}" for place in order if place < count)
+    one, other = in_ascending_order(source, target)
+    found = SLOT.findall(one)
+    assert sorted(found) == sorted(slots[:count]) and is_ascending(found)
+    # Each kind stays where it was.
+    assert [each >= slot(OF_NUMBERS) for each in found] == [each >= slot(OF_NUMBERS) for each in slots[:count]]
+    beside = dict(zip(one.split()[::2], found, strict=True))
+    assert dict(zip(other.split()[::2], SLOT.findall(other), strict=True)) == beside
+
+
+@given(TEXTS, TEXTS)
+@example("ba.", "")
+@example(". ", "ba!")
+@example("ba!", ". ")
+@example("ba . ! ", "de。")
+def test_punctuation_goes_from_both_sides_or_from_none(source: str, target: str) -> None:
+    one, other = without_final_punctuation(source, target)
+    marks = ".!?…。！？।॥؟"
+
+    def bare(text: str) -> str:
+        return without_blanks(without_blanks(text).rstrip(marks))
+
+    def without_blanks(text: str) -> str:
+        return regex.sub(r"\s+\Z", "", text)
+
+    expected = bare(source), bare(target)
+    ends = all(without_blanks(text)[-1:] in set(marks) for text in (source, target))
+    assert (one, other) == (expected if ends and all(expected) else (source, target))
+
+
+def test_a_line_of_blanks_and_dots_takes_no_time() -> None:
+    for text in ("." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"):
+        assert without_final_punctuation(text, text) == (text, text)
+        assert languages.layer().mark(text + " {x}", split=False)
+
+
+@given(TEXTS, st.integers(0, 10_000))
+def test_words_are_put_into_capitals_one_behind_the_other(text: str, seed: int) -> None:
+    found = with_capitals(text, generator(seed, "test"), "en")
+    words = [match.span() for match in re.finditer(r"[^\W\d_]+", text)]
+    if text.isascii():
+        options = {text[:start] + text[start:end].upper() + text[end:]
+                   for place, (start, _) in enumerate(words)
+                   for _, end in words[place : place + MOST_CAPITALS]}  # fmt: skip
+        assert found in (options or {text})
+    assert found.upper() == text.upper()
+
+
+def test_every_run_of_words_can_be_put_into_capitals() -> None:
+    found = {with_capitals("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
+    assert found == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
+                     "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
+
+
+def test_capitals_are_those_of_the_language() -> None:
+    found = {with_capitals("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")}
+    assert found == {"ILI", "İLİ"}
+
+
+def words_of(text: str) -> list[str]:
+    """Words and what is between them, in turns."""
+    return regex.split(r"(\p{L}[\p{L}\p{M}]*)", text)
+
+
+@given(TEXTS, st.integers(0, 10_000))
+@example("oo", 1)
+@example("aaa bb", 3)
+@example("Ab", 7)
+def test_typing_errors_are_in_words_of_several_letters(text: str, seed: int) -> None:
+    found = with_typos(text, generator(seed, "test"), "en")
+    if any(len(word) > 1 for word in words_of(text)[1::2]):
+        assert found != text
+    else:
+        assert found == text
+    if text.isascii():
+        before, after = words_of(text), words_of(found)
+        assert after[::2] == before[::2]
+        assert all(len(word) > 1 for word, other in zip(before[1::2], after[1::2], strict=True) if word != other)
+
+
+def test_every_eighth_word_has_a_typing_error() -> None:
+    text = " ".join(["bamo"] * 40_001)
+    wrong = sum(word != "bamo" for word in with_typos(text, generator(1, "test"), "en").split(" "))
+    assert near(wrong, 1 / 8, 40_001)
+
+
+def test_the_keyboard_is_that_of_the_source_language() -> None:
+    for language, letters in (("fr", "zq"), ("fra_Latn", "zq"), ("en", "qwsz")):
+        text = " ".join(["aa"] * 400)
+        found = {
+            augmentation(languages_=(language, "de"), typos=ALWAYS).pair(1, row, [text], [text])[0] for row in range(3)
+        }
+        assert set("".join(found)) == {*letters, "a", " "}
+
+
+def test_a_source_in_small_letters_gets_no_capitals_back() -> None:
+    layer = languages.layer()
+    layer = TextLayer(layer.rules, layer.tokenizers, "en", "de", Spelling({"Tom": 3, "met": 2}, "en"))
+    assert layer.mark_pair("we met tom", "ba") == ("We met Tom", "ba")
+    config = AugmentationConfig(**(OFF | {"lower_case": ALWAYS}))
+    changing = Augmentation(config, layer, 1, LEXICON, np.zeros(1, bool))
+    assert changing.pair(0, 0, ["We met Tom B-207"], ["ba B-207"]) == (f"we met tom {A}", f"ba {A}")

@@ -1,0 +1,337 @@
+"""Two real workers under torchrun train what one would."""
+
+import json
+import signal
+import time
+from subprocess import PIPE
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mt.config import RNNAttentionConfig, TrainingConfig
+from mt.core.errors import InputError, RunError, WorkerDied
+from mt.data.batching import collate, no_pairs
+from mt.distributed.local_workers import local_workers, number_of_workers
+from mt.distributed.process_group import Seat
+from mt.distributed.replication import shard
+from mt.distributed.workers import Workers, interleaved, working_together
+from mt.models.rnn import RNNAttention
+from mt.training.checkpoint import checkpoint_folders
+from mt.training.command import train
+from mt.training.objective import Objective, smoothed_cross_entropy
+from tests import toy
+from tests.processes import Together, finish, lead_one, local_workers_of, start, torchrun, wait_for, workers_of
+
+NOT_THE_SAME = {"split", "seconds", "target_tokens_per_second", "padding_share", "bleu", "chrf", "ter"}
+"""Of metrics.jsonl: what is timed, what padding a share needs, and scores, where a rounding may turn a word."""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    toy.write_corpus(tmp_path, "reverse", train=200)
+    return tmp_path
+
+
+def _config(folder, name, architecture="transformer", **training):
+    settings = {
+        "max_updates": 30,
+        "batch_tokens": 60,
+        # Adam makes whole steps of rounding errors where a gradient is next to nothing.
+        "optimizer": {"kind": "adamw", "epsilon": 1e-4},
+    }
+    sampling = {"sampling": 0.2 if architecture == "transformer" else 0.0}
+    text = {"augmentation": toy.CHANGED}
+    return toy.config(
+        folder, name, architecture, model={"dropout": 0.0}, text=text, tokenizer=sampling, training=settings | training
+    )
+
+
+def _start(config, *more):
+    return start("train.py", *toy.words(config), *more, stdout=PIPE, stderr=PIPE)
+
+
+def _run(config, workers):
+    return finish(Together(toy.words(config), workers))
+
+
+def _metrics(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def _assert_alike(one, two):
+    lines = [(run / "scored/test.hypothesis").read_text().splitlines() for run in (one, two)]
+    same = sum(ours == theirs for ours, theirs in zip(*lines, strict=True))
+    assert same > 0.9 * len(lines[0])  # a rounding may turn a word
+    first, second = (load_file(run / "model.safetensors") for run in (one, two))
+    for name in first:
+        assert torch.allclose(first[name], second[name], atol=1e-4), name
+    for ours, theirs in zip(_metrics(one), _metrics(two), strict=True):
+        assert (ours["step"], ours["split"]) == (theirs["step"], theirs["split"])
+        for name in ours.keys() - NOT_THE_SAME:
+            assert ours[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4), name
+
+
+def _wait_for_checkpoint(config, update):
+    wait_for(lambda: max(checkpoint_folders(config.folder), default=0) >= update)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings"),
+    [
+        ("transformer", {"accumulate": 2, "initial_embeddings": "co_occurrence"}),
+        # Often one pair alone, so that the second worker has none; and two passes a batch.
+        pytest.param("rnn", {"batch_tokens": 10, "objective": "simcut", "cutoff": 0.0}, marks=pytest.mark.slow),
+    ],
+)
+def test_two_workers_learn_what_one_learns(folder, architecture, settings):
+    one, two, sharded = (
+        _config(folder, name, architecture, **settings, shard=name == "sharded") for name in ("one", "two", "sharded")
+    )
+    train(one)
+    for config in (two, sharded):
+        status, said = _run(config, 2)
+        assert status == 0, said
+        assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
+    _assert_alike(one.folder, two.folder)
+    _assert_alike(one.folder, sharded.folder)
+    assert json.loads((two.folder / "provenance.json").read_text())["machine"]["workers"] == 2
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
+    updates = 0
+    for way in ("torchrun", "sharded", "alone"):
+        config = _config(folder, "stopped", max_updates=3000, shard=way == "sharded")
+        words = toy.words(config)
+        process = torchrun(words, 2) if way == "torchrun" else Together(words, 1 if way == "alone" else 2)
+        _wait_for_checkpoint(config, updates + 1)
+        (workers_of(process) if way == "torchrun" else process.workers)[-1].send_signal(signal.SIGTERM)
+        status, said = finish(process)
+        assert status != 0 and said.count("stopped at update") == 1, said
+        assert "Traceback" not in said.partition("stopped at update")[0]
+        assert updates == 0 or f"going on from update {updates}" in said
+        updates = max(checkpoint_folders(config.folder))
+        assert 10 <= updates < 3000
+    assert status == 143
+
+
+@pytest.mark.parametrize(
+    ("workers", "settings"),
+    [
+        # Each moves its share of the matrices, and a checkpoint holds the momentum of all.
+        (2, {"optimizer": {"kind": "muon"}}),
+        # From three workers on, the order in which their gradients are added decides about the last bit.
+        pytest.param(3, {}, marks=pytest.mark.slow),
+    ],
+)
+def test_several_workers_go_on_bit_by_bit(folder, workers, settings):
+    whole, stopped = (_config(folder, name, max_updates=50, **settings) for name in ("whole", "stopped"))
+    assert _run(whole, workers)[0] == 0
+    together = Together(toy.words(stopped), workers)
+    _wait_for_checkpoint(stopped, 10)
+    together.workers[1].terminate()
+    assert "stopped at update" in finish(together)[1]
+    status, said = _run(stopped, workers)
+    assert status == 0 and "going on from update" in said, said
+    first, second = (load_file(config.folder / "model.safetensors") for config in (whole, stopped))
+    for name in first:
+        assert torch.equal(first[name], second[name]), name
+
+
+@pytest.mark.slow
+def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder):
+    """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
+    one, two = (_config(folder, name, max_updates=70, workers=workers) for name, workers in (("one", 1), ("two", 2)))
+    train(one)
+    deaths = [
+        (lambda leader, other: leader.send_signal(signal.SIGTERM), 143, "stopped at update"),
+        (lambda leader, other: other.send_signal(signal.SIGTERM), 143, "stopped at update"),
+        (lambda leader, other: other.kill(), 1, "another worker has died"),
+        (lambda leader, other: leader.kill(), -signal.SIGKILL, ""),
+    ]
+    for number, (death, expected, message) in enumerate(deaths, 1):
+        leader = _start(two)
+        _wait_for_checkpoint(two, 10 * number)
+        (other,) = local_workers_of(leader)
+        addresses = [*_heard_at(leader.pid), *_heard_at(other.pid)]
+        assert addresses and all(address in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for address in addresses)
+        death(leader, other)
+        status, said = finish(leader)
+        assert status == expected and message in said and "Traceback" not in said, said
+        wait_for(lambda other=other: not other.is_running() or other.status() == psutil.STATUS_ZOMBIE, 30)
+    status, said = finish(_start(two))
+    assert status == 0 and "on 2 workers" in said, said
+    assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
+    _assert_alike(one.folder, two.folder)
+
+
+def _heard_at(pid):
+    """The addresses where a process listens."""
+    return [one.laddr.ip for one in psutil.Process(pid).net_connections("inet") if one.status == psutil.CONN_LISTEN]
+
+
+def test_a_worker_that_dies_before_it_begins_is_not_waited_for(folder):
+    leader = _start(_config(folder, "died", workers=2))
+    wait_for(lambda: local_workers_of(leader))
+    local_workers_of(leader)[0].kill()
+    status, said = finish(leader, 60)
+    assert status == 1 and "worker 1 ended before it had begun" in said and "Traceback" not in said, said
+
+
+def test_a_leader_that_hears_nothing_ends_when_a_worker_has_died():
+    status, said = finish(lead_one("die"), 60)
+    assert status == 1 and "worker 1 has died (exit code 7)" in said, said
+
+
+@pytest.mark.parametrize("seconds", [0, pytest.param(8, marks=pytest.mark.slow)])  # while it starts, and at work
+def test_a_worker_ends_when_its_leader_is_killed(seconds):
+    leader = lead_one("sleep")
+    wait_for(lambda: local_workers_of(leader))
+    (worker,) = local_workers_of(leader)
+    time.sleep(seconds)
+    leader.kill()
+    leader.wait()
+    wait_for(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE, 60)
+
+
+def test_more_workers_than_devices_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert number_of_workers(TrainingConfig(workers="auto"), torch.device("cuda")) == 2
+    assert number_of_workers(TrainingConfig(workers="auto"), torch.device("cuda:1")) == 1
+    for device in ("cuda", "cuda:1", "mps"):
+        with pytest.raises(InputError, match="take training.workers=auto"):
+            number_of_workers(TrainingConfig(workers=3), torch.device(device))
+
+
+def test_many_more_workers_than_cores_are_refused(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert number_of_workers(TrainingConfig(workers=8), torch.device("cpu")) == 8
+    with pytest.raises(InputError, match="has 2 CPU cores, which at most 8 workers may share"):
+        number_of_workers(TrainingConfig(workers=9), torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "batch_tokens", "expected"),
+    [("auto", 0, 2048, 2), ("auto", 0, 100_000, 16), ("auto", 4, 100_000, 4), ("auto", 0, 500, 1), (3, 0, 500, 3)],
+)
+def test_auto_takes_every_core_that_a_batch_keeps_busy(monkeypatch, workers, threads, batch_tokens, expected):
+    monkeypatch.setattr("mt.distributed.local_workers.cpu_threads", lambda: 16)
+    settings = TrainingConfig(workers=workers, threads=threads, batch_tokens=batch_tokens)
+    assert number_of_workers(settings, torch.device("cpu")) == expected
+
+
+def test_torchrun_and_workers_are_refused_together(folder):
+    status, said = _run(_config(folder, "both", workers=3), 2)
+    assert status != 0 and said.count("torchrun sets the number of workers") == 1
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
+    whole, killed = _config(folder, "whole", max_updates=50), _config(folder, "killed", max_updates=50, shard=True)
+    train(whole)
+    process = torchrun(toy.words(killed), 2, "--max-restarts=1")
+    _wait_for_checkpoint(killed, 10)
+    workers_of(process)[0].kill()
+    status, said = finish(process)
+    assert status == 0, said
+    assert said.count("going on from update") == 1
+    _assert_alike(whole.folder, killed.folder)
+
+
+def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
+    """Which those that see it must not keep to themselves (``mt.cli.command_line``), unlike other reasons to stop."""
+    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, seat: None)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
+    for words in (
+        "[../pair.cc:534] Connection closed by peer [127.0.0.1]:4242",
+        "Read error [127.0.0.1]:4242: Connection reset by peer",
+        "writev [127.0.0.1]:4242: Broken pipe",
+        "NCCL error: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting",
+    ):
+        with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), seat):
+            raise RuntimeError(words)
+
+
+def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monkeypatch):
+    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, seat: None)
+    seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
+    real = "[enforce fail at /gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth9"
+    duplicate = "NCCL error, ncclInvalidUsage: Duplicate GPU detected"
+    in_use = "port: 29500, name: EADDRINUSE, message: address already in use"
+    for error, told in (
+        (RuntimeError(real), "ifa != nullptr. Unable to find address for: eth9"),
+        (torch.distributed.DistBackendError(f"{duplicate}\nException raised from here: frame #0"), duplicate),
+        (torch.distributed.DistNetworkError(in_use), in_use),
+    ):
+        with pytest.raises(RunError) as caught, working_together(torch.device("cpu"), seat):
+            raise error
+        assert str(caught.value) == f"worker 1 cannot reach the others: {told}" and not isinstance(
+            caught.value, WorkerDied
+        )
+    for error in (
+        RuntimeError("shapes cannot be multiplied"),
+        RuntimeError("disconnected graph: NCCL and gloo are not to blame, nor is a socket"),
+        ValueError("gloo"),
+    ):
+        with pytest.raises(type(error)) as bug, working_together(torch.device("cpu"), seat):
+            raise error
+        assert bug.value is error
+
+
+@pytest.mark.slow
+def test_a_mistake_is_told_once(folder):
+    words = toy.words(_config(folder, "wrong"))
+    status, said = finish(Together([*words, "training.max_updats=3"], 2))
+    assert status != 0 and said.count("nearest: training.max_updates") == 1
+    status, said = finish(torchrun([*words, "data.train=[gone.xx,train.yy]"], 2))
+    assert status != 0 and said.count("gone.xx: no such file") == 1
+    status, said = finish(_start(_config(folder, "here", workers=2), "tokenizer.vocabulary_size=100000"))
+    assert status == 2 and said.count("is more than the training text supports") == 1 and "leaked" not in said
+
+
+def test_an_empty_share_has_no_loss_and_gradients_of_zero():
+    batch = no_pairs()
+    features, weight = torch.randn(0, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
+    loss = smoothed_cross_entropy(features, weight, torch.empty(0, dtype=torch.long), 0.1)
+    loss.backward()
+    assert loss == 0 and not weight.grad.any() and batch.target_tokens == 0
+
+
+@pytest.mark.parametrize("size", range(1, 6))
+def test_shares_are_put_together_in_their_order(size):
+    workers = [Workers(torch.device("cpu")) for _ in range(size)]
+    for rank, worker in enumerate(workers):
+        worker.rank, worker.size = rank, size
+    assert interleaved([worker.share("abcd") for worker in workers]) == list("abcd")
+
+
+def test_one_worker_agrees_with_itself():
+    alone = Workers(torch.device("cpu"))
+    assert alone.max_number(None) is None and alone.max_number(15) == 15
+
+
+def _sharded_lstm(workers: Workers):
+    model = RNNAttention(RNNAttentionConfig(**toy.MODELS["rnn"]), 20, 20, joint_vocabulary=True)
+    return shard(Objective(model, TrainingConfig()).train(), model.blocks, workers)
+
+
+def _learn_from_a_pair(replica):
+    replica(collate([0], [[5, 6]], [[7]])).backward()
+
+
+def _as_worker(seat: Seat):
+    torch.set_num_threads(1)  # as in conftest.py
+    with working_together(torch.device("cpu"), seat) as workers:
+        _learn_from_a_pair(_sharded_lstm(workers))
+
+
+@pytest.mark.slow
+def test_a_sharded_lstm_leaves_its_weights_where_they_are(monkeypatch):
+    """A GPU's LSTM, told to flatten its weights, would copy them to where FSDP2 does not put the next ones."""
+    with local_workers(2, _as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:
+        replica = _sharded_lstm(workers)
+        monkeypatch.setattr(torch.nn.LSTM, "flatten_parameters", lambda lstm: pytest.fail("moved"))
+        _learn_from_a_pair(replica)

@@ -1,0 +1,168 @@
+"""translate.py with documents: files in, files out, whatever happens in between."""
+
+import json
+import logging
+
+import pytest
+
+from mt.cli.translate import translate
+from mt.config import DecodingChoice, TranslateConfig
+from mt.core.errors import InputError
+from mt.documents import translation as documents
+from mt.training.command import train
+from mt.translation.translator import Translator
+from tests import toy
+
+HEADER = 'msgid ""\nmsgstr ""\n"Language: yy\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+
+
+def po(*texts: str) -> str:
+    return HEADER + "".join(f'\nmsgid "{text}"\nmsgstr ""\n' for text in texts)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("documents")
+    toy.write_corpus(folder, "copy", train=300)
+    config = toy.config(folder, training={"max_updates": 60})
+    train(config)
+    return str(config.folder)
+
+
+def command(run, **settings):
+    return TranslateConfig(run=run, threads=1, **settings)
+
+
+def test_each_line_is_that_of_the_translator(run, tmp_path):
+    (tmp_path / "a.po").write_text(po("ba de", "fi go", "ba de."))
+    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+    expected = po("ba de", "fi go", "ba de.")
+    for text, translation in zip(
+        ("ba de", "fi go", "ba de."), Translator.load(run).translate(["ba de", "fi go", "ba de."]), strict=True
+    ):
+        expected = expected.replace(
+            f'msgid "{text}"\nmsgstr ""', f'#, fuzzy\nmsgid "{text}"\nmsgstr {json.dumps(translation)}'
+        )
+    assert (tmp_path / "b.po").read_text() == expected
+    assert {path.name for path in tmp_path.iterdir()} == {"a.po", "b.po"}
+
+
+def test_to_standard_output(run, tmp_path, capfdbinary):
+    (tmp_path / "a.po").write_text(po("ba de"))
+    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+    translate(command(run, input=str(tmp_path / "a.po")))
+    assert capfdbinary.readouterr().out == (tmp_path / "b.po").read_bytes()
+
+
+def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
+    for name in ("in/a.po", "in/deep/b.pot", "in/.hidden.po", "in/note.bin"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(po(name))
+    translate(command(run, input=str(tmp_path / "in"), output=str(tmp_path / "out")))
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("out/**/*.*")} == {"out/a.po", "out/deep/b.po"}
+    assert "1 file left out, which are no documents by their names" in caplog.text
+    translate(command(run, input=str(tmp_path / "in/*.po"), output=str(tmp_path / "other")))
+    assert (tmp_path / "other/a.po").read_bytes() == (tmp_path / "out/a.po").read_bytes()
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
+    texts = toy.sentences(7, 3)
+    (tmp_path / "a.po").write_text(po(*texts))
+    settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po")}
+    translate(command(run, **settings))
+    whole = (tmp_path / "b.po").read_bytes()
+    (tmp_path / "b.po").unlink()
+    asked = []
+    real = Translator.translate
+
+    def stopping(self, lines, *more, **options):
+        asked.append(lines)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return real(self, lines, *more, **options)
+
+    monkeypatch.setattr(Translator, "translate", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        translate(command(run, **settings))
+    assert not (tmp_path / "b.po").exists()
+    journal = tmp_path / "b.po.partial"
+    assert "the same command goes on" in caplog.text
+    kept = journal.read_bytes()
+    journal.write_bytes(kept + b'"cut sho')  # a line that was being written
+    translate(command(run, **settings))
+    assert asked[3:] == [texts[4:6], texts[6:]]
+    assert (tmp_path / "b.po").read_bytes() == whole and not journal.exists()
+    # Another search, and other texts, are other jobs.
+    for change in ({"decoding": DecodingChoice(beam_size=1)}, {"text": {"terms": ["ba"]}}):
+        journal.write_bytes(kept)
+        asked.clear()
+        asked += [[]] * 3
+        translate(command(run, **settings, **change))
+        assert sum(map(len, asked)) == 7
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"input": "none.po"}, "none.po: no such file"),
+        ({"input": "a.docx"}, "a.docx: .docx is not read. Documents are known by"),
+        ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is no PO"),
+        ({"input": "a.po", "output": "./a.po"}, "would overwrite the input"),
+        ({"input": "a.po", "output": "link.po"}, "would overwrite the input"),
+        ({"input": "a.po", "output": "folder"}, "output=folder is a folder"),
+        ({"input": "a.po", "output": "b.po.gz"}, "documents are written uncompressed: leave out .gz"),
+        ({"input": "a.po", "output": "none/b.po"}, "the folder does not exist"),
+        ({"input": "a.po", "reference": "a.txt"}, "reference=a.txt is for lines"),
+        ({"input": "a.po", "decoding": {"n_best": 2}}, "decoding.n_best=2 is for lines"),
+        ({"input": "a.po", "decoding": {"markup": "html"}}, "decoding.markup is for lines"),
+        ({"input": "a.po", "decoding": {"alignments": "x"}}, "decoding.alignments is for lines"),
+        ({"input": "a.txt", "output": "b.po"}, "output=b.po is of the format po, but the input, a.txt, is not"),
+        ({"input": "a.txt", "retranslate": True}, "retranslate=true is for documents"),
+        ({"format": "po"}, "a document is read from a file: give input=FILE"),
+        ({"input": "folder"}, "several files: give output=FOLDER"),
+        ({"input": "folder", "output": "a.po"}, "output=a.po is no folder"),
+        ({"input": "folder", "output": "folder/out"}, "would be read the next time"),
+        ({"input": "folder", "output": "out"}, "no document among 1 files"),
+        ({"input": "*.pot", "output": "out"}, "no document among 0 files"),
+        ({"input": "twice/*", "output": "out"}, "would both be written to"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch, settings, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.po").write_text(po("ba"))
+    (tmp_path / "a.txt").write_text("ba\n")
+    (tmp_path / "a.docx").write_text("ba\n")
+    (tmp_path / "bad.po").write_text("ba\n")
+    (tmp_path / "link.po").symlink_to("a.po")
+    for name in ("folder", "twice"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "folder/x.bin").write_text("")
+    for name in ("a.po", "a.pot"):
+        (tmp_path / "twice" / name).write_text(po("ba"))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=message):
+        translate(command(run, **settings))
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "a.po").read_text() == po("ba")
+
+
+def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("mt.data.parsers.document.MOST_BYTES", 100)
+    (tmp_path / "a.po").write_text(po("ba"))
+    with pytest.raises(InputError, match="a.po: larger than 0 MB, which is too much for a document"):
+        translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+
+
+def test_lines_are_asked_for_by_format(run, tmp_path):
+    (tmp_path / "a.po").write_text("ba\n\nde\n")
+    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.txt"), format="lines"))
+    assert (tmp_path / "b.txt").read_text().count("\n") == 3
+
+
+def test_what_was_translated_is_told(run, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    content = po("ba de", "fi") + '\nmsgid "go"\nmsgstr "go"\n'
+    (tmp_path / "a.po").write_text(content)
+    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+    assert "a.po: 2 passages translated, 1 had a translation already" in caplog.text

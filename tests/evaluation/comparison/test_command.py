@@ -1,0 +1,359 @@
+"""The whole comparison: its three files, and its page in a real browser."""
+
+import json
+import math
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mt.config import CompareConfig, TextConfig, TokenizerConfig
+from mt.core.errors import InputError
+from mt.evaluation.comparison.command import compare
+from mt.evaluation.comparison.cost import budget
+from mt.evaluation.systems import System, read_run
+from mt.metrics.scoring import corpus_scores
+from mt.metrics.word_counts import TARGET_WORDS
+from mt.storage.run_folder import read_config, read_description, write_config, write_description
+from mt.text.tokenizer import Tokenizer
+from tests import toy
+from tests.processes import run
+
+PROJECT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def report(runs, tmp_path_factory):
+    output = tmp_path_factory.mktemp("report") / "out"
+    first = [str(runs["transformer-1"]), str(runs["transformer-2"])]
+    second = [str(runs["rnn-1"]), str(runs["rnn-2"])]
+    compare(CompareConfig(first=first, second=second, output=str(output), timed_sentences=8, studied_sentences=5))
+    return output
+
+
+def test_the_json_holds_what_can_be_recomputed(runs, report):
+    found = json.loads((report / "comparison.json").read_text())
+    assert found["direction"] == "xx→yy" and found["test_pairs"] == 40
+    (verdict,) = found["verdicts"]
+    for pair, (first, second) in zip(
+        verdict["pairs"], (("transformer-1", "rnn-1"), ("transformer-2", "rnn-2")), strict=True
+    ):
+        for side, name in (("baseline", first), ("system", second)):
+            scored = runs[name] / "scored"
+            hypotheses, references = (
+                (scored / f"test.{part}").read_text().splitlines() for part in ("hypothesis", "reference")
+            )
+            expected = corpus_scores(hypotheses, references, "yy")
+            assert [test[side]["score"] for test in pair] == pytest.approx([expected.bleu, expected.chrf, expected.ter])
+    for system, name in zip(found["systems"], ("transformer", "rnn"), strict=True):
+        results = [json.loads((runs[f"{name}-{seed}"] / "results.json").read_text()) for seed in (1, 2)]
+        cost = system["cost"]
+        assert cost["parameters"] == results[0]["parameters"]
+        assert cost["target_tokens"] == (results[0]["target_tokens"] + results[1]["target_tokens"]) / 2
+        assert cost["training_minutes"] == pytest.approx(sum(one["training_minutes"] for one in results) / 2)
+        speeds = [one["target_tokens"] / one["training_minutes"] / 60 for one in results]
+        assert cost["target_tokens_per_second"] == pytest.approx(sum(speeds) / 2)
+        assert cost["peak_memory_bytes"] == sum(one["peak_memory_bytes"] for one in results) / 2
+        assert cost["sentences_per_second_batched"] > 0 and cost["sentences_per_second_singly"] > 0
+        reached = [
+            next(line for line in run if line["bleu"] >= found["reached_valid_bleu"]) for run in system["validations"]
+        ]
+        assert cost["minutes_to_reach"] == pytest.approx(sum(line["seconds"] for line in reached) / 120)
+        assert cost["target_tokens_to_reach"] == sum(line["target_tokens"] for line in reached) / 2
+    assert found["systems"][0]["scaling"]["key_width"] == 16 and found["systems"][1]["scaling"] is None
+    assert found["budget"] == "Equal updates: each run was given 80."
+    assert "model.architecture" in found["differing_settings"] and "seed" not in found["differing_settings"]
+    assert sum(group["count"] for group in found["bleu_by_length"]) == 40
+    assert sum(group["count"] for group in found["bleu_by_rarest_word"]) == 40
+    assert found["word_f1_by_training_frequency"]
+    assert verdict["level"] == 0.05
+    for test in verdict["over_sentences"]:
+        shown = test["p"] < 0.05 and verdict["over_seeds"][test["metric"]]["p"] < 0.05
+        assert verdict["more_than_chance"][test["metric"]] == shown
+    bleu = [found["systems"][place]["scores"]["BLEU"] for place in (0, 1)]
+    difference = bleu[1]["mean"] - bleu[0]["mean"]
+    assert verdict["over_seeds"]["BLEU"]["difference"] == pytest.approx(difference)
+
+
+def test_the_markdown_has_the_verdict_and_its_tables(report):
+    text = (report / "comparison.md").read_text()
+    words = json.loads((report / "comparison.json").read_text())["verdicts"][0]["words"]
+    assert f"**{words}**" in text
+    assert "| run 2 of each |" in text and "| parameters |" in text and "&" not in text
+    assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
+    assert "they are 20 updates apart." in (report / "report.html").read_text()
+    assert "they are 20 updates apart." in text and "Difference: the second system's score minus" in text
+    assert "More than chance: p below 0.05." in text and "You may not conclude:" in text
+    assert "| word F1 by training count |" in text and "\n\n\n\n" not in text
+
+
+LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 1000}
+
+
+def _compare(output, *systems, **values):
+    compare(CompareConfig(first=systems[0], second=systems[1], output=str(output), **LITTLE | values))
+    return json.loads((output / "comparison.json").read_text()), (output / "report.html").read_text()
+
+
+def test_conditions_are_those_of_every_seed(runs, tmp_path):
+    other = tmp_path / "transformer-2"
+    toy.copy_to_change(runs["transformer-2"], other)
+    toy.change_json(other / "provenance.json", lambda made: made["machine"].update(gpu="H200"))
+    systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
+    found, page = _compare(tmp_path / "o", *systems)
+    conditions = found["differing_conditions"]
+    assert conditions.pop("gpu") == ["null, H200", "null"]
+    conditions = {name: values for name, values in conditions.items() if not name.startswith("alignment: ")}
+    assert conditions and all(name.endswith(": parameters") for name in conditions)  # of what each optimizer moves
+    words = (tmp_path / "o/comparison.md").read_text()
+    assert "| gpu | null, H200 | null |" in words and "| model.architecture | transformer | rnn\\_attention |" in words
+
+
+def test_the_time_to_a_given_bleu(runs, tmp_path):
+    systems = str(runs["transformer-1"]), str(runs["rnn-1"])
+    best = max(line["bleu"] for line in _compare(tmp_path / "o", *systems)[0]["systems"][0]["validations"][0])
+    found, page = _compare(tmp_path / "o", *systems, valid_bleu=best)
+    assert found["reached_valid_bleu"] == best and f"validation BLEU {math.floor(100 * best) / 100:.2f}" in page
+    assert found["systems"][0]["cost"]["minutes_to_reach"] is not None
+    found, _ = _compare(tmp_path / "o", *systems, valid_bleu=100)
+    assert [system["cost"]["minutes_to_reach"] for system in found["systems"]] == [None, None]
+
+
+def test_what_does_not_compare_is_said(runs, tmp_path):
+    """Other pieces: numbers of tokens; other validation pairs: the time to a BLEU."""
+    other = tmp_path / "rnn-1"
+    toy.copy_to_change(runs["rnn-1"], other)
+    Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315)).save(
+        other / "tokenizer.model"
+    )
+    toy.change_json(other / "provenance.json", lambda made: made["data"]["valid"].update(sha256="0"))
+    notes = "numbers of target tokens cannot be compared", "Validation BLEU cannot be compared"
+    found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(other), valid_bleu=1)
+    assert all(note in page for note in notes) and found["reached_valid_bleu"] is None
+    assert "minutes to the same validation BLEU" in page
+    _, page = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
+    assert not any(note in page for note in notes)
+
+
+def test_a_file_beside_a_run_leaves_out_what_needs_a_run(runs, tmp_path):
+    theirs = tmp_path / "theirs.txt"
+    theirs.write_bytes((runs["rnn-1"] / "scored/test.hypothesis").read_bytes())
+    found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(theirs))
+    as_runs, _ = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
+    for key in ("over_sentences", "chrf_differences", "baseline_wins"):
+        assert found["verdicts"][0][key] == as_runs["verdicts"][0][key]
+    assert found["systems"][1]["cost"] is None and found["systems"][0]["cost"]["parameters"] > 0
+    told = "theirs.txt is known only by its translations, so cost, training and attention are left out."
+    assert told in page and told in (tmp_path / "o/comparison.md").read_text()
+    assert "How theirs.txt was made is not known." in page and "the same." not in page.split("<h2>Conditions</h2>")[1]
+
+
+def test_files_alone_need_no_run(runs, tmp_path):
+    """Every section but those of training, of three outputs of which two are equal."""
+    scored = runs["rnn-1"] / "scored"
+    paths = [runs["transformer-1"] / "scored/test.hypothesis", scored / "test.hypothesis", scored / "test.reference"]
+    systems = tuple(str(shutil.copy(path, tmp_path / f"{number}.txt")) for number, path in enumerate(paths))
+    config = CompareConfig(
+        runs=systems, references=systems[2], source=str(scored / "test.source"), target_language="yy",
+        output=str(tmp_path / "o"), **LITTLE,
+    )  # fmt: skip
+    compare(config)
+    found, page = json.loads((tmp_path / "o/comparison.json").read_text()), (tmp_path / "o/report.html").read_text()
+    assert found["systems"][2]["scores"]["BLEU"]["mean"] == pytest.approx(100)
+    assert [verdict["system"] for verdict in found["verdicts"]] == ["1.txt", "2.txt"]
+    assert found["verdicts"][1]["words"].startswith("2.txt translates better than 0.txt")
+    assert "At what cost?" not in page and "What does attention look at?" not in page and "Conditions" in page
+    assert "| cost |" not in (tmp_path / "o/comparison.md").read_text()
+    assert len(found["bleu_by_length"]) > 1 and found["bleu_by_rarest_word"] == []
+
+
+def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, caplog):
+    """Nor where the data still lie, for another person's run may name any file of the reader's."""
+    other = tmp_path / "transformer-1"
+    toy.copy_to_change(runs["transformer-1"], other)
+    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    assert found["word_f1_by_training_frequency"] and found["bleu_by_rarest_word"]
+    counts = other / TARGET_WORDS
+    counts.write_bytes(counts.read_bytes() + b"1\tword\n")
+    with pytest.raises(InputError, match=f"{TARGET_WORDS}: damaged"):
+        _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    counts.unlink()
+    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    assert found["word_f1_by_training_frequency"] == found["bleu_by_rarest_word"] == []
+    assert "did not count the words of its training data" in caplog.text
+
+
+def _run(folder, *words):
+    return run("-m", "mt.evaluation.comparison", *words, cwd=folder)
+
+
+def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):
+    for name in ("transformer-1", "rnn-1", "rnn-2"):
+        toy.copy_to_change(runs[name], tmp_path / name)
+    words = ["runs=[transformer-1,rnn-1,rnn-2]", "timed_sentences=0", "bootstrap_samples=100"]
+    written = tmp_path / "transformer-1-vs-rnn-1-vs-rnn-2"
+    written.mkdir()
+    (written / "notes.txt").write_text("mine")
+    # Without attention and speed, the scored lines are all that is needed.
+    for name in ("transformer-1", "rnn-1", "rnn-2"):
+        (tmp_path / name / "model.safetensors").unlink()
+    done = _run(tmp_path, *words, "randomization_trials=100", "studied_sentences=0")
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""
+    assert {path.name for path in written.iterdir()} == {
+        "report.html", "comparison.json", "comparison.md", "notes.txt"
+    }  # fmt: skip
+    assert len(json.loads((written / "comparison.json").read_text())["verdicts"]) == 2
+
+
+def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
+    """Given by hand: the third system's runs are copies, but its seeds are other ones."""
+    third = []
+    for name, seed in (("rnn-1", 3), ("rnn-2", 4)):
+        folder = tmp_path / f"copy-{seed}"
+        toy.copy_to_change(runs[name], folder)
+        config = folder / "config.yaml"
+        config.write_text(re.sub(r"(?m)^seed: \d+$", f"seed: {seed}", config.read_text()))
+        third.append(folder)
+    systems = [[runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"], runs["rnn-2"]], third]
+    words = [f"{key}={value}" for key, value in LITTLE.items()]
+    listed = ",".join(f"[{','.join(map(str, system))}]" for system in systems)
+    done = _run(tmp_path, f"runs=[{listed}]", "output=o", *words)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads((tmp_path / "o/comparison.json").read_text())
+    assert [system["name"] for system in found["systems"]] == [
+        "transformer (2 seeds)", "rnn (2 seeds)", "copy (2 seeds)"
+    ]  # fmt: skip
+    first, second = found["verdicts"]
+    assert first["level"] == second["level"] == 0.025
+    assert [pair[0]["system"] for pair in first["pairs"]] == [pair[0]["system"] for pair in second["pairs"]]
+    assert found["differing_settings"]["seed"] == ["1, 2", "1, 2", "3, 4"]
+
+
+def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
+    strange = tmp_path / "a|b $x_{$ <b>"
+    toy.copy_to_change(runs["rnn-1"], strange)
+    path = strange / "scored/test.hypothesis"
+    lines = path.read_text().splitlines()
+    reference = (strange / "scored/test.reference").read_text().splitlines()[0]
+    path.write_text("".join(f"{line}\n" for line in [f"{reference} <script>alert(1)</script> & co", *lines[1:]]))
+    config = {"timed_sentences": 0, "studied_sentences": 3, "bootstrap_samples": 100, "randomization_trials": 100}
+    compare(CompareConfig(first=str(runs["transformer-1"]), second=str(strange), output=str(tmp_path / "o"), **config))
+    page = (tmp_path / "o/report.html").read_text()
+    assert "<script>alert" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; co" in page
+    assert "<b>" not in page
+    # The example stands where the strange one wins: the last of the two lists.
+    assert page.index("&lt;script&gt;alert") > page.rindex("is better by most")
+    markdown = (tmp_path / "o/comparison.md").read_text()
+    assert r"a\|b $x\_{$ \<b\>" in markdown
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["first=rnn-1"], b"two runs are needed"),
+        (["first=rnn-1", "second=rnn-1"], b"given twice"),
+        (["first=2024", "second=rnn-2"], b"2024: no such run folder or file"),
+        (["first=rnn-1", "second=nowhere"], b"nowhere: no such run folder or file"),
+        (["first=rnn-1", "secnd=rnn-2"], b"nearest: second"),
+        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], b"give either"),
+        (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], b"model.yaml: is a file; the report is a folder"),
+        (
+            [f"runs=[{','.join(f'{number}.txt' for number in range(7))}]", "randomization_trials=119"],
+            b"between one system and 6 others: take 120 or more",
+        ),
+        (
+            ["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=119"],  # twice the median of p
+            b"between one system and 3 others: take 120 or more",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_are_one_message(runs, words, expected):
+    refused = _run(runs["rnn-1"].parent, *words)
+    assert refused.returncode == 2 and expected in refused.stderr and b"Traceback" not in refused.stderr
+
+
+def test_help_tells_every_key(runs):
+    told = _run(runs["rnn-1"].parent, "--help").stdout.decode()
+    assert all(name in told for name in CompareConfig.model_fields)
+
+
+def test_other_pieces_and_other_initial_weights_are_conditions(runs, tmp_path):
+    """Which no setting tells: another training may lie in the same folder by now."""
+    other = toy.copy_to_change(runs["rnn-1"], tmp_path / "rnn-1")
+    one, another = (toy.copy_to_change(runs["rnn-2"], tmp_path / name) for name in ("one", "another"))
+    Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315)).save(
+        other / "tokenizer.model"
+    )
+    for folder, weights in ((one, "a" * 64), (another, "b" * 64)):
+        toy.change_json(folder / "provenance.json", lambda made, weights=weights: made.update(initial_weights=weights))
+    found, _ = _compare(tmp_path / "o", str(runs["rnn-1"]), str(other), studied_sentences=0)
+    pieces = found["differing_conditions"]["tokenizer.model"]
+    assert len(set(pieces)) == 2 and all(len(checksum) == 12 for checksum in pieces)
+    found, _ = _compare(tmp_path / "p", str(one), str(another), studied_sentences=0)
+    assert found["differing_conditions"] == {"initial weights": ["a" * 12, "b" * 12]}
+
+
+def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
+    """The layer that alignments are read from, and the rules of the text layer; a setting tells the rules as well."""
+    one, other = (toy.copy_to_change(runs["rnn-2"], tmp_path / name) for name in ("one", "other"))
+    for folder, shift in ((one, 0), (other, 1)):
+        description = read_description(folder)
+        alignment = description.alignment.model_copy(update={"shift": shift})
+        write_description(folder, description.model_copy(update={"alignment": alignment}))
+    found, page = _compare(tmp_path / "o", str(one), str(other), studied_sentences=0)
+    assert found["differing_conditions"] == {"alignment: shift": ["0", "1"]} and found["differing_settings"] == {}
+    assert "alignment: shift" in page and "| alignment: shift | 0 | 1 |" in (tmp_path / "o/comparison.md").read_text()
+    config = read_config(other)
+    without = TextConfig(rules=0, augmentation=config.text.augmentation)
+    write_config(other, config.model_copy(update={"text": without}))
+    toy.change_json(other / "provenance.json", lambda made: made["took_effect"]["text"].update(rules=0))
+    found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
+    assert found["differing_settings"]["text.rules"] == ["4", "0"]
+    assert found["differing_conditions"]["took effect: text: rules"] == ["4", "0"]
+
+
+def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):
+    names = "x\x1b[31mred.txt", "y.txt", "ref.txt"
+    for name in names:
+        (tmp_path / name).write_text("ba de fi\ngo ku la\n")
+    first, second, references = (str(tmp_path / name) for name in names)
+    config = CompareConfig(
+        first=first, second=second, references=references, target_language="yy", output=str(tmp_path / "o")
+    )
+    compare(config)
+    text = (tmp_path / "o/comparison.md").read_text()
+    assert "\x1b" not in text and "\\x1b" in text
+
+
+def test_runs_that_do_not_say_what_took_effect_are_named(runs, tmp_path):
+    """As those of an earlier version. The word counts are those of the first seed: another need not have them."""
+    older = [toy.copy_to_change(runs[name], tmp_path / name) for name in ("rnn-1", "rnn-2")]
+    toy.change_json(older[1] / "provenance.json", lambda made: made.update(took_effect={}))
+    (older[1] / TARGET_WORDS).unlink()
+    transformers = [str(runs["transformer-1"]), str(runs["transformer-2"])]
+    found, page = _compare(tmp_path / "o", list(map(str, older)), transformers, studied_sentences=0)
+    told = f"What the settings came to is not known for {older[1]}: an earlier version"
+    assert told in page and found["bleu_by_rarest_word"]
+    _, page = _compare(tmp_path / "p", transformers, list(map(str, older))[:1], studied_sentences=0)
+    assert "What the settings came to is not known" not in page
+
+
+def test_the_report_says_whether_updates_or_minutes_were_equal(runs):
+    one, other = (System("one", [read_run(runs["transformer-1"])[1]]), System("other", [read_run(runs["rnn-1"])[1]]))
+
+    def given(system, **training):
+        (output,) = system.outputs
+        config = output.run.config
+        config = config.model_copy(update={"training": config.training.model_copy(update=training)})
+        return replace(system, outputs=[replace(output, run=replace(output.run, config=config))])
+
+    assert budget([one]) == ""
+    assert budget([one, other]) == "Equal updates: each run was given 80."
+    assert budget([one, given(other, max_updates=90)]) == "Neither updates nor minutes are equal."
+    both = [given(one, minutes=15.0), given(other, minutes=15.0, max_updates=90)]
+    assert budget(both).startswith("Equal minutes: each run was given training.minutes=15,")
+    assert budget([both[0], given(both[1], max_updates=80)]).endswith("was given 80, for training.minutes=15.")

@@ -1,0 +1,114 @@
+"""Groups hold every sentence or word once, and their figures are those of the definition."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from sacrebleu import BLEU
+
+from mt.evaluation.comparison.differences import (
+    bleu_by_length,
+    bleu_by_rarity,
+    clearest_wins,
+    word_f1_by_frequency,
+)
+from mt.evaluation.systems import EvaluationSet, Output, System
+from mt.metrics.scoring import bleu_interval, corpus_bleu, sentence_chrf
+from mt.metrics.word_counts import count_words
+from tests import toy
+
+REFERENCES = toy.sentences(100, 3)
+WORSE = ["za " + line if len(line.split()) > 5 else line for line in REFERENCES]
+
+
+def _system(name, hypotheses):
+    return System(name, [Output(Path(name), hypotheses, None)])
+
+
+def _evaluation(references=REFERENCES, source_language="xx"):
+    return EvaluationSet(references, references, source_language, "yy")
+
+
+SYSTEMS = [_system("A", WORSE), _system("B", REFERENCES)]
+
+
+def test_bleu_by_length_is_bleu_of_those_sentences():
+    groups = bleu_by_length(SYSTEMS, _evaluation())
+    assert sum(group.count for group in groups) == len(REFERENCES)
+    for group in groups:
+        low, _, high = group.label.partition("–")
+        rows = [n for n, line in enumerate(REFERENCES) if int(low) <= len(line.split()) <= int(high or low)]
+        assert len(rows) == group.count
+        # Of 4-grams there are too few in a group of shorter sentences.
+        enough = sorted((len(REFERENCES[row].split()) for row in rows), reverse=True)[:10][-1]
+        bleu = BLEU(max_ngram_order=min(4, enough))
+        expected = bleu.corpus_score([WORSE[row] for row in rows], [[REFERENCES[row] for row in rows]])
+        assert group.scores[0] == pytest.approx(expected.score)
+        assert group.scores[1] == pytest.approx(100)
+    assert groups[0].scores[0] == pytest.approx(100) and groups[-1].scores[0] < 95
+
+
+def test_hypotheses_that_are_too_short_have_it_no_easier():
+    references = ["ba de fi go"] * 12
+    systems = [_system("A", ["ba de fi"] * 12), _system("B", ["ba de fi za"] * 12)]
+    (group,) = bleu_by_length(systems, _evaluation(references))
+    assert group.scores[0] == 0 < group.scores[1]
+
+
+def test_one_longer_sentence_does_not_decide_what_is_counted():
+    references = ["ba de fi"] * 11 + ["ba de fi go"]
+    interval = bleu_interval(references, references, "yy", 200)
+    assert (interval.score, interval.low, interval.high) == pytest.approx((100, 100, 100))
+
+
+def test_bleu_by_the_rarest_word_of_the_reference():
+    frequency = Counter({word: 5 for word in count_words(REFERENCES, "yy")} | {"ba": 0, "de": 2})
+    groups = {group.label: group for group in bleu_by_rarity(SYSTEMS, _evaluation(), frequency)}
+    with_ba = [row for row, line in enumerate(REFERENCES) if "ba" in line.split()]
+    with_de = [row for row, line in enumerate(REFERENCES) if "de" in line.split() and row not in with_ba]
+    assert groups["0"].count == len(with_ba) > 10 and groups["1–2"].count == len(with_de) > 0
+    assert groups.keys() == {"0", "1–2", "3–9"}
+    assert sum(group.count for group in groups.values()) == len(REFERENCES)
+    expected = corpus_bleu([WORSE[row] for row in with_ba], [REFERENCES[row] for row in with_ba], "yy")
+    assert groups["0"].scores == pytest.approx([expected, 100])
+
+
+def test_scripts_without_spaces_are_measured_in_characters():
+    groups = bleu_by_length(SYSTEMS, _evaluation(source_language="zh"))
+    assert int(groups[-1].label.partition("–")[2]) == max(map(len, REFERENCES))
+
+
+def test_without_a_language_the_script_tells_and_without_sources_the_references_are_measured():
+    words = bleu_by_length(SYSTEMS, _evaluation(source_language=None))
+    assert words == bleu_by_length(SYSTEMS, _evaluation())
+    assert words == bleu_by_length(SYSTEMS, EvaluationSet(None, REFERENCES, None, "yy"))
+    chinese = ["我今天早上去了学校。" * (1 + number % 3) for number in range(len(REFERENCES))]
+    groups = bleu_by_length(SYSTEMS, EvaluationSet(chinese, REFERENCES, None, "yy"))
+    assert [group.label for group in groups] == ["10", "20", "30"]
+
+
+def test_word_f1_by_frequency_counted_by_hand():
+    training = ["ba ba de", "ba fi"] + ["go"] * 12
+    systems = [_system("A", ["ba ba za" for _ in REFERENCES]), _system("B", REFERENCES)]
+    groups = {group.label: group for group in word_f1_by_frequency(systems, _evaluation(), count_words(training, "yy"))}
+    assert set(groups) == {"0", "1–2", "3–9", "10–29"}
+    of_reference = Counter(word for line in REFERENCES for word in line.split())
+    assert groups["3–9"].count == of_reference["ba"]
+    matched = sum(min(2, line.split().count("ba")) for line in REFERENCES)
+    assert groups["3–9"].scores[0] == pytest.approx(200 * matched / (2 * len(REFERENCES) + of_reference["ba"]))
+    assert all(group.scores[1] == 100 for group in groups.values())
+
+
+def test_the_clearest_wins_are_the_largest_differences():
+    other = [line if number % 10 else "za za za" for number, line in enumerate(REFERENCES)]
+    baseline, system = SYSTEMS[0].first, _system("C", other).first
+    chrf = tuple(sentence_chrf(one.hypotheses, REFERENCES) for one in (baseline, system))
+    of_baseline, of_system = clearest_wins(_evaluation(), (baseline, system), chrf, 5)
+    differences = sorted(second - first for first, second in zip(*chrf, strict=True))
+    assert [e.chrf[1] - e.chrf[0] for e in of_baseline] == differences[:5]
+    assert [e.chrf[1] - e.chrf[0] for e in of_system] == differences[::-1][:5]
+    for example in of_baseline + of_system:
+        row = example.number - 1
+        assert (example.source, example.hypotheses) == (REFERENCES[row], [WORSE[row], other[row]])
+        assert example.chrf == sentence_chrf(example.hypotheses, [REFERENCES[row]] * 2)
+    assert clearest_wins(_evaluation(), (baseline, baseline), (chrf[0], chrf[0]), 5) == ([], [])

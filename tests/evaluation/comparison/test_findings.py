@@ -1,0 +1,156 @@
+"""What is looked at, and what it cost."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mt.config import CompareConfig
+from mt.evaluation.comparison import cost as cost_module
+from mt.evaluation.comparison.attention import _spreads, study
+from mt.evaluation.comparison.cost import Cost, same_validation
+from mt.evaluation.comparison.findings import (
+    DRAWABLE_PIECES,
+    LEGIBLE_PIECES,
+    _lengths,
+    _sentences_to_show,
+    compare_systems,
+)
+from mt.evaluation.comparison.report import _cost_rows
+from mt.evaluation.systems import Output, Run, System, evenly_spaced, open_systems
+from mt.metrics.scoring import sentence_chrf
+from mt.metrics.significance import rounded_up
+from mt.translation.translator import Translator
+from tests.clock import Clock
+
+
+@pytest.fixture
+def systems(runs):
+    return open_systems(CompareConfig(first=str(runs["transformer-1"]), second=str(runs["rnn-1"])))
+
+
+def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
+    lengths = [*range(1, 21), 0, LEGIBLE_PIECES + 1]
+    differences = [0.0] * 22
+    differences[3], differences[5], differences[20], differences[21] = 10.0, -30.0, 99.0, -99.0
+    assert _sentences_to_show(lengths, differences) == [10, 19, 5]
+    assert _sentences_to_show([0, LEGIBLE_PIECES + 2, LEGIBLE_PIECES + 1], [0.0] * 3) == [2]
+    assert _sentences_to_show([0, DRAWABLE_PIECES + 1], [0.0] * 2) == _sentences_to_show([], []) == []
+
+
+def test_lengths_are_the_most_pieces_of_any_side_and_system(systems):
+    evaluation, both = systems
+    sources, references = list(evaluation.sources), list(evaluation.references)
+    sources[0], references[1] = " ", ""
+    sources[2] = references[3] = "ba " * 50
+    lengths = _lengths(replace(evaluation, sources=sources, references=references), both)
+    assert lengths[:2] == [0, 0] and min(lengths[2:4]) >= 50 and 0 < min(lengths[4:]) <= max(lengths[4:]) < 50
+
+
+def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
+    evaluation, (system, _) = systems
+    found = study(system.first, evaluation, [4], [1, 2, 3], "cpu")
+    translator = Translator.load(system.first.origin, device="cpu")
+    (one,) = found.maps
+    assert one.target_pieces[:-1] == translator.tokenizers.target.pieces(
+        translator.tokenizers.target.encode([evaluation.references[4]])[0]
+    )
+    pairs = [(evaluation.sources[row], evaluation.references[row]) for row in (1, 2, 3)]
+    seen = [translator.attention(*pair, with_scores=True) for pair in pairs]
+    expected = [value for layer in _spreads(seen) for value in layer.entropy]
+    assert [value for layer in found.spreads for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
+
+
+def test_validations_on_fewer_pairs_do_not_compare(systems):
+    _, (first, second) = systems
+    assert same_validation([first, second])
+    run = second.runs[0]
+    training = run.config.training.model_copy(update={"valid_bleu_pairs": 3})
+    fewer = replace(run, config=run.config.model_copy(update={"training": training}))
+    assert not same_validation([first, replace(second, outputs=[replace(second.first, run=fewer)])])
+
+
+def test_sentences_are_taken_from_the_whole_set():
+    assert evenly_spaced(range(100), 4) == [0, 25, 50, 75] and evenly_spaced([1, 2], 5) == [1, 2]
+
+
+def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
+    clock = Clock()
+    rounds = {"A": iter([1.0, 0.25, 0.5]), "B": iter([2.0, 2.0, 4.0])}
+
+    class Fake:
+        def __init__(self, name):
+            self.name = name
+
+        def translate(self, lines):
+            if len(lines) == 8:  # all of them at once
+                self.each = next(rounds[self.name])
+            if len(lines) != 2:  # not what only warms it up
+                clock.seconds += len(lines) * (self.each if len(lines) == 8 else 4 * self.each)
+
+    monkeypatch.setattr(cost_module, "time", clock)
+    monkeypatch.setattr(cost_module.Translator, "load", lambda folder, decoding, device: Fake(folder))
+    monkeypatch.setattr(cost_module, "ROUNDS", 3)
+    outputs = [SimpleNamespace(origin=name, model=SimpleNamespace(decoding=None)) for name in ("A", "B")]
+    assert cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu") == [(4.0, 1.0), (0.5, 0.125)]
+
+
+def test_costs_are_means_over_the_runs():
+    def run(updates, minutes, tokens, reached_after):
+        results = {"parameters": 7, "updates": updates, "target_tokens": tokens, "training_minutes": minutes}
+        results["peak_memory_bytes"] = updates * 10
+        metrics = [
+            {"split": "valid", "step": 1, "bleu": bleu, "seconds": seconds, "target_tokens": seconds * 100}
+            for bleu, seconds in ((None, 1), (10.0, 2), (30.0, reached_after), (40.0, 999))
+        ]
+        return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics))
+
+    found = cost_module._cost(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0, 3.0, 2.0)
+    assert found == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000, 3.0, 2.0)
+    never = cost_module._cost(System("A", [run(10, 1.0, 600, 60)]), 50.0, None, None)
+    assert never.minutes_to_reach is never.target_tokens_to_reach is None
+
+
+def test_the_table_of_costs_says_what_is_what():
+    cost = Cost(
+        parameters=1000, updates=20, target_tokens=3000, training_minutes=4.0, target_tokens_per_second=12.5,
+        peak_memory_bytes=6 * 2**20, minutes_to_reach=7.0, target_tokens_to_reach=800,
+        sentences_per_second_batched=90.0, sentences_per_second_singly=10.0,
+    )  # fmt: skip
+    rows = dict(_cost_rows(SimpleNamespace(costs=[cost, None], reached_bleu=30.2999)))
+    assert rows == {
+        "parameters": ["1,000"],
+        "updates": ["20"],
+        "target tokens seen": ["3,000"],
+        "minutes of training": ["4"],
+        "target tokens/s in training": ["12"],
+        "peak memory": ["6 MiB"],
+        "minutes to validation BLEU 30.29": ["7"],
+        "target tokens to validation BLEU 30.29": ["800"],
+        "translating, sentences/s, batched": ["90"],
+        "translating, sentences/s, one at a time": ["10"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.03125, "0.0313"), (0.0007, "0.0007"), (1e-6, "0.0001"), (0.0, "0.0001"), (1.0, "1.0000")]
+)
+def test_a_bound_is_rounded_up(p, shown):
+    assert f"{rounded_up(p):.4f}" == shown
+
+
+def test_differences_are_those_of_the_second_system_from_the_first(systems):
+    evaluation, both = systems
+    config = CompareConfig(
+        first="a", second="b", timed_sentences=0, studied_sentences=0, bootstrap_samples=100, examples=2
+    )
+    found = compare_systems(evaluation, both, config)
+    first, second = (sentence_chrf(system.first.hypotheses, evaluation.references) for system in both)
+    (contrast,) = found.contrasts
+    expected = [theirs - ours for ours, theirs in zip(first, second, strict=True)]
+    assert contrast.chrf_differences == pytest.approx(expected) and max(map(abs, expected)) > 1
+    assert found.costs[0].sentences_per_second_batched is None
+    assert found.repeated_sources == 0
+    sources = [*evaluation.sources[:1] * 3, *evaluation.sources[3:]]
+    assert compare_systems(replace(evaluation, sources=sources), both, config).repeated_sources == 3

@@ -1,0 +1,172 @@
+"""A model that comes alone, such as a MarianMT folder, is a system like others: it translates the test set of the run
+beside it, by that run's search, and what nobody knows of its training is said not to be known."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+pytest.importorskip("transformers")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+from mt.config import CompareConfig, RobustnessConfig  # noqa: E402
+from mt.core.errors import InputError  # noqa: E402
+from mt.evaluation.comparison.command import compare  # noqa: E402
+from mt.evaluation.robustness.command import open_runs  # noqa: E402
+from mt.evaluation.systems import open_systems  # noqa: E402
+from mt.metrics.scoring import corpus_scores  # noqa: E402
+from mt.storage.run_folder import open_model, read_config  # noqa: E402
+from mt.training.command import train  # noqa: E402
+from mt.translation.translator import Translator  # noqa: E402
+from tests.marian_folder import tuned, write_corpus, write_folder  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
+LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 1000}
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("models") / "opus")
+
+
+@pytest.fixture(scope="module")
+def run(marian, tmp_path_factory):
+    """A run that began with the model."""
+    config = tuned(write_corpus(tmp_path_factory.mktemp("tuned")), marian, max_updates=10, weights="last", rate=0.01)
+    short = config.decoding.model_copy(update={"max_length_ratio": 0.5, "max_length_extra": 2})
+    config = config.model_copy(update={"decoding": short})
+    train(config)
+    return config.folder
+
+
+def _compare(output, first, second, **values):
+    compare(CompareConfig(first=str(first), second=str(second), output=str(output), **LITTLE | values))
+    pages = [(output / name).read_text() for name in ("report.html", "comparison.md")]
+    return json.loads((output / "comparison.json").read_text()), *pages
+
+
+def _lines(path):
+    return path.read_text().splitlines()
+
+
+def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_path):
+    found, page, markdown = _compare(tmp_path / "o", marian, run, timed_sentences=4, studied_sentences=2)
+    search = read_config(run).decoding
+    sources = _lines(run / "scored/test.source")
+    hypotheses = Translator.load(marian, search, device="cpu").translate(sources)
+    own = open_model(marian).description.decoding
+    # So the scores below tell by which search they came.
+    assert hypotheses != Translator.load(marian, own, device="cpu").translate(sources)
+    expected = corpus_scores(hypotheses, _lines(run / "scored/test.reference"), "yy")
+    (verdict,) = found["verdicts"]
+    assert [test["baseline"]["score"] for test in verdict["over_sentences"]] == pytest.approx(
+        [expected.bleu, expected.chrf, expected.ter]
+    )
+    assert [system["name"] for system in found["systems"]] == ["opus", "tuned"]
+    theirs, ours = (system["cost"] for system in found["systems"])
+    assert theirs["parameters"] == ours["parameters"] and theirs["sentences_per_second_batched"] > 0
+    assert theirs["updates"] is theirs["training_minutes"] is None and ours["updates"] == 10
+    assert found["differing_settings"] == {
+        "seed": ["not known", "1"],
+        "training.max_updates": ["not known", "10"],
+        "training.init_from": ["not known", str(marian)],
+        "all else in config.yaml": ["not known", "recorded"],
+    }
+    conditions = found["differing_conditions"]
+    assert {key for key in conditions if not key.startswith("alignment: ")} == {
+        "code revision",
+        "train data",
+        "valid data",
+        "all else in provenance.json",
+    }
+    assert conditions["train data"][0] == "not known" and conditions["train data"][1].startswith("300 pairs, ")
+    begun, changed = found["fine_tuning"]
+    assert begun == f"{run} began with the weights of {marian}." and "by fine-tuning, from " in changed
+    assert len(found["systems"][0]["attention"]) == len(found["systems"][1]["attention"]) > 0
+    for text in (page, markdown):
+        assert begun in text.replace("\\_", "_") and "only the model is known" in text
+        assert text.count("not known") > 12
+    assert "the same.</p>" not in page.split("<h2>Conditions</h2>")[1]
+    assert "one output of opus" in verdict["may_not_conclude"][-2]
+
+
+def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path):
+    source, reference = (tmp_path / name for name in ("old.xx", "old.yy"))
+    for path, name in ((source, "source"), (reference, "reference")):
+        path.write_text("".join(f"{line}\n" for line in _lines(run / "scored" / f"test.{name}")[:9:-1]))
+    both = {"source": str(source), "references": str(reference)}
+    found, *_ = _compare(tmp_path / "o", run, marian, **both)
+    assert found["direction"] == "xx→yy" and found["test_pairs"] == 10
+    search = read_config(run).decoding
+    for system, folder in zip(found["systems"], (run, marian), strict=True):
+        hypotheses = Translator.load(folder, search, device="cpu").translate(_lines(source))
+        expected = corpus_scores(hypotheses, _lines(reference), "yy").bleu
+        assert system["scores"]["BLEU"]["mean"] == pytest.approx(expected)
+    with pytest.raises(InputError, match=r"^target_language=de: .*tuned has yy$"):
+        _compare(tmp_path / "p", run, marian, **both, target_language="de")
+    with pytest.raises(InputError, match=r"^source: needed where no run brings its test set along"):
+        _compare(tmp_path / "p", run, marian, references=both["references"])
+    assert not (tmp_path / "p").exists()
+
+
+def test_two_models_need_a_test_set(marian, run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(marian, other)
+    with pytest.raises(InputError, match=r"^references and source: needed .*: first=.*opus second=… references="):
+        open_systems(CompareConfig(first=str(marian), second=str(other)))
+    test_set = {"source": str(run / "scored/test.source"), "references": str(run / "scored/test.reference")}
+    found, page, _ = _compare(tmp_path / "o", marian, other, **test_set)
+    assert "the same translations" in found["verdicts"][0]["words"] and "only the model is known" in page
+
+
+def test_only_the_model_that_a_run_began_with_is_named_as_its_start(marian, run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(marian, other)
+    tensors = load_file(other / "model.safetensors")
+    tensors["final_logits_bias"] += 0.1
+    save_file(tensors, other / "model.safetensors", {"format": "pt"})
+    found, *_ = _compare(tmp_path / "o", other, run)
+    assert len(found["fine_tuning"]) == 1 and "began with" not in found["fine_tuning"][0]
+
+
+def test_a_model_folder_is_what_the_run_was(runs, tmp_path):
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for name in ("model.yaml", "model.safetensors", "tokenizer.model", "source_words.json"):
+        if (runs["transformer-1"] / name).exists():
+            shutil.copy(runs["transformer-1"] / name, alone)
+    found, *_ = _compare(tmp_path / "o", runs["transformer-1"], alone)
+    assert (
+        found["verdicts"][0]["words"] == "transformer-1 and alone give the same translations: there is nothing to test."
+    )
+    assert not any(key.startswith("model.") for key in found["differing_settings"])
+
+
+def test_a_name_on_the_hub_is_a_model_and_the_report_lies_beside_the_run(marian, run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mt.storage.marian.fetched", lambda name: marian)
+    compare(CompareConfig(first=str(run), second="Them/opus-mt-xx-yy@main", **LITTLE))
+    written = run.parent / "tuned-vs-opus-mt-xx-yy@main"
+    assert json.loads((written / "comparison.json").read_text())["systems"][1]["outputs"] == ["Them/opus-mt-xx-yy@main"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_of_another_direction_is_told(marian, run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(marian, other)
+    settings = json.loads((other / "tokenizer_config.json").read_text())
+    (other / "tokenizer_config.json").write_text(json.dumps(settings | {"target_lang": "zz"}))
+    found, *_ = _compare(tmp_path / "o", other, run)
+    assert found["direction"] == "xx→yy" and found["differing_conditions"]["direction"] == ["xx→zz", "xx→yy"]
+
+
+def test_robustness_is_measured_beside_a_run(marian, run):
+    with pytest.raises(InputError, match=r"opus: a model that comes alone has no test set\. .* second=RUN$"):
+        open_runs(RobustnessConfig(run=str(marian)))
+    evaluation, names = open_runs(RobustnessConfig(run=str(marian), second=str(run)))
+    assert len(evaluation.references) == 20 and names == ["opus", "tuned"]
+    with pytest.raises(ValueError, match="leave references out"):
+        CompareConfig(first=str(marian), second=str(run), robustness=True, references="a.txt", source="b.txt")

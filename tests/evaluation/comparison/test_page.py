@@ -1,0 +1,123 @@
+"""The report in a real headless Chromium."""
+
+import re
+
+import pytest
+
+from mt.config import CompareConfig
+from mt.evaluation.comparison.command import compare
+from tests.browser import PHONE, opened, skip_without_browser, what_overflows
+
+
+@pytest.fixture(scope="module")
+def browser(runs, tmp_path_factory):
+    skip_without_browser()
+    output = tmp_path_factory.mktemp("page") / "out"
+    compare(
+        CompareConfig(
+            first=[str(runs["transformer-1"]), str(runs["transformer-2"])],
+            second=[str(runs["rnn-1"]), str(runs["rnn-2"])],
+            output=str(output),
+            timed_sentences=0,
+        )
+    )
+    with opened(output / "report.html") as browser:
+        yield browser
+
+
+def test_it_loads_without_a_word_on_the_console(browser):
+    assert browser.title == "transformer (2 seeds) against rnn (2 seeds)"
+    assert browser.get_log("browser") == []
+
+
+def test_it_asks_nobody_for_anything(browser):
+    loaded = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+    assert [name for name in loaded if not name.startswith("data:")] == []
+
+
+def test_every_image_has_pixels_and_words(browser):
+    images = browser.execute_script(
+        "return [...document.images].map(i => [i.complete, i.naturalWidth, i.naturalHeight, i.alt])"
+    )
+    assert len(images) >= 10
+    for complete, width, height, alternative in images:
+        assert complete and width > 100 and height > 100
+        assert len(alternative) > 20
+    told = [alternative for *_, alternative in images]
+    for start in ("Test BLEU", "Learning curves", "BLEU by length", "BLEU by count", "word F1", "Entropy"):
+        (alternative,) = [one for one in told if one.startswith(start)]
+        assert re.search(r"transformer \(2 seeds\) \d+\.\d.*, rnn \(2 seeds\) \d+\.\d", alternative), alternative
+
+
+@pytest.mark.parametrize("column", [1, 2])
+def test_tables_sort_both_ways(browser, column):
+    heading = browser.find_elements("css selector", "table.sortable")[-1].find_elements("css selector", "th button")
+    orders = []
+    for _ in range(2):
+        browser.execute_script("arguments[0].click()", heading[column])
+        orders.append(
+            browser.execute_script(
+                "return [...[...document.querySelectorAll('table.sortable')].at(-1).tBodies[0].rows]"
+                ".map(row => row.cells[arguments[0]].textContent)",
+                column,
+            )
+        )
+    key = float if column == 1 else str.lower
+    assert len(orders[0]) > 3
+    assert [key(text) for text in orders[0]] == sorted(key(text) for text in orders[0])
+    assert [key(text) for text in orders[1]] == sorted((key(text) for text in orders[1]), reverse=True)
+    sorts = browser.execute_script(
+        "return [...[...document.querySelectorAll('table.sortable')].at(-1).querySelectorAll('th')]"
+        ".map(th => th.getAttribute('aria-sort'))"
+    )
+    assert sorts[column] == "descending" and sorts.count("none") == len(sorts) - 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_overflows_on_a_phone(browser, scheme):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    try:
+        browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert browser.execute_script("return window.innerWidth") == 390
+        assert what_overflows(browser) == []
+        ink, paper = browser.execute_script(
+            "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
+        )
+        light = [sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in (ink, paper)]
+        assert (light[0] < light[1]) == (scheme == "light") and abs(light[0] - light[1]) > 500
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_attention_maps_stand_side_by_side(browser):
+    pairs = browser.execute_script(
+        "return [...document.querySelectorAll('.beside')].map(pair =>"
+        " [...pair.querySelectorAll('img')].map(image => image.getBoundingClientRect().toJSON()))"
+    )
+    width = browser.execute_script("return document.documentElement.clientWidth")
+    assert pairs and width > 700
+    for one, other in pairs:
+        assert one["top"] == other["top"] and one["right"] < other["left"] and other["right"] <= width
+
+
+def test_print_has_all_of_it_on_the_paper(browser):
+    # A4 between margins of a centimetre
+    paper = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = false)")
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        browser.execute_cdp_cmd("Page.printToPDF", {})
+        assert browser.execute_script("return [...document.querySelectorAll('details')].every(one => one.open)")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
+        wide = browser.execute_script(
+            "return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 719)"
+            ".map(e => e.outerHTML.slice(0, 100))"
+        )
+        assert wide == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

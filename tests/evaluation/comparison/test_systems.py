@@ -1,0 +1,302 @@
+"""What cannot be compared is refused, with the reason."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+
+from mt.config import CompareConfig
+from mt.core.errors import InputError
+from mt.evaluation.systems import _common_name, open_systems, read_run
+from mt.storage.run_folder import COMPARED, RESULTS
+from tests import toy
+from tests.damage import assert_each_flipped_bit_is_named
+
+
+@pytest.fixture
+def copy(runs, tmp_path):
+    """A copy of a run that a test may spoil."""
+
+    def make(name):
+        return toy.copy_to_change(runs[name], tmp_path / name)
+
+    return make
+
+
+def _open(*systems):
+    found = tuple(tuple(str(folder) for folder in system) for system in systems)
+    return open_systems(CompareConfig(runs=found))[1]
+
+
+def test_systems_are_named_by_what_their_runs_share(runs):
+    several = _open([runs["transformer-2"], runs["transformer-1"]], [runs["rnn-1"], runs["rnn-2"]])
+    assert [system.name for system in several] == ["transformer (2 seeds)", "rnn (2 seeds)"]
+    assert [run.config.seed for run in several[0].runs] == [1, 2]
+    assert len(several[0].first.hypotheses) == 40
+    assert [line["step"] for line in several[0].runs[0].validations()] == [20, 40, 60, 80]
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(runs, copy):
+    systems = _open([runs["rnn-1"]], [copy("rnn-1")])
+    assert systems[0].name != systems[1].name
+
+
+def _change_config(run, section, key, value):
+    path = run / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config[section][key] = value
+    path.write_text(yaml.safe_dump(config))
+
+
+def _change_provenance(run, change):
+    toy.change_json(run / "provenance.json", change)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda made: made.pop("machine"), "no machine"),
+        (lambda made: made.update(libraries=[]), "libraries"),
+        (lambda made: made["data"].pop("valid"), "data"),
+        (lambda made: made["data"].update(train="many"), "data"),
+        (lambda made: made["data"]["test"].pop("sha256"), "data"),
+        (lambda made: made["data"]["test"].update(sha256=None), "data"),
+    ],
+)
+def test_a_damaged_provenance_is_named_before_any_work(runs, copy, change, told):
+    run = copy("rnn-1")
+    _change_provenance(run, change)
+    with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {told}"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_conditions_that_changed_when_a_run_went_on_are_those_of_all_its_sessions(runs, copy):
+    run = copy("rnn-1")
+    session = {"update": 40, "machine": {"gpu": "H200"}, "took_effect": {"arithmetic": {"precision": "bf16"}}}
+    _change_provenance(run, lambda made: made["resumed"].append(session))
+    provenance = read_run(run)[1].run.provenance
+    assert provenance["took_effect"]["arithmetic"]["precision"] == "fp32, from update 41 on bf16"
+    assert provenance["machine"]["gpu"] == "null, from update 41 on H200"
+
+
+def test_another_test_set_is_refused(runs, copy):
+    run = copy("rnn-1")
+    path = run / "scored/test.reference"
+    lines = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in [*lines[:-1], "something else"]))
+    with pytest.raises(InputError, match="another test set .the reference differs in 1 lines, first in line 40"):
+        _open([runs["transformer-1"]], [run])
+    path = run / "scored/test.source"
+    path.write_text("".join(f"{line}\n" for line in ["something else", *path.read_text().splitlines()[1:]]))
+    with pytest.raises(InputError, match="another test set .the source differs in 1 lines, first in line 1"):
+        _open([runs["transformer-1"]], [run])
+    for name in ("source", "reference", "hypothesis"):
+        path = run / f"scored/test.{name}"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(InputError, match=r"another number of test sentences \(39 instead of 40\)"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_another_direction_is_refused(runs, copy):
+    run = copy("rnn-1")
+    _change_config(run, "data", "target_language", "zz")
+    with pytest.raises(InputError, match="another direction .xx→zz instead of xx→yy"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_another_tokenisation_of_the_score_is_refused(runs, copy):
+    run = copy("rnn-1")
+    results = json.loads((run / "results.json").read_text())
+    results["bleu_signature"] = results["bleu_signature"].replace("tok:13a", "tok:char")
+    (run / "results.json").write_text(json.dumps(results))
+    with pytest.raises(InputError, match="another tokenisation of the score .*tok:char"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
+    run = copy("rnn-1")
+    (run / "scored/test.hypothesis").write_text("one line\n")
+    with pytest.raises(InputError, match="different numbers of lines"):
+        _open([runs["transformer-1"]], [run])
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write("[1]\n")
+    (run / "scored/test.hypothesis").write_text((run / "scored/test.source").read_text())
+    with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
+        _open([runs["transformer-1"]], [run])
+    (run / "scored/test.hypothesis").unlink()
+    with pytest.raises(InputError, match="test.hypothesis: no such file"):
+        _open([runs["transformer-1"]], [run])
+    toy.change_json(run / "results.json", lambda results: results.pop("parameters"))
+    with pytest.raises(InputError, match="results.json: .* no parameters"):
+        _open([runs["transformer-1"]], [run])
+    (run / "results.json").unlink()
+    with pytest.raises(InputError, match="no test scores yet"):
+        _open([runs["transformer-1"]], [run])
+    with pytest.raises(InputError, match="nowhere: no such run folder or file"):
+        _open([runs["transformer-1"]], [tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("name", [RESULTS, *COMPARED])
+def test_a_flipped_bit_in_what_is_compared_is_named(runs, tmp_path, name):
+    run = tmp_path / "run"
+    shutil.copytree(runs["rnn-1"], run)
+    content = (run / name).read_bytes()
+    random = np.random.default_rng(len(content))
+    # The last bytes of results.json are its own checksum.
+    places = {
+        *random.choice(len(content), 6).tolist(),
+        *range(len(content) - (80 if name == RESULTS else 2), len(content)),
+    }
+    assert_each_flipped_bit_is_named(run / name, lambda: read_run(run), sorted(places))
+
+
+@pytest.mark.parametrize(
+    "line", ['{"step": 3}', '{"split": "valie", "step": 3}', "[" * 100_000, '{"split": "train", "loss": 1}',
+             '{"split": "train", "loss": null, "seconds": "1", "target_tokens": 3}'],
+)  # fmt: skip
+def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
+    run = copy("rnn-1")
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write('{"split": "train", "loss": null, "seconds": 1, "target_tokens": 3}\n')
+    _open([runs["transformer-1"]], [run])
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write(f"{line}\n")
+    with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
+        _open([runs["transformer-1"]], [run])
+
+
+def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
+    run = copy("rnn-1")
+    results = json.loads((run / "results.json").read_text())
+    (run / "results.json").write_text(json.dumps(results | {"training_minutes": "x"}))
+    with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
+        _open([runs["transformer-1"]], [run])
+    for name in ("source", "reference", "hypothesis"):
+        (run / f"scored/test.{name}").write_text("")
+    with pytest.raises(InputError, match="scored: there is not one test sentence"):
+        _open([run], [runs["rnn-1"]])
+
+
+def test_the_seeds_of_a_system_share_their_config(runs, copy):
+    with pytest.raises(InputError, match="they differ in model.architecture, "):
+        _open([runs["transformer-1"], runs["rnn-2"]], [runs["rnn-1"]])
+    with pytest.raises(InputError, match="the same seed"):
+        _open([runs["transformer-1"], copy("transformer-1")], [runs["rnn-1"]])
+    first, second = _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
+    assert (len(first.runs), len(second.runs)) == (2, 1)
+    changed = copy("transformer-2")
+    _change_provenance(changed, lambda made: made["data"]["valid"].update(sha256="0"))
+    with pytest.raises(InputError, match="is no other seed of .*: other valid pairs"):
+        _open([runs["transformer-1"], changed], [runs["rnn-1"], runs["rnn-2"]])
+    elsewhere = copy("rnn-2")
+    _change_config(elsewhere, "training", "threads", 3)
+    _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"], elsewhere])
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["demo-seed=1", "demo-seed=2"], "demo (2 seeds)"),
+        (["demo-seed=1", "demo-seed=10"], "demo (2 seeds)"),
+        (["demo-seed=10", "demo-seed=11"], "demo (2 seeds)"),
+        (["a_b_1", "a_b_2", "a_b_3"], "a_b (3 seeds)"),
+        (["exp01", "exp02"], "exp01, exp02"),
+        (["seed=1", "seed=2"], "seed=1, seed=2"),
+        (["alone-7"], "alone-7"),
+        (["demo", "demo-2", "demo-3"], "demo (3 seeds)"),
+        (["demo-rnn", "demo-rnn-2"], "demo-rnn (2 seeds)"),
+    ],
+)
+def test_a_common_name_ends_where_one_would_cut(names, expected):
+    assert _common_name(names, "seeds") == expected
+
+
+# Files
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two outputs, a reference and a source of three lines."""
+    texts = {
+        "theirs.txt": "ba\nde\nfi\n",
+        "ours.txt": "\ufeffba\r\nde de\r\nfi",
+        "ref": "ba\nde\nfi\n",
+        "src": "a\nb\na\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, newline="")
+    return tmp_path
+
+
+def _files(folder, **changes):
+    values = {"first": "theirs.txt", "second": "ours.txt", "references": "ref", "source": "src"} | changes
+    paths = {key: str(folder / value) for key, value in values.items() if value is not None}
+    return open_systems(CompareConfig(**paths, target_language="de"))
+
+
+def test_files_are_systems_of_their_own(files):
+    evaluation, (first, second) = _files(files)
+    assert evaluation.sources == ["a", "b", "a"] and evaluation.references == ["ba", "de", "fi"]
+    assert (evaluation.source_language, evaluation.target_language) == (None, "de")
+    assert first.name == "theirs.txt" and first.runs == []
+    assert second.first.hypotheses == ["ba", "de de", "fi"]  # as editors write them: with a mark at the start, and CRs
+    assert _files(files, source=None)[0].sources is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("ours.txt", "ba\n", "ours.txt has 1 lines, but there are 3 references"),
+        ("src", "ba\n", "source=.*src has 1 lines, references=.*ref 3"),
+        ("ref", "", "references=.*ref: there is not one line in it"),
+    ],
+)
+def test_files_of_other_lengths_are_refused(files, name, text, told):
+    (files / name).write_text(text)
+    with pytest.raises(InputError, match=told):
+        _files(files)
+
+
+def test_what_is_needed_for_files_is_said(files):
+    with pytest.raises(InputError, match="references and target_language: needed where no run brings"):
+        open_systems(CompareConfig(first=str(files / "ours.txt"), second=str(files / "theirs.txt")))
+    with pytest.raises(InputError, match="nowhere: no such run folder or file"):
+        _files(files, first="nowhere")
+
+
+def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
+    theirs = tmp_path / "theirs.txt"
+    theirs.write_bytes((runs["rnn-1"] / "scored/test.hypothesis").read_bytes())
+    for places in ((runs["transformer-1"], theirs), (theirs, runs["transformer-1"])):
+        config = CompareConfig(first=str(places[0]), second=str(places[1]))
+        evaluation, systems = open_systems(config)
+        assert evaluation.target_language == "yy" and len(evaluation.references) == 40
+        assert sorted(system.name for system in systems) == ["theirs.txt", "transformer-1"]
+    with pytest.raises(InputError, match="source=.* is for a test set of your own, .* the test set of .*transformer-1"):
+        open_systems(config.model_copy(update={"source": str(theirs)}))
+    theirs.write_text("one line\n")
+    with pytest.raises(InputError, match="theirs.txt has 1 lines, but there are 40 references"):
+        open_systems(config)
+
+
+def test_a_system_is_of_runs_or_of_files(runs, files):
+    both = (str(runs["rnn-1"]), str(runs["rnn-1"] / "scored/test.hypothesis"))
+    with pytest.raises(InputError, match="are runs, or models, or files"):
+        open_systems(CompareConfig(first=both, second=str(runs["transformer-1"])))
+
+
+def test_a_file_that_is_not_utf8_is_refused(files):
+    (files / "theirs.txt").write_bytes("ba\nd\xe9\nfi\n".encode("latin-1"))
+    with pytest.raises(InputError, match="theirs.txt: line 2 is not UTF-8"):
+        _files(files)
+
+
+def test_names_that_hold_commas_do_not_collide(tmp_path):
+    for name in ("x", "y, z", "x, y", "z", "ref"):
+        (tmp_path / name).write_text("ba de\n")
+    found = [tuple(str(tmp_path / name) for name in names) for names in (("x", "y, z"), ("x, y", "z"))]
+    here = {"references": str(tmp_path / "ref"), "target_language": "yy"}
+    _, systems = open_systems(CompareConfig(first=found[0], second=found[1], **here))
+    assert systems[0].name != systems[1].name

@@ -1,0 +1,198 @@
+"""The whole command: its three files, and its messages."""
+
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+from mt.config import RobustnessConfig
+from mt.evaluation.robustness import variants
+from mt.evaluation.robustness.command import measure_robustness
+from mt.evaluation.robustness.items import KINDS, find, without
+from tests import toy
+from tests.processes import run
+
+CHANGED = {"upper", "title", "lower", "no_end", "typos", "three_sentences", "tag", "tag_on_name"}
+TAGGED = {"tag", "tag_on_name"}
+SENTENCES = 24
+
+
+@pytest.fixture(scope="module")
+def compared(runs, tmp_path_factory):
+    """What is written about two runs."""
+    output = tmp_path_factory.mktemp("compared") / "out"
+    measure_robustness(RobustnessConfig(run=str(runs[0]), second=str(runs[1]), output=str(output), sentences=SENTENCES))
+    return output
+
+
+@pytest.fixture(scope="module")
+def found(compared):
+    return json.loads((compared / "robustness.json").read_text())
+
+
+def test_every_variant_is_there(found):
+    assert {variant["name"] for variant in found["variants"]} == CHANGED | {*KINDS} | {f"{k}_inside" for k in KINDS}
+    assert found["left_out"] == {} and found["sentences"] == SENTENCES
+    for variant in found["variants"]:
+        expected = SENTENCES // 3 if variant["name"] == "three_sentences" else SENTENCES
+        assert len(variant["lines"]) == expected
+
+
+def _bleu(texts, references, signature):
+    return BLEU(lowercase="case:lc" in signature).corpus_score(texts, [references]).score
+
+
+def _one_word(line, text):
+    place = find(text, tuple(line["item"]))
+    return f"{text[: place[0]]}X{text[place[1] :]}" if place else text
+
+
+def test_bleu_is_sacrebleus_of_the_lines(found):
+    """Of what the rule of each variant says is scored."""
+    for variant in found["variants"]:
+        name, lines = variant["name"], variant["lines"]
+        references = [line["reference"] for line in lines]
+        assert ("case:lc" in variant["signature"]) == (name in ("upper", "title", "lower"))
+        for place, of_run in enumerate(variant["runs"]):
+            outputs, clean = ([line[key][place] for line in lines] for key in ("outputs", "clean_outputs"))
+            if name in KINDS:
+                outputs = [without(output, tuple(line["item"])) for output, line in zip(outputs, lines, strict=True)]
+            if name in TAGGED:
+                outputs = [re.sub("</?b>", "", output) for output in outputs]
+            expected = references
+            if name.endswith("_inside"):
+                outputs, expected = ([_one_word(line, text) for line, text in zip(lines, texts, strict=True)]
+                                     for texts in (outputs, references))  # fmt: skip
+            assert of_run["bleu"] == pytest.approx(_bleu(outputs, expected, variant["signature"]))
+            if name == "no_end":
+                clean = [variants.without_end(text) for text in clean]
+            if not name.endswith("_inside"):  # whose clean references have the name
+                assert of_run["clean"] == pytest.approx(_bleu(clean, references, variant["signature"]))
+            loss = of_run["loss"]
+            assert loss["score"] == pytest.approx(of_run["clean"] - of_run["bleu"])
+            assert loss["low"] <= loss["high"]
+
+
+def test_shares_are_counted_in_the_lines(found):
+    for variant in found["variants"]:
+        name, lines = variant["name"], variant["lines"]
+        for place, of_run in enumerate(variant["runs"]):
+            assert (of_run["whole"] is None) == (name in CHANGED - TAGGED)
+            assert (of_run["in_place"] is None) == (not name.endswith("_inside") and name != "tag_on_name")
+            if of_run["whole"] and name not in TAGGED:
+                whole = sum(find(line["outputs"][place], tuple(line["item"])) is not None for line in lines)
+                assert (of_run["whole"]["count"], of_run["whole"]["total"]) == (whole, len(lines))
+                assert of_run["in_place"] is None or of_run["in_place"]["count"] <= whole
+
+
+def test_the_clean_translations_are_those_of_the_clean_sentences(found, runs):
+    scored = [(folder / "scored/test.hypothesis").read_text().splitlines() for folder in runs]
+    for variant in found["variants"]:
+        for line in variant["lines"]:
+            expected = [" ".join(lines[number - 1] for number in line["numbers"]) for lines in scored]
+            assert line["clean_outputs"] == expected
+
+
+def test_p_is_corrected_for_the_number_of_variants(found):
+    pairs = sorted((variant["p"], variant["p_corrected"]) for variant in found["variants"])
+    assert pairs[0][1] == pytest.approx(min(1, len(pairs) * pairs[0][0]))
+    assert all(p <= corrected <= 1 for p, corrected in pairs)
+    assert [corrected for _, corrected in pairs] == sorted(corrected for _, corrected in pairs)
+
+
+def test_the_page_is_whole_and_escaped(compared, found):
+    page = (compared / "robustness.html").read_text()
+    assert page.count("<h3>") == len(found["variants"]) and "data:image/png;base64," in page
+    assert not re.findall(r"(?:src|href)=\"(?!data:)", page) and "<b>" not in page and "&lt;b&gt;" in page
+    tag = next(variant for variant in found["variants"] if variant["name"] == "tag")
+    first = tag["lines"][0]["source"].replace("<", "&lt;").replace(">", "&gt;")
+    assert first in page
+    assert "seed-2 loses most BLEU with" in page and "The BLEU of the two runs' translations differs" in page.replace(
+        "&#39;", "'"
+    )
+    markdown = (compared / "robustness.md").read_text()
+    assert "| variant | run | lines | clean BLEU | BLEU | loss | whole | in place | p |" in markdown
+    assert len(re.findall(r"^\| .*seed-[12] ", markdown, re.MULTILINE)) == 2 * len(found["variants"])
+    assert "| three\\_sentences | seed-1 | 8 |" in markdown and "<b>" not in markdown.replace("\\<b\\>", "")
+
+
+def test_one_run_by_itself_and_again_the_same(runs, tmp_path, found, caplog):
+    own = toy.copy_to_change(runs[0], tmp_path / "seed-1")
+    with caplog.at_level(logging.INFO):
+        measure_robustness(RobustnessConfig(run=str(own), sentences=SENTENCES))
+    alone = json.loads((own / "robustness/robustness.json").read_text())
+    for one, both in zip(alone["variants"], found["variants"], strict=True):
+        assert one["runs"] == both["runs"][:1] and one["p"] is one["p_corrected"] is None
+    assert re.search(r"^variant +lines +clean BLEU +BLEU +loss", caplog.text, re.MULTILINE)
+    assert "| p |" not in (own / "robustness/robustness.md").read_text()
+    measure_robustness(RobustnessConfig(run=str(own), sentences=SENTENCES))  # a report is replaced
+    assert alone == json.loads((own / "robustness/robustness.json").read_text())
+
+
+def test_a_run_does_not_differ_from_its_copy(runs, tmp_path):
+    first, second = (toy.copy_to_change(runs[0], tmp_path / name) for name in ("one", "other <b>$x$"))
+    measure_robustness(RobustnessConfig(run=str(first), second=str(second), sentences=9))
+    folder = tmp_path / "one-vs-other <b>$x$-robustness"
+    found = json.loads((folder / "robustness.json").read_text())
+    assert {(variant["p"], variant["p_corrected"]) for variant in found["variants"]} == {(1, 1)}
+    assert "<b>" not in (folder / "robustness.html").read_text()
+
+
+def _run(folder: Path, *words: str):
+    return run("-m", "mt.evaluation.robustness", *words, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def folder(runs, tmp_path_factory):
+    """A working folder with a whole run, one that is not finished, and one with another test set."""
+    place = tmp_path_factory.mktemp("mistakes")
+    for name in ("whole", "unfinished", "other"):
+        toy.copy_to_change(runs[0], place / name)
+    (place / "unfinished/results.json").unlink()
+    for part in ("source", "reference", "hypothesis"):
+        path = place / f"other/scored/test.{part}"
+        path.write_text("Ba de Sula fi.\n" + path.read_text().partition("\n")[2])
+    (place / "short").mkdir()
+    toy.copy_to_change(runs[0], place / "short/run")
+    for part in ("source", "reference", "hypothesis"):
+        (place / f"short/run/scored/test.{part}").write_text("Ba Sula de.\n")
+    (place / "file").write_text("")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run=nowhere"], b"nowhere: no such run folder"),
+        (["run=file"], b"file: no such run folder"),
+        (["run=unfinished"], b"unfinished has no test scores yet"),
+        (["run=whole", "second=other"], b"other cannot be compared with whole: another test set"),
+        (["run=whole", "second=./whole"], b"whole is given twice"),
+        (["run=whole", "output=file"], b"output=file: is a file; the report is a folder"),
+        (["run=short/run"], b"no sentence of the test set has 4 words or more"),
+        (["run=whole", "sentence=5"], b"nearest: sentences"),
+        (["run=whole", "sentences=0"], b"sentences"),
+        (["run=whole", "decoding.method=sample"], b"one best translation"),
+        (["run=whole", "decoding.n_best=2", "decoding.beam_size=2"], b"one best translation"),
+        (["run=whole", "decoding.seed=2"], b"decoding.seed=2 is for sampling"),
+        (["--multirun", "run=whole,other"], b"several jobs need an output each"),
+        (["--multirun", "run=whole,other", "output=x"], b"would both write to"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_are_one_message(folder, words, expected):
+    refused = _run(folder, *words)
+    assert refused.returncode == 2 and expected in refused.stderr and b"Traceback" not in refused.stderr
+    assert not (folder / "whole/robustness").exists() and not (folder / "x").exists()
+
+
+def test_it_is_a_command_with_help(folder):
+    told = _run(folder, "--help").stdout.decode()
+    assert all(f"  {name}" in told for name in RobustnessConfig.model_fields)
+    done = _run(folder, "run=whole", "output=made", "sentences=3", "decoding.beam_size=2", "threads=1")
+    assert done.returncode == 0 and b"three_sentences" in done.stderr and b"robustness.html" in done.stderr
+    (made,) = json.loads((folder / "made/robustness.json").read_text())["runs"]
+    assert made["name"] == "whole" and made["decoding"]["beam_size"] == 2

@@ -1,0 +1,245 @@
+"""What is done to single sentences."""
+
+import unicodedata
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mt.core.errors import InputError
+from mt.core.randomness import generator
+from mt.evaluation.robustness import variants
+from mt.evaluation.robustness.items import KINDS, find
+from mt.evaluation.robustness.lines import FEWEST_NAMES, Variant, make_lines
+from mt.evaluation.systems import EvaluationSet
+
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=60)
+WORDS = st.lists(st.sampled_from(["Anna", "the", "don't", "x", "ÉCOLE", "ß", "3.5", "«oui»", "кот", "..."]), min_size=1)
+TYPED = WORDS.map(" ".join) | LINES
+SEEDS = st.integers(0, 1000)
+
+
+@given(TYPED)
+def test_capitals_and_small_letters(line):
+    made = _by_name(_made([f"{line} We saw a dog."], ["Nous."]))
+    assert made["upper"].lines[0].source == f"{line} We saw a dog.".upper()
+    assert made["lower"].lines[0].source == f"{line} We saw a dog.".lower()
+
+
+def test_every_word_has_a_capital():
+    assert variants.title('he said: "it\'s a dog," twice') == 'He Said: "It\'s A Dog," Twice'
+
+
+@given(TYPED)
+def test_title_changes_nothing_but_first_letters(line):
+    made = variants.title(line)
+    assert made.upper() == line.upper()
+    assert all(word[0].upper() == word[0] for word in made.split())
+
+
+@given(TYPED)
+def test_without_end_only_the_end_is_lost(line):
+    body = variants.without_end(line)
+    lost = line[len(body) :]
+    assert line == body + lost and set(lost) <= set(variants.ENDS + variants.BLANKS)
+    assert variants.without_end(body) == body
+    assert not lost or lost.strip(variants.BLANKS)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Come here.", "Come here"),
+        ("Viens ici\u202f!", "Viens ici"),
+        ("Really?!...", "Really"),
+        ("你来吗？", "你来吗"),
+        ("Mr. Li is here", "Mr. Li is here"),
+        ('He said "no."', 'He said "no."'),
+    ],
+)
+def test_final_punctuation(line, expected):
+    assert variants.without_end(line) == expected
+
+
+def _distance(first, second):
+    """The least number of letters to insert, remove, replace or swap with their neighbour."""
+    rows = [list(range(len(second) + 1))]
+    for i, letter in enumerate(first, 1):
+        row = [i]
+        for j, other in enumerate(second, 1):
+            costs = [row[-1] + 1, rows[-1][j] + 1, rows[-1][j - 1] + (letter != other)]
+            if i > 1 and j > 1 and (letter, first[i - 2]) == (second[j - 2], other):
+                costs.append(rows[-2][j - 2] + 1)
+            row.append(min(costs))
+        rows.append(row)
+    return rows[-1][-1]
+
+
+@given(WORDS.map(" ".join), st.sampled_from(["en", "de", "fr", "ru"]), SEEDS)
+def test_one_word_of_eight_is_mistyped_by_one_mistake(line, language, seed):
+    made = variants.with_typos(line, language, generator(seed, "test"))
+    spans = variants.words(line, spaces=True)
+    typos = max(1, len(spans) // 8) if spans else 0
+    ours, theirs = made.split(" "), line.split(" ")
+    assert len(ours) == len(theirs)
+    distances = [_distance(*pair) for pair in zip(ours, theirs, strict=True)]
+    assert sum(distances) == typos and max(distances) <= 1
+    assert made == variants.with_typos(line, language, generator(seed, "test"))
+
+
+def test_without_spaces_two_letters_count_as_a_word():
+    line = "我今天在图书馆看了一本很有意思的书。"
+    for seed in range(20):
+        made = variants.with_typos(line, "zh", generator(seed, "test"))
+        assert _distance(made, line) == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "near"), [("ru", "кот", "клт"), ("ell_Grek", "γη", "φη"), ("fr", "pas", "pzs")]
+)
+def test_keys_are_those_of_the_language(language, word, near):
+    assert near in {variants.with_typos(word, language, generator(seed, "test")) for seed in range(500)}
+
+
+@given(TYPED, SEEDS)
+def test_a_tag_is_put_round_one_word(line, seed):
+    assume("<" not in line)
+    made = variants.with_tag(line, True, generator(seed, "test"))
+    assert variants.TAG.sub("", made) == line
+    if variants.words(line, spaces=True):
+        before, _, rest = made.partition("<b>")
+        word, _, after = rest.partition("</b>")
+        assert (len(before), len(before + word)) in variants.words(line, spaces=True)
+        assert "<b>" not in after and "</b>" not in after
+    else:
+        assert made == line
+
+
+@given(TYPED)
+def test_words_have_letters_and_no_punctuation_around(line):
+    spans = variants.words(line, spaces=True)
+    for start, end in spans:
+        word = line[start:end]
+        assert any(map(str.isalpha, word)) and not any(map(str.isspace, word)) and len(word) > 1
+        assert all(unicodedata.category(character)[0] not in "PS" for character in (word[0], word[-1]))
+    assert all(first[1] <= second[0] for first, second in zip(spans, spans[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "name"),
+    [
+        ("I met Anna today.", "Heute traf ich Anna.", "Anna"),
+        ("Yes, Anna met Ben.", "Ben traf, ja, Anna.", "Anna"),
+        ("Anna met me.", "Ich traf Anna.", None),  # at the beginning, any word has a capital
+        ("Yes. Anna met me.", "Ich traf Anna.", None),
+        ("I met Anna and Anna.", "Ich traf Anna.", None),
+        ("I met Anna's dog.", "Ich traf Anna.", None),
+        ("I met Ann today.", "Ich traf Anna.", None),
+        ("I met Ann today.", "Ich traf Ann und Anna.", None),
+        ("I think so.", "Das glaube I.", None),
+        ("A man met Anna.", "Ein Mann : Anna.", None),
+        ("we saw (Berlin).", "wir sahen «Berlin».", "Berlin"),
+    ],
+)
+def test_names_on_both_sides(source, reference, name):
+    assert variants.shared_name(source, reference) == name
+
+
+# What becomes of a whole test set
+
+SOURCES = [f"We saw number {n} with Anna in town, didn't we?" for n in range(30)] + ["Too short here.", "No."]
+REFERENCES = [f"Nous avons vu le {n} avec Anna en ville, non ?" for n in range(30)] + ["Trop court.", "Non."]
+
+
+def _made(sources=SOURCES, references=REFERENCES, languages=("en", "fr"), sentences=500, seed=1):
+    return make_lines(EvaluationSet(list(sources), list(references), *languages), sentences, seed)
+
+
+def _by_name(lines) -> dict[str, Variant]:
+    return {variant.name: variant for variant in lines.variants}
+
+
+@pytest.mark.parametrize("languages", [("en", "fr"), ("fr", "en"), ("zh", "fr")])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
+    found = _by_name(_made(languages=languages, seed=seed))
+    for kind in KINDS:
+        at_end, inside = found[kind], found[f"{kind}_inside"]
+        for line in (*at_end.lines, *inside.lines):
+            assert line.source.count(line.item[0]) == 1 and find(line.source, line.item)
+        assert len(inside.lines) == 30
+        assert all(line.item[0] in line.source[-50:] and line.source.endswith(("?", ".")) for line in at_end.lines)
+        assert all(line.reference == line.pairs[0].reference for line in at_end.lines)
+        for line in inside.lines:
+            (pair,) = line.pairs
+            for made, clean in ((line.source, pair.source), (line.reference, pair.reference)):
+                assert made == clean.replace("Anna", line.item[0])
+    assert len({line.item for line in found["number"].lines}) > 20
+
+
+@pytest.mark.parametrize(
+    ("line", "spaces", "expected"),
+    [
+        ("Come here.", True, "Come here B-207."),
+        ("Viens ici !", True, "Viens ici B-207 !"),
+        ("Come here", True, "Come here B-207"),
+        ("我们走吧。", False, "我们走吧B-207。"),
+        ("这是A3。", False, "这是A3 B-207。"),
+        ("?!", True, "B-207?!"),
+    ],
+)
+def test_where_an_item_is_put(line, spaces, expected):
+    assert variants.with_item_at_end(line, "B-207", spaces) == expected
+
+
+def test_a_price_may_come_back_in_either_form():
+    assert all("." in price and price.replace(".", ",") == other for price, other in _items(("en", "fr"), "price"))
+    assert all("," in price and price.replace(",", ".") == other for price, other in _items(("fr", "en"), "price"))
+    assert {len(forms) for forms in _items(("en", "zh"), "price")} == {1}
+
+
+def _items(languages, name):
+    return [line.item for line in _by_name(_made(languages=languages))[name].lines]
+
+
+def test_what_depends_on_the_seed_and_what_on_it_alone():
+    one, again, other = _made(seed=1), _made(seed=1), _made(seed=2)
+    few = _made(sentences=10)
+    assert one == again and one != other
+    for variant in one.variants:
+        is_random = variant.planted not in ("nothing", "tag on a name") or variant.name == "typos"
+        assert (variant.lines != _by_name(other)[variant.name].lines) == is_random
+        if variant.name != "three_sentences":  # a sentence becomes the same however many others are chosen
+            assert set(_by_name(few)[variant.name].lines) <= set(variant.lines)
+
+
+def test_sentences_are_chosen_evenly():
+    assert [pair.number for pair in _made(sentences=10).chosen] == list(range(1, 31, 3))
+    assert len(_made().chosen) == 30
+
+
+def test_three_sentences_are_joined_as_their_language_joins_them():
+    lines = _by_name(_made())["three_sentences"].lines
+    assert len(lines) == 10
+    assert lines[1].source == " ".join(SOURCES[3:6]) and lines[1].reference == " ".join(REFERENCES[3:6])
+    chinese = _by_name(_made(REFERENCES, SOURCES, ("zh", "en")))["three_sentences"].lines
+    assert chinese[0].source == "".join(REFERENCES[:3]) and chinese[0].reference == " ".join(SOURCES[:3])
+
+
+def test_what_cannot_be_made_is_left_out_with_the_reason():
+    lines = [f"第{n}次我在城里看见了很多人" for n in range(FEWEST_NAMES)]
+    made = _made(lines, lines, ("zh", "ja"))
+    others = {"upper", "title", "lower", "no_end", "tag_on_name"}
+    assert {name for name in made.left_out if not name.endswith("_inside")} == others
+    assert "punctuation" in made.left_out["no_end"] and "changed" in made.left_out["upper"]
+    assert all(f"{kind}_inside" in made.left_out for kind in KINDS)
+    few = _made(SOURCES[: FEWEST_NAMES - 1], REFERENCES[: FEWEST_NAMES - 1])
+    assert "fewer than 20 test pairs" in few.left_out["url_inside"] and "url" in _by_name(few)
+    assert "three_sentences" in _made(SOURCES[:2], REFERENCES[:2]).left_out
+
+
+def test_a_test_set_without_a_long_sentence_is_refused():
+    with pytest.raises(InputError, match="no sentence of the test set has 4 words or more"):
+        _made(["No.", "So what?"], ["Non.", "Et alors ?"])
+    with pytest.raises(InputError, match="8 characters"):
+        _made(["你好。"], ["Hello."], ("zh", "en"))

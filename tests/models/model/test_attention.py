@@ -1,0 +1,144 @@
+"""Attention against its definition, against PyTorch's, and what its masks must guarantee."""
+
+import itertools
+
+import pytest
+import torch
+from torch.nn import functional
+
+from mt.models.attention import (
+    AdditiveAttention,
+    DotAttention,
+    KeyValue,
+    MultiHeadAttention,
+    causal_mask,
+    mask_bias,
+    padding_mask,
+    record_attention,
+    scaled_dot_product_attention,
+)
+from mt.text.tokenizer import PAD
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def _queries_keys_values(sentences=3, heads=2, targets=5, sources=7, width=4):
+    return (
+        torch.randn(sentences, heads, targets, width),
+        torch.randn(sentences, heads, sources, width),
+        torch.randn(sentences, heads, sources, width),
+    )
+
+
+def test_the_formula_written_as_loops():
+    query, key, value = _queries_keys_values(1, 1, 2, 3)
+    context, weights, _ = scaled_dot_product_attention(query, key, value)
+    for t in range(2):
+        scores = [sum(query[0, 0, t, i] * key[0, 0, s, i] for i in range(4)) / 2 for s in range(3)]
+        exponentials = [score.exp() for score in scores]
+        expected = [e / sum(exponentials) for e in exponentials]
+        assert torch.allclose(weights[0, 0, t], torch.stack(expected), atol=1e-6)
+        assert torch.allclose(
+            context[0, 0, t], sum(w * v for w, v in zip(expected, value[0, 0], strict=True)), atol=1e-6
+        )
+
+
+def test_valid_lengths_two_and_six_over_ten_equal_keys():
+    query, key, value = (
+        torch.randn(2, 1, 1, 4),
+        torch.ones(2, 1, 10, 4),
+        torch.arange(10.0).expand(2, 1, 4, 10).mT,
+    )
+    mask = torch.arange(10)[None, None, None] < torch.tensor([2, 6])[:, None, None, None]
+    context, weights, _ = scaled_dot_product_attention(query, key, value, mask)
+    assert torch.allclose(weights[0, 0, 0], torch.tensor([1 / 2] * 2 + [0.0] * 8))
+    assert torch.allclose(weights[1, 0, 0], torch.tensor([1 / 6] * 6 + [0.0] * 4))
+    assert torch.allclose(context[:, 0, 0, 0], torch.tensor([0.5, 2.5]))
+
+
+def test_additive_attention_over_ten_equal_keys():
+    attention = AdditiveAttention(4, 4, 6)
+    query, keys = torch.randn(2, 1, 4), attention.key(torch.ones(2, 10, 4))
+    values = torch.arange(10.0)[None, :, None].expand(2, 10, 4)
+    mask = torch.arange(10)[None, None] < torch.tensor([2, 6])[:, None, None]
+    context, weights, _ = attention(query, keys, values, mask_bias(mask, torch.float32))
+    assert torch.allclose(weights[0, 0], torch.tensor([1 / 2] * 2 + [0.0] * 8))
+    assert torch.allclose(weights[1, 0], torch.tensor([1 / 6] * 6 + [0.0] * 4))
+    assert torch.allclose(context[:, 0, 0], torch.tensor([0.5, 2.5]))
+
+
+@pytest.mark.parametrize("kind", [AdditiveAttention, DotAttention])
+def test_single_head_scores_written_as_loops(kind):
+    attention = kind(3, 5, 4)
+    queries, features = torch.randn(2, 3, 3), torch.randn(2, 7, 5)
+    scores = attention.scores(queries, attention.key(features))
+    for b, k, s in itertools.product(range(2), range(3), range(7)):
+        q, key = attention.query.weight @ queries[b, k], attention.key.weight @ features[b, s]
+        expected = attention.score @ torch.tanh(q + key) if kind is AdditiveAttention else q @ key / 2
+        assert torch.isclose(scores[b, k, s], expected, atol=1e-6)
+
+
+def test_explicit_path_equals_the_fused_one_also_where_nothing_may_be_seen():
+    query, key, value = _queries_keys_values()
+    mask = torch.rand(3, 1, 5, 7) < 0.6
+    mask[1, :, 2] = False  # fully masked
+    mask[2] = False
+    explicit, weights, _ = scaled_dot_product_attention(query, key, value, mask)
+    fused = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    assert torch.allclose(explicit, fused, atol=1e-6)
+    assert explicit[2].abs().max() == 0
+    assert weights[1, :, 2].abs().max() == 0
+
+
+def test_padding_mask_marks_the_real_pieces():
+    mask = padding_mask(torch.tensor([[5, 6, PAD], [7, PAD, PAD]]))
+    assert mask.tolist() == [[[[True, True, False]]], [[[True, False, False]]]]
+
+
+def test_no_gradient_flows_back_from_a_later_key():
+    query, key, value = _queries_keys_values(1, 1, 6, 6)
+    value.requires_grad_()
+    context, _, _ = scaled_dot_product_attention(query, key, value, causal_mask(6, torch.device("cpu")))
+    for t in range(6):
+        (gradient,) = torch.autograd.grad(context[0, 0, t].sum(), value, retain_graph=True)
+        assert (gradient[0, 0, : t + 1] != 0).all()
+        assert (gradient[0, 0, t + 1 :] == 0).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_multi_head_attention_equals_pytorchs_with_the_same_weights(training):
+    ours = MultiHeadAttention(width=12, heads=3).train(training)
+    theirs = torch.nn.MultiheadAttention(12, 3, batch_first=True).train(training)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
+        theirs.out_proj.load_state_dict(ours.output.state_dict())
+    x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
+    real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
+    mask = real[:, None, None]
+    expected, expected_weights = theirs(x, memory, memory, key_padding_mask=~real, average_attn_weights=False)
+    assert torch.allclose(ours(x, ours.keys_and_values(memory), mask), expected, atol=1e-6)
+    with record_attention(ours, with_scores=True) as maps:
+        assert torch.allclose(ours(x, ours.keys_and_values(memory), mask), expected, atol=1e-6)
+    (seen,) = maps[""]
+    assert torch.allclose(seen.weights, expected_weights, atol=1e-6)
+    assert torch.allclose(seen.scores.softmax(dim=-1), expected_weights, atol=1e-6)
+
+
+def test_nothing_is_recorded_outside_the_context():
+    attention = MultiHeadAttention(width=8, heads=2)
+    x = torch.randn(1, 3, 8)
+    with record_attention(attention) as maps:
+        pass
+    attention(x, attention.keys_and_values(x))
+    assert maps == {"": []}
+
+
+def test_appended_keys_stand_behind_the_earlier_ones():
+    first, second = torch.randn(2, 1, 3, 4), torch.randn(2, 1, 1, 4)
+    both = KeyValue(first, first).append(KeyValue(second, second))
+    assert torch.equal(both.key, torch.cat([first, second], dim=2))
+    assert torch.equal(both.select(torch.tensor([1])).value, both.value[1:])

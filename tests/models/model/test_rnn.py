@@ -1,0 +1,177 @@
+"""The recurrent model against PyTorch's own LSTM and the formulas of Bahdanau et al. 2015, written out."""
+
+import pytest
+import torch
+from torch import nn
+
+from mt.config import RNNAttentionConfig
+from mt.data.batching import collate
+from mt.models.rnn import BidirectionalLSTM, LayerState, LSTMCell, RNNAttention, reversed_positions
+from mt.text.tokenizer import PAD
+
+VOCABULARY = 30
+HIDDEN = 12
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def _model(**changes):
+    values = {
+        "width": 8,
+        "hidden": HIDDEN,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "dropout": 0.0,
+        "layer_norm": False,
+    }
+    config = RNNAttentionConfig(architecture="rnn_attention", **(values | changes))
+    return RNNAttention(config, VOCABULARY, VOCABULARY, joint_vocabulary=True)
+
+
+def _batch():
+    return collate([0, 1, 2], [[5, 6, 7, 8], [9], [10, 11]], [[12, 13], [14, 15, 16, 17], [18]])
+
+
+def test_a_bidirectional_layer_equals_pytorchs_on_packed_sentences():
+    ours = BidirectionalLSTM(5, HIDDEN)
+    theirs = nn.LSTM(5, HIDDEN // 2, batch_first=True, bidirectional=True)
+    with torch.no_grad():
+        for name, parameter in ours.forward_lstm.named_parameters():
+            getattr(theirs, name).copy_(parameter)
+        for name, parameter in ours.backward_lstm.named_parameters():
+            getattr(theirs, f"{name}_reverse").copy_(parameter)
+    lengths = torch.tensor([4, 1, 3])
+    real = torch.arange(4) < lengths[:, None]
+    x = torch.randn(3, 4, 5)
+    packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    expected, _ = nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
+    actual = ours(x, reversed_positions(real))
+    assert torch.allclose(actual[real], expected[real], atol=1e-6)
+
+
+def test_a_cell_equals_pytorchs():
+    ours, theirs = LSTMCell(5, HIDDEN, bias=True), nn.LSTMCell(5, HIDDEN)
+    with torch.no_grad():
+        theirs.weight_ih.copy_(ours.gates.weight[:, :5])
+        theirs.weight_hh.copy_(ours.gates.weight[:, 5:])
+        theirs.bias_ih.copy_(ours.gates.bias)
+        theirs.bias_hh.zero_()
+    x, hidden, cell = torch.randn(3, 5), torch.randn(3, HIDDEN), torch.randn(3, HIDDEN)
+    after = ours(x, LayerState(hidden, cell))
+    assert torch.allclose(torch.stack([after.hidden, after.cell]), torch.stack(theirs(x, (hidden, cell))), atol=1e-6)
+
+
+def test_the_decoder_written_out():
+    """Sentence by sentence and step by step: sᵢ from yᵢ₋₁, cᵢ and sᵢ₋₁; cᵢ from sᵢ₋₁ and all of the memory."""
+    model = _model()
+    decoder = model.decoder
+    batch = _batch()
+    actual = model.decode(model.encode(batch.source), batch.target_input)
+    for row in range(3):
+        source = batch.source[row][batch.source[row] != PAD]
+        features = model.encode(source[None]).features[0]  # (S, H)
+        forth, back = features[-1, : HIDDEN // 2], features[0, HIDDEN // 2 :]
+        hidden, cell = torch.tanh(decoder.first_state(torch.cat([forth, back]))).chunk(2)
+        target = batch.target_input[row][batch.target_output[row] != PAD]
+        for t, piece in enumerate(target):
+            attention = decoder.cross_attention
+            scores = torch.stack(
+                [attention.score @ torch.tanh(attention.query(hidden) + attention.key(h)) for h in features]
+            )
+            context = sum(a * h for a, h in zip(scores.softmax(0), features, strict=True))
+            embedded = decoder.tokens(piece)
+            cell_weights = decoder.layers[0].gates.weight
+            gates = decoder.from_embedding(embedded) + cell_weights @ torch.cat([context, hidden])
+            write, keep, new, read = gates.chunk(4)
+            cell = torch.sigmoid(keep) * cell + torch.sigmoid(write) * torch.tanh(new)
+            hidden = torch.sigmoid(read) * torch.tanh(cell)
+            expected = torch.tanh(decoder.readout(torch.cat([hidden, context, embedded])))
+            assert torch.allclose(actual[row, t], expected, atol=1e-5)
+
+
+def test_residuals_go_round_all_layers_but_the_first():
+    plain, residual = _model(decoder_layers=2, residual=False), _model(decoder_layers=2)
+    residual.load_state_dict(plain.state_dict())
+    with torch.no_grad():  # the second layer's gate for reading shut: it says nothing
+        for model in (plain, residual):
+            model.decoder.layers[1].gates.bias.chunk(4)[3].fill_(-100)
+            model.decoder.readout.weight[:, HIDDEN:] = 0
+    batch = _batch()
+    silent, passing = (model.decode(model.encode(batch.source), batch.target_input) for model in (plain, residual))
+    assert torch.allclose(silent, silent[:1, :1].expand_as(silent), atol=1e-6)
+    assert not torch.allclose(passing, passing[:1, :1].expand_as(passing), atol=1e-2)
+
+
+def test_the_forget_gates_start_open():
+    model = _model(decoder_layers=2)
+    lstm = model.encoder.layers[0].forward_lstm
+    for bias in (lstm.bias_ih_l0, model.decoder.from_embedding.bias, model.decoder.layers[1].gates.bias):
+        write, keep, new, read = bias.chunk(4)
+        assert (keep == 1).all() and not torch.cat([write, new, read]).any()
+
+
+def test_variational_dropout_has_one_mask_a_sentence():
+    model = _model(dropout=0.5, variational_dropout=True).train()
+    dropped = []
+    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: dropped.append(output))
+    batch = collate([0], [[5, 6, 7]], [[12, 13, 14]])
+    model.decode(model.encode(batch.source), batch.target_input)
+    for after in dropped:
+        kept = after != 0
+        assert (kept == kept.all(dim=1, keepdim=True)).all()
+        assert 0.2 < kept.float().mean() < 0.8
+
+
+def test_without_variational_dropout_every_position_has_its_own_mask():
+    model = _model(dropout=0.5, variational_dropout=False, decoder_layers=2).train()
+    kept = []
+    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: kept.append(output != 0))
+    batch = collate([0], [[5, 6, 7]], [[12, 13, 14]])
+    model.decode(model.encode(batch.source), batch.target_input)
+    assert len(kept) == 3  # embeddings, between the layers, readout
+    assert all((mask != mask[:, :1]).any() for mask in kept)
+
+
+def test_what_passes_between_decoder_layers_is_dropped_in_training_alone():
+    model = _model(dropout=0.5, decoder_layers=2)
+    read = []
+    model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: read.append(inputs[0]))
+    batch = _batch()
+    for training, dropped in ((True, True), (False, False)):
+        read.clear()
+        model.train(training).decode(model.encode(batch.source), batch.target_input)
+        assert bool((torch.stack(read) == 0).any()) == dropped
+
+
+def test_encoder_layers_hand_on_their_sum_normalised():
+    model = _model(encoder_layers=2, layer_norm=True)
+    layers = []
+    for layer in model.encoder.layers:
+        layer.register_forward_hook(lambda module, inputs, output: layers.append((inputs[0], output)))
+    features = model.encode(_batch().source).features
+    (_, first), (between, second) = layers
+    assert torch.allclose(between, nn.functional.layer_norm(first, (HIDDEN,)), atol=1e-5)
+    assert torch.allclose(features, nn.functional.layer_norm(between + second, (HIDDEN,)), atol=1e-5)
+
+
+def test_gates_start_orthogonal_one_by_one():
+    model = _model()
+    recurrent = [model.encoder.layers[0].forward_lstm.weight_hh_l0, model.decoder.layers[0].gates.weight[:, HIDDEN:]]
+    for weight in recurrent:
+        for gate in weight.chunk(4):
+            assert torch.allclose(gate.T @ gate, torch.eye(gate.shape[1]), atol=1e-5)
+
+
+def test_the_query_is_the_top_layers_state_before():
+    model = _model(decoder_layers=2).eval()
+    queries, tops = [], []
+    model.decoder.cross_attention.register_forward_hook(lambda module, inputs, output: queries.append(inputs[0][:, 0]))
+    model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: tops.append(output.hidden))
+    batch = _batch()
+    memory = model.encode(batch.source)
+    model.decode(memory, batch.target_input)
+    expected = [model.start(memory).layers[1].hidden, *tops[:-1]]
+    assert all(torch.equal(query, state) for query, state in zip(queries, expected, strict=True))

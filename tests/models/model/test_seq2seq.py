@@ -1,0 +1,121 @@
+"""What every model must keep: causality, padding that changes nothing, cached = uncached, rows that go on alone."""
+
+import pytest
+import torch
+from pydantic import TypeAdapter
+
+from mt.config import ModelConfig, TransformerConfig
+from mt.data.batching import collate
+from mt.models.embedding import TokenEmbedding
+from mt.models.rnn import RNNAttention
+from mt.models.transformer import Transformer
+from mt.text.tokenizer import BOS
+
+VOCABULARY = 30
+TRANSFORMER = {
+    "architecture": "transformer", "width": 16, "feed_forward": 24, "heads": 4, "encoder_layers": 2,
+    "decoder_layers": 3, "dropout": 0.0,
+}  # fmt: skip
+RNN = {
+    "architecture": "rnn_attention", "width": 16, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2,
+    "dropout": 0.0,
+}  # fmt: skip
+MODELS = [
+    TRANSFORMER,
+    TRANSFORMER | {"norm": "post"},
+    TRANSFORMER | {"positions": "learned"},
+    RNN,
+    RNN | {"attention": "dot", "layer_norm": False, "residual": False, "decoder_layers": 1},
+    RNN | {"readout": False, "tie_embeddings": False, "encoder_layers": 1},
+]
+SOURCES, TARGETS = [[5, 6, 7, 8], [9], [10, 11]], [[12, 13], [14, 15, 16, 17], [18]]
+
+
+def _build(values, joint=True):
+    torch.manual_seed(0)
+    config = TypeAdapter(ModelConfig).validate_python(values)
+    architecture = Transformer if isinstance(config, TransformerConfig) else RNNAttention
+    return architecture(config, VOCABULARY, VOCABULARY, joint)
+
+
+@pytest.fixture(params=MODELS, ids=lambda values: "-".join(str(v) for v in values.values()))
+def model(request):
+    return _build(request.param)
+
+
+def _batch():
+    return collate([0, 1, 2], SOURCES, TARGETS)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_no_output_depends_on_later_targets(model, training):
+    model.train(training)
+    batch = _batch()
+    embedded = []
+    for part in model.modules():
+        if isinstance(part, TokenEmbedding):
+            part.register_forward_hook(lambda module, inputs, output: embedded.append(output))
+    features = model.decode(model.encode(batch.source), batch.target_input)
+    target = embedded[-1]
+    for t in range(features.shape[1]):
+        (gradient,) = torch.autograd.grad(features[1, t].square().sum(), target, retain_graph=True)
+        assert (gradient[1, : t + 1].abs().sum(dim=-1) > 0).all()
+        assert (gradient[1, t + 1 :] == 0).all()
+        assert (gradient[[0, 2]] == 0).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_padding_changes_nothing(model, training):
+    model.train(training)
+    together = _batch()
+    logits = model.project(model.decode(model.encode(together.source), together.target_input))
+    for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        alone = collate([0], [source], [target])
+        expected = model.project(model.decode(model.encode(alone.source), alone.target_input))
+        assert torch.allclose(logits[row, : len(target) + 1], expected[0], atol=1e-5)
+
+
+def test_step_by_step_equals_teacher_forcing(model):
+    model.eval()
+    batch = _batch()
+    memory = model.encode(batch.source)
+    expected = model.decode(memory, batch.target_input)
+    state = model.start(memory)
+    for t in range(batch.target_input.shape[1]):
+        features, state = model.advance(batch.target_input[:, t], state)
+        assert torch.allclose(features, expected[:, t], atol=1e-5)
+
+
+def test_selected_rows_go_on_as_themselves(model):
+    model.eval()
+    source = _batch().source
+    # Two beams each for sentences 2 and 0 (sentence 1 is finished), then the beams of the first change places.
+    state = model.start(model.encode(source))
+    _, state = model.advance(torch.full((3,), BOS), state)
+    state = state.select(torch.tensor([[2, 2], [0, 0]]))
+    _, state = model.advance(torch.tensor([20, 21, 22, 23]), state)
+    state = state.select(torch.tensor([[1, 0], [2, 3]]))
+    features, _ = model.advance(torch.tensor([24, 25, 26, 27]), state)
+    for row, (sentence, prefix) in enumerate([(2, [21, 24]), (2, [20, 25]), (0, [22, 26]), (0, [23, 27])]):
+        alone = model.encode(source[[sentence]])
+        expected = model.decode(alone, torch.tensor([[BOS, *prefix]]))[0, -1]
+        assert torch.allclose(features[row], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("values", [TRANSFORMER, RNN], ids=["transformer", "rnn"])
+@pytest.mark.parametrize(
+    ("tied", "joint", "matrices"), [(True, True, 1), (True, False, 2), (False, True, 3), (False, False, 3)]
+)
+def test_embeddings_are_tied_as_the_config_says(values, tied, joint, matrices):
+    model = _build(values | {"tie_embeddings": tied}, joint)
+    looked_up = [part.weight for part in model.modules() if isinstance(part, TokenEmbedding)]
+    assert len({id(weight) for weight in [*looked_up, model.output_weight]}) == matrices
+
+
+@pytest.mark.parametrize("values", [TRANSFORMER, RNN], ids=["transformer", "rnn"])
+def test_every_weight_gets_a_gradient(values):
+    model = _build(values)
+    batch = _batch()
+    model.project(model.decode(model.encode(batch.source), batch.target_input)).square().sum().backward()
+    without = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert not without

@@ -1,0 +1,239 @@
+"""Whatever is changed in a file that a resume or a translation depends on is noticed, and the file is named."""
+
+import json
+import random
+
+import datasets
+import pytest
+import safetensors.torch
+import torch
+from safetensors.torch import save_file
+
+from mt.config import (
+    AlignmentConfig,
+    MixtureConfig,
+    ModelDescription,
+    TextDescription,
+    TokenizerConfig,
+    TransformerConfig,
+)
+from mt.core.errors import InputError
+from mt.models.build import build_model
+from mt.storage.run_folder import config_differences, open_model, read_description, write_config, write_description
+from mt.storage.weights import (
+    checksum,
+    load_weights,
+    read_metadata,
+    read_tensors,
+    refuse_another_tokenizer,
+    weights_of,
+    what_belongs_to,
+    write_tensors,
+)
+from mt.text.tokenizer import TokenizerPair
+from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
+from tests import toy
+from tests.damage import assert_each_flipped_bit_is_named
+
+TENSORS = {"bias": torch.arange(3.0), "weight": torch.ones(2, 1)}
+
+
+def test_every_flipped_bit_of_progress_is_noticed(tmp_path):
+    save_checkpoint(tmp_path, Progress(update=7, seconds=1.5, scaler={"scale": 2.0}), TENSORS, {}, TENSORS)
+    assert newest_checkpoint(tmp_path).progress == Progress(update=7, seconds=1.5, scaler={"scale": 2.0})
+    path = tmp_path / "checkpoints/step_7/progress.json"
+    assert_each_flipped_bit_is_named(path, lambda: newest_checkpoint(tmp_path))
+
+
+def test_every_flipped_bit_of_a_safetensors_file_is_noticed(tmp_path):
+    """Metadata with all that weights can have, names, shapes, blanks at the header's end and the numbers themselves."""
+    path = tmp_path / "model.safetensors"
+    write_tensors(path, TENSORS, {"architecture": {"heads": 4}, "tokenizer.model": "0" * 64})
+    assert_each_flipped_bit_is_named(path, lambda: read_tensors(path))
+
+
+def test_every_flipped_bit_of_an_earlier_formats_header_is_noticed(tmp_path):
+    path = tmp_path / "optimizer.safetensors"
+    save_file(TENSORS, path, metadata={"sha256": checksum(TENSORS)})
+    assert read_tensors(path)["bias"].equal(TENSORS["bias"])
+    assert_each_flipped_bit_is_named(path, lambda: read_tensors(path))
+
+
+def test_progress_of_an_earlier_format_is_read(tmp_path):
+    save_checkpoint(tmp_path, Progress(update=7), TENSORS, {}, TENSORS)
+    path = tmp_path / "checkpoints/step_7/progress.json"
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+    assert newest_checkpoint(tmp_path).progress == Progress(update=7)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"sha256": 1}', "[1,", "\ud800", "7"])
+def test_forged_metadata_are_refused(tmp_path, text):
+    path = tmp_path / "forged.safetensors"
+    save_file(TENSORS, path, metadata={"checksums": text.encode(errors="replace").decode()})
+    with pytest.raises(InputError, match=r"forged\.safetensors: damaged"):
+        read_tensors(path)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model folder, untrained."""
+    folder = tmp_path_factory.mktemp("model")
+    config = toy.config(folder)
+    tokenizer = TokenizerConfig(kind="bpe", vocabulary_size=300)
+    pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
+    tokenizers = TokenizerPair.train(datasets.Dataset.from_dict(pairs), "xx", "yy", tokenizer, seed=1)
+    tokenizers.save(folder)
+    write_config(folder, config)
+    weights = weights_of(build_model(config.model, tokenizers))
+    write_tensors(folder / "model.safetensors", weights, what_belongs_to(config.model, tokenizers))
+    return folder
+
+
+def _copy(model, to):
+    for path in model.iterdir():
+        (to / path.name).write_bytes(path.read_bytes())
+    return to
+
+
+def test_a_flipped_bit_of_the_tokenizer_is_noticed(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    path = folder / "tokenizer.model"
+    places = random.Random(1).sample(range(path.stat().st_size), 20)
+    assert_each_flipped_bit_is_named(
+        path, lambda: refuse_another_tokenizer(folder, folder / "model.safetensors"), places
+    )
+    content = path.read_bytes()
+    place = content.index("▁t".encode()) + 3
+    path.write_bytes(content[:place] + b"q" + content[place + 1 :])
+    with pytest.raises(InputError, match=r"tokenizer\.model: damaged"):
+        open_model(folder)
+    path.unlink()
+    with pytest.raises(InputError, match=r"tokenizer\.model: no such file"):
+        open_model(folder)
+
+
+def test_a_tokenizer_that_is_added_is_not_taken_for_the_right_one(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    for name in ("source.model", "target.model"):
+        (folder / name).write_bytes((folder / "tokenizer.model").read_bytes())
+    with pytest.raises(InputError, match=r"source\.model: damaged, or not"):
+        open_model(folder)
+
+
+def test_weights_are_not_read_as_another_model_of_the_same_shapes(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    config = folder / "config.yaml"
+    text = config.read_text()
+    for key, trained, changed in (("heads", "2", "1"), ("activation", "relu", "gelu")):
+        assert f"  {key}: {trained}\n" in text
+        config.write_text(text.replace(f"  {key}: {trained}\n", f"  {key}: {changed}\n"))
+        with pytest.raises(InputError, match=f"model.{key} is {changed} there, but {trained} in training"):
+            open_model(folder)
+    assert "  dropout: 0.1\n" in text
+    config.write_text(text.replace("  dropout: 0.1\n", "  dropout: 0.3\n"))
+    open_model(folder)
+
+
+def test_a_setting_that_a_later_version_adds_does_not_shut_older_models_out(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    path = folder / "model.safetensors"
+    recorded = read_metadata(path)
+    del recorded["tensors"], recorded["architecture"]["activation"]
+    write_tensors(path, read_tensors(path), recorded)
+    open_model(folder)
+
+
+def test_models_of_earlier_formats_open(model, tmp_path):
+    folder = _copy(model, tmp_path)
+    path = folder / "model.safetensors"
+    # safetensors before 0.6 reads from the file as long as the tensors live, so they are copied before it is written.
+    tensors = {name: tensor.clone() for name, tensor in read_tensors(path).items()}
+    for metadata in (None, {"sha256": checksum(tensors)}):
+        save_file(tensors, path, metadata=metadata)
+        assert open_model(folder).description.target_language == "yy"
+
+
+def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
+    tokenizers = toy_tokenizers()
+    narrow = TransformerConfig(**toy.MODELS["transformer"])
+    path = tmp_path / "model.safetensors"
+    built = build_model(narrow, tokenizers)
+    write_tensors(path, weights_of(built), what_belongs_to(narrow, tokenizers))
+    other = narrow.model_copy(update={"heads": 4})
+    with pytest.raises(InputError, match=r"model\.heads is 4 there, but 2 in training"):
+        load_weights(build_model(other, tokenizers), other, path)
+    load_weights(build_model(narrow, tokenizers), narrow, path)
+
+
+def toy_tokenizers():
+    pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
+    config = TokenizerConfig(kind="bpe", vocabulary_size=300, joint=False)
+    return TokenizerPair.train(datasets.Dataset.from_dict(pairs), "xx", "yy", config, seed=1)
+
+
+def test_a_changed_description_is_told_of(tmp_path, caplog):
+    """It is for people, who may set another default decoding; but the change may be a flipped bit."""
+    path, description = (
+        tmp_path / "model.yaml",
+        ModelDescription.of(toy.config(tmp_path), TextDescription(), AlignmentConfig()),
+    )
+    write_description(tmp_path, description)
+    whole = path.read_bytes()
+    assert read_description(tmp_path) == description and not caplog.records
+    path.write_bytes(whole.replace(b"beam_size: 2", b"beam_size: 3"))
+    assert read_description(tmp_path).decoding.beam_size == 3
+    assert "model.yaml: edited or damaged since training wrote it" in caplog.text
+    caplog.clear()
+    path.write_text(path.read_text().rpartition("sha256: ")[0])
+    assert read_description(tmp_path).decoding.beam_size == 3 and not caplog.records
+    chance = random.Random(1)
+    for _ in range(300):
+        place = chance.randrange(len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << chance.randrange(8)]) + whole[place + 1 :])
+        caplog.clear()
+        try:
+            read_description(tmp_path)
+        except InputError as error:
+            assert "model.yaml" in str(error)
+        else:
+            assert "model.yaml: edited or damaged" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.int64, torch.bool, *({torch.complex64} & safetensors.torch._SIZE.keys())],  # since 0.6
+)
+def test_weights_in_a_format_that_no_weights_have_are_refused(model, tmp_path, dtype):
+    folder = _copy(model, tmp_path)
+    path = folder / "model.safetensors"
+    save_file({name: tensor.to(dtype) for name, tensor in read_tensors(path).items()}, path)
+    with pytest.raises(InputError, match=f"is {dtype}"):
+        open_model(folder)
+
+
+def test_a_path_may_be_written_in_two_ways(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def config(train):
+        corpora = [{"kind": "files", "train": train}, {"kind": "files", "train": ["c.xx", "c.yy"], "weight": 0.5}]
+        return toy.config(tmp_path).model_copy(
+            update={
+                "data": MixtureConfig.model_validate(
+                    {"kind": "mixture", "source_language": "xx", "target_language": "yy", "corpora": corpora}
+                )
+            }
+        )
+
+    one = config(["a.xx", "a.yy"])
+    assert config_differences(one, config(["./a.xx", str(tmp_path / "a.yy")])) == {}
+    assert config_differences(one, config(["b.xx", "a.yy"])).keys() == {"data.corpora"}
+
+
+@pytest.mark.parametrize("name", ["model.yaml", "config.yaml"])
+def test_a_bomb_of_merge_keys_is_refused_at_once(tmp_path, name):
+    levels = "".join(f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 20)}]\n" for n in range(1, 12))
+    (tmp_path / name).write_text(f"format: 2\na0: &a0 {{x: 1}}\n{levels}")
+    with pytest.raises(InputError, match=rf"{name}: cannot be read: merge keys .<<. are not allowed"):
+        read_description(tmp_path)
