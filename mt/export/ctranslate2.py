@@ -20,7 +20,8 @@ from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.attention import MultiHeadAttention
-from mt.models.embedding import Embedding, LearnedPositions, sinusoidal_positions
+from mt.models.embedding import Embedding
+from mt.models.positions import LearnedPositions, sinusoidal_positions
 from mt.models.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from mt.storage.run_folder import TrainedModel, open_model
 from mt.text.tokenizer import BOS, EOS, PAD, UNK
