@@ -227,13 +227,13 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
     done = call_command(ended_from_outside, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
     not_known_to_all = (
-        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 1e6\n    "
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 1e6\n    "
         "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')"
     )
     done = call_command(not_known_to_all, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     alone_with_it = (
-        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
     )
     done = call_command(alone_with_it, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "no such folder\n")
