@@ -18,7 +18,7 @@ from mt.export.hugging_face import export  # noqa: E402
 from mt.storage.marian import fetched, located  # noqa: E402
 from mt.storage.run_folder import open_model, read_description  # noqa: E402
 from mt.text.tokenizer import PAD, UNK  # noqa: E402
-from mt.translation.ctranslate2_conversion import import_ctranslate2  # noqa: E402
+from mt.translation.ctranslate2_conversion import import_ctranslate2, write_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
 from tests.marian_folder import EXTRA, LAYOUTS, sentences, write_folder  # noqa: E402
 
@@ -177,7 +177,7 @@ def test_converters_agree(tmp_path):
     library.converters.TransformersConverter(str(folder)).convert(str(tmp_path / "converted"))
     trained = open_model(folder)
     (tmp_path / "ours").mkdir()
-    ctranslate2.write_model(trained, tmp_path / "ours")
+    write_model(trained, tmp_path / "ours")
     pieces = [[*trained.tokenizers.source.pieces(row), "</s>"] for row in trained.tokenizers.source.encode(LINES)]
     settings = {"beam_size": 4, "max_decoding_length": LIMIT, "return_scores": True}
     expected = library.Translator(str(tmp_path / "converted"), "cpu").translate_batch(pieces, **settings)
