@@ -15,9 +15,9 @@ from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, Transformer
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
 from mt.storage.run_folder import config_differences, open_model, read_config, write_config
-from mt.storage.weights import weights_of, write_tensors
+from mt.storage.weights import weights_of, what_belongs_to, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
-from mt.translation.ctranslate2_conversion import export_into, max_positions, obstacles
+from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.engine import SearchRequest
 from mt.translation.translator import Translator
 from tests import toy
@@ -43,7 +43,8 @@ def _change_weights(run, change):
     trained = open_model(run)
     with torch.no_grad():
         change(trained.model)
-    write_tensors(run / "model.safetensors", weights_of(trained.model))
+    belonging = what_belongs_to(trained.description.model, trained.tokenizers)
+    write_tensors(run / "model.safetensors", weights_of(trained.model), belonging)
 
 
 @pytest.fixture(scope="module")
@@ -311,8 +312,8 @@ def test_a_run_folder_that_cannot_be_written_to_does_not_matter(run, monkeypatch
 
 
 def test_unknown_position_encodings_are_not_converted():
-    with pytest.raises(AssertionError, match="rotary"):
-        max_positions(TransformerConfig.model_construct(architecture="transformer", positions="rotary"))
+    unknown = TransformerConfig.model_construct(architecture="transformer", positions="rotary")
+    assert obstacles(unknown) == ["model.positions=rotary: CTranslate2 adds position vectors only"]
 
 
 def test_exports_at_once_do_not_harm_each_other(run):
