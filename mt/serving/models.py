@@ -15,6 +15,7 @@ from mt.config import ServingConfig
 from mt.core.language import base_language
 from mt.serving.batching import Batcher
 from mt.text.tags import cut_into_blocks
+from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
 from mt.translation.translator import Translator
@@ -78,7 +79,9 @@ class ServedModel:
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
         """See Work."""
-        return self._translator.search(sources, self._translator.config.beam_size, before_step)
+        keys = [()] * len(sources)  # of sampling, which a server does not do
+        n_best = self._translator.config.beam_size
+        return self._translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
 
     def finish(self, kind: str, cut: Any, found: list[list[Hypothesis]]) -> Any:
         """See Work."""
