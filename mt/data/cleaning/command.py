@@ -35,11 +35,11 @@ def clean(config: CleaningConfig) -> None:
     findings = find_faulty(corpus, config.data)
     log_findings(findings, corpus, config.data)
     languages = config.data.source_language, config.data.target_language
-    found = findings.found["train"]
-    kept, dropped = np.flatnonzero(found == 0), np.flatnonzero(found)
+    rule_numbers = findings.found["train"]
+    kept, dropped = np.flatnonzero(rule_numbers == 0), np.flatnonzero(rule_numbers)
     reasons = (
         {"rule": findings.rules[rule - 1], "score": round(score, 3) if np.isfinite(score) else None}
-        for rule, score in zip(found[dropped].tolist(), findings.scores["train"][dropped].tolist(), strict=True)
+        for rule, score in zip(rule_numbers[dropped].tolist(), findings.scores["train"][dropped].tolist(), strict=True)
     )
     with new_folder(output) as folder:
         write_report(findings, corpus, languages, folder)

@@ -84,9 +84,9 @@ class Findings:
             scores: (N,) of all splits; NaN stands for none.
             random_scores: Those of pairs that were matched at random.
         """
-        found = self.found["train"] == self.rules.index(rule) + 1
-        scores = scores[: len(found)]
-        found, scores = found[np.isfinite(scores)], scores[np.isfinite(scores)]
+        is_found = self.found["train"] == self.rules.index(rule) + 1
+        scores = scores[: len(is_found)]
+        is_found, scores = is_found[np.isfinite(scores)], scores[np.isfinite(scores)]
         low, high = np.quantile(scores, [TAIL_SHARE, 1 - TAIL_SHARE]) if len(scores) else (0.0, 1.0)
         edges = np.linspace(low, max(high, low + 1e-3), HISTOGRAM_BINS + 1)
 
@@ -94,7 +94,7 @@ class Findings:
             return np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].tolist()
 
         random = None if random_scores is None else count(random_scores)
-        self.histograms.append(Histogram(rule, edges.tolist(), count(scores), count(scores[found]), random))
+        self.histograms.append(Histogram(rule, edges.tolist(), count(scores), count(scores[is_found]), random))
 
 
 def log_findings(findings: Findings, corpus: Corpus, config: DataConfig) -> None:

@@ -25,8 +25,8 @@ Dropped = Mapping[str, np.ndarray]
 
 def dropped_pairs(findings: Findings, corpus: Corpus) -> Dropped:
     """Return the training pairs that the rules find."""
-    ids, found = numbers(corpus.train, "id"), findings.found["train"]
-    return {rule: ids[found == number] for number, rule in enumerate(findings.rules, 1)}
+    ids = numbers(corpus.train, "id")
+    return {rule: ids[findings.found["train"] == number] for number, rule in enumerate(findings.rules, 1)}
 
 
 def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Corpus:

@@ -42,25 +42,14 @@ class Measures:
     """(N,) float32: the log-likelihood ratio of another language and the right one."""
 
 
-class Verdict(NamedTuple):
-    """The judgement of a rule on all pairs."""
-
-    rows: np.ndarray
-    """The pairs that it finds."""
-    scores: np.ndarray | None = None
-    """(N,) float32."""
-    random_scores: np.ndarray | None = None
-    """Scores of pairs that were matched at random."""
-
-
 class Rule(NamedTuple):
     """A rule judges either batches of pairs or the whole corpus."""
 
     description: str
     find: Callable[[Batch], np.ndarray] | None = None
     """Returns which pairs of a batch it finds, (N,) bool."""
-    judge: Callable[[Measures, Findings], Verdict | None] | None = None
-    """Judges all pairs, given the findings of earlier rules. None: the corpus is too small."""
+    judge: Callable[[Measures, Findings], None] | None = None
+    """Judges all pairs, and adds to the findings of earlier rules."""
 
 
 def is_misread(text: str) -> bool:
@@ -107,31 +96,33 @@ def _is_in_foreign_language(batch: Batch) -> np.ndarray:
     return source | target
 
 
-def _judge_lengths(measures: Measures, findings: Findings) -> Verdict:
+def _judge_lengths(measures: Measures, findings: Findings) -> None:
     deviations = length_deviations(measures.lengths, measures.learnt)
-    return Verdict(np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS), deviations)
+    findings.mark("length", np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS), deviations)
+    findings.add_histogram("length", deviations)
 
 
-def _judge_translations(measures: Measures, findings: Findings) -> Verdict | None:
+def _judge_translations(measures: Measures, findings: Findings) -> None:
     rows = findings.unmarked()
     learnt = int((rows < measures.learnt).sum())
     result = score_translations(lambda chosen: read_texts(measures.pairs, rows[chosen]), learnt, len(rows))
     if result is None:
         logger.warning("cleaning: there are too few pairs to learn which are translations: that rule finds none")
-        return None
+        return
     scores = np.full(len(measures.pairs), np.nan, dtype=np.float32)
     scores[rows] = result.scores
-    return Verdict(rows[~result.is_translation], scores, result.random_scores)
+    findings.mark("translation", rows[~result.is_translation], scores)
+    findings.add_histogram("translation", scores, result.random_scores)
 
 
-def _judge_boilerplate(measures: Measures, findings: Findings) -> Verdict:
-    return Verdict(np.flatnonzero(boilerplate(measures.keys[: measures.learnt])))
+def _judge_boilerplate(measures: Measures, findings: Findings) -> None:
+    findings.mark("boilerplate", np.flatnonzero(boilerplate(measures.keys[: measures.learnt])))
 
 
-def _judge_duplicates(measures: Measures, findings: Findings) -> Verdict:
+def _judge_duplicates(measures: Measures, findings: Findings) -> None:
     rows = findings.unmarked()
     rows = rows[rows < measures.learnt]
-    return Verdict(rows[duplicates(pair_hashes(measures.keys[rows]))])
+    findings.mark("duplicate", rows[duplicates(pair_hashes(measures.keys[rows]))])
 
 
 RULES = {

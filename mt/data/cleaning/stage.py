@@ -47,10 +47,8 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
     if "language" in findings.rules:
         findings.add_histogram("language", measures.margins)
     for name in findings.rules:
-        if (judge := RULES[name].judge) and (verdict := judge(measures, findings)):
-            findings.mark(name, verdict.rows, verdict.scores)
-            if verdict.scores is not None:
-                findings.add_histogram(name, verdict.scores, verdict.random_scores)
+        if judge := RULES[name].judge:
+            judge(measures, findings)
     return findings
 
 

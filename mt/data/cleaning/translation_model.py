@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import regex
@@ -52,22 +53,6 @@ class Numbered:
 
 Sides = tuple[Numbered, Numbered]
 """Sources and targets."""
-
-
-class Vocabulary:
-    """Numbers the words of one side that occur in two or more texts. No other pair could vouch for the rest."""
-
-    def __init__(self, texts: Iterable[Words]) -> None:
-        counts = Counter(word for words in texts for word in words)
-        self._number = {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
-
-    def __len__(self) -> int:
-        return len(self._number)
-
-    def number(self, texts: Sequence[Words]) -> Numbered:
-        rows = [[self._number[word] for word in words if word in self._number] for words in texts]
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        return Numbered(np.fromiter((word for row in rows for word in row), np.int64, int(lengths.sum())), lengths)
 
 
 class Direction:
@@ -138,7 +123,7 @@ class TranslationModel:
         for batch in texts:
             for all_texts, new_texts in zip(words, _beginnings(batch), strict=True):
                 all_texts += new_texts
-        self._vocabularies = Vocabulary(words[0]), Vocabulary(words[1])
+        self._vocabularies = _vocabulary(words[0]), _vocabulary(words[1])
         self._learnt = self._number(words)
         del words
         positions = _links(self._learnt)
@@ -186,17 +171,29 @@ class TranslationModel:
         return scores, lengths
 
     def _number(self, words: tuple[list[Words], list[Words]]) -> Sides:
-        return self._vocabularies[0].number(words[0]), self._vocabularies[1].number(words[1])
+        return _number(self._vocabularies[0], words[0]), _number(self._vocabularies[1], words[1])
 
     def _keys_of(self, sides: Sides, positions: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return one number for both words of each link."""
-        sources, targets = (side.words[place] for side, place in zip(sides, positions, strict=True))
+        sources, targets = (side.words[of_side] for side, of_side in zip(sides, positions, strict=True))
         return sources * len(self._vocabularies[1]) + targets
 
 
 def number_of_links(texts: Texts) -> int:
     """Return the number of word pairs in all pairs of texts."""
     return sum(len(source) * len(target) for source, target in zip(*_beginnings(texts), strict=True))
+
+
+def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
+    """Number the words that occur in two or more texts. No other pair could vouch for the rest."""
+    counts = Counter(word for words in texts for word in words)
+    return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
+
+
+def _number(vocabulary: dict[str, int], texts: Sequence[Words]) -> Numbered:
+    rows = [[vocabulary[word] for word in words if word in vocabulary] for words in texts]
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    return Numbered(np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum())), lengths)
 
 
 def _links(sides: Sides) -> tuple[np.ndarray, np.ndarray]:

@@ -53,7 +53,7 @@ def boilerplate(keys: np.ndarray) -> np.ndarray:
     Args:
         keys: (N, 2) hashes of the two sides' normal forms.
     """
-    found = np.zeros(len(keys), dtype=bool)
+    is_boilerplate = np.zeros(len(keys), dtype=bool)
     for side in (0, 1):
         _, text, repeats = np.unique(keys[:, side], return_inverse=True, return_counts=True)
         rows = np.flatnonzero(repeats[text] >= MIN_REPEATS)
@@ -63,8 +63,8 @@ def boilerplate(keys: np.ndarray) -> np.ndarray:
         )
         translations = np.bincount(text[first], minlength=len(repeats))
         is_unusual = pair_repeats[pair] < USUAL_SHARE * repeats[text]
-        found[rows] |= is_unusual & (translations[text] >= MIN_TRANSLATIONS)
-    return found
+        is_boilerplate[rows] |= is_unusual & (translations[text] >= MIN_TRANSLATIONS)
+    return is_boilerplate
 
 
 def duplicates(hashes: np.ndarray) -> np.ndarray:
