@@ -1,5 +1,5 @@
 """Exports a trained Transformer as a model of CTranslate2 (https://opennmt.net/CTranslate2):
-``python -m mt.export.ctranslate2 run=RUN output=FOLDER``.
+``python -m mt export format=ctranslate2 run=RUN output=FOLDER``.
 
 The weights are the same numbers in another order: those of query, key and value are in one matrix. Sinusoidal positions
 are exported as a table, because CTranslate2 would compute other ones: it counts from 1 and does not interleave sines
@@ -235,9 +235,3 @@ def _set_norm(spec: Any, norm: nn.Module) -> None:
 def _array(weight: Tensor) -> np.ndarray:
     # A copy: CTranslate2 quantises in place.
     return weight.detach().cpu().numpy().copy()
-
-
-if __name__ == "__main__":
-    from mt.cli.entry_points import export_for_ctranslate2
-
-    export_for_ctranslate2()

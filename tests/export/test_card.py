@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mt.config import HuggingFaceExportConfig
+from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.export.card import losses, model_card
 from mt.export.hugging_face import export
@@ -131,13 +131,13 @@ def test_what_is_lost_is_told_of_what_there_was(run, caplog, tmp_path):
         found = "; ".join(losses(described.model_copy(update={"text": text})))
         assert ("lines without capitals" in found) == (rules == 4)
     assert all(kind in _section(_card(run), "What it lacks") for kind in KINDS[:4])
-    export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "out")))
+    export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out")))
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert all(kind in warning for kind in KINDS[:4]) and "text=off" in warning
 
 
 def test_a_model_without_a_text_layer_loses_nothing(caplog, tmp_path):
-    export(HuggingFaceExportConfig(run=str(FORMATS / "2" / "transformer"), output=str(tmp_path / "out")))
+    export(ExportConfig(format="hugging_face", run=str(FORMATS / "2" / "transformer"), output=str(tmp_path / "out")))
     assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
     card = (tmp_path / "out" / "README.md").read_text()
     assert not any(kind in card for kind in KINDS) and "with what is lacking" not in card
@@ -146,6 +146,6 @@ def test_a_model_without_a_text_layer_loses_nothing(caplog, tmp_path):
 def test_every_earlier_format_is_exported(tmp_path):
     for number in (1, 2, 3, 4):
         output = tmp_path / str(number)
-        export(HuggingFaceExportConfig(run=str(FORMATS / str(number) / "transformer"), output=str(output)))
+        export(ExportConfig(format="hugging_face", run=str(FORMATS / str(number) / "transformer"), output=str(output)))
         card = (output / "README.md").read_text()
         assert "2,500 training pairs" in card and "- BLEU " in card
