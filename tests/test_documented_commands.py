@@ -16,8 +16,8 @@ from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_jobs, example
 from mt.core.errors import InputError
-from mt.core.exit_status import exit_status
 from mt.core.installation import CONF
+from mt.core.process_end import exit_status
 from mt.storage.run_folder import read_config, read_description, write_config, write_description
 from mt.training.command import train
 from tests import toy

@@ -11,7 +11,7 @@ end_at_once()  # before anything that takes long to import
 limit_spinning()  # before torch is imported
 
 from mt.cli.command_line import run  # noqa: E402
-from mt.core.exit_status import end_with  # noqa: E402
+from mt.core.process_end import end_with  # noqa: E402
 
 
 def main(*command: str) -> NoReturn:

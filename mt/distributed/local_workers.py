@@ -19,7 +19,7 @@ from tqdm import tqdm
 from mt.config import TrainingConfig
 from mt.core.device import cpu_threads
 from mt.core.errors import InputError, RunError
-from mt.core.exit_status import end_with
+from mt.core.process_end import end_with
 from mt.distributed.process_group import PATIENCE, Seat
 
 FEWEST_TOKENS = 1024

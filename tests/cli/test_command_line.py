@@ -18,7 +18,7 @@ from mt.cli.composition import Files
 from mt.cli.keys import schema_keys
 from mt.cli.reference import help_text
 from mt.config import TrainConfig, TranslateConfig
-from mt.core.exit_status import exit_status
+from mt.core.process_end import exit_status
 from tests.processes import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ def write_command(body: str, folder: Path) -> str:
         "from mt.cli.command_line import run_command\n"
         "from mt.cli.commands import COMMANDS\n"
         "from mt.core.errors import InputError, Interrupted, RunError\n"
-        "from mt.core.exit_status import end_with\n"
+        "from mt.core.process_end import end_with\n"
         f"def command(config):\n    {body}\n"
         "end_with(lambda: run_command(COMMANDS['translate'], sys.argv[1:], command))\n",
         encoding="utf-8",
@@ -231,14 +231,13 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
     done = call_command(ended_from_outside, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
     not_known_to_all = (
-        "import mt.core.exit_status as here; here.LEADER_HEAD_START_SECONDS = 1e6\n    "
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 1e6\n    "
         "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')"
     )
     done = call_command(not_known_to_all, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     alone_with_it = (
-        "import mt.core.exit_status as here; here.LEADER_HEAD_START_SECONDS = 0.0\n    "
-        "raise InputError('no such folder')"
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
     )
     done = call_command(alone_with_it, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "no such folder\n")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
 from mt.cli.keys import schema_keys
-from mt.core.exit_status import exit_status
+from mt.core.process_end import exit_status
 from tests.faults.outcome import Outcome
 
 FUZZED = ("train", "translate")

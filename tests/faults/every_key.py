@@ -40,7 +40,7 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.device import choose_device
-from mt.core.exit_status import exit_status, stderr_handler
+from mt.core.process_end import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
 from mt.distributed.local_workers import number_of_workers
 from mt.evaluation.robustness.command import open_runs

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 
 from mt.config import CompareConfig, TrainConfig
 from mt.core.errors import InputError
-from mt.core.exit_status import system_error_message
 from mt.core.json_file import read_json, write_json
+from mt.core.process_end import machine_trouble
 from mt.data.cleaning.record import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.systems import read_run
@@ -225,7 +225,7 @@ def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True, 
             if SECRET in str(error):
                 troubles.append(f"{read.__name__} shows what lies outside")
         except Exception as error:  # whatever it is, it is what is looked for
-            if told := system_error_message(error):
+            if told := machine_trouble(error):
                 refused += SECRET not in told
             else:
                 troubles.append(f"{read.__name__}: {type(error).__name__}: {error}")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mt.config import SynthesisConfig, TrainConfig
-from mt.core.exit_status import exit_status
 from mt.core.files import try_lock
 from mt.core.json_file import read_json, write_json
+from mt.core.process_end import exit_status
 from mt.data.corpus import load_corpus
 from mt.data.readers import fingerprint
 from mt.data.split import sentence_key

@@ -7,7 +7,7 @@ import pytest
 from mt.cli.translate import translate
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
-from mt.core.exit_status import exit_status
+from mt.core.process_end import exit_status
 from mt.storage.run_folder import read_description, read_spelling, write_description, write_spelling
 from mt.text.spelling import Spelling
 from mt.training.command import train

@@ -1,14 +1,4 @@
-"""The end of a process: its exit status, and one log message for each error that the user can mend.
-
-=========  ============================================================
-status     meaning
-=========  ============================================================
-0          done
-1          the work could not go on: disk full, out of memory, diverged
-2          the input or config is wrong
-128 + N    ended by signal N
-=========  ============================================================
-"""
+"""The end of a process: exit status, messages on stderr, signals at the start."""
 
 import errno
 import logging
@@ -26,7 +16,7 @@ from mt.core.wording import brief, shorten_words
 
 log = logging.getLogger(__name__)
 
-WRITE_ERRORS = {
+CANNOT_BE_WRITTEN = {
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -37,15 +27,20 @@ WRITE_ERRORS = {
     errno.ENOTDIR,
     errno.EISDIR,
 }
-LEADER_HEAD_START_SECONDS = 60.0
-"""How long a worker other than the first waits before it logs an error. By then torchrun would have ended it if the
+LEADERS_HEAD_START = 60.0
+"""Seconds that a worker other than the first waits before it logs an error. By then torchrun would have ended it if the
 first worker had met the same error, so it is the only one that did."""
 CLOSED_PIPE_STATUS = 141
 """The exit status that a shell reports for a filter whose reader has gone (128 + SIGPIPE)."""
 
 
 def end_with(work: Callable[[], None]) -> NoReturn:
-    """Call ``work`` and end the process with the exit status of its outcome."""
+    """Call ``work``, then end the process with its exit status.
+
+    Raises:
+        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 128 + N
+            (ended by signal N).
+    """
     _log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -57,9 +52,9 @@ def end_with(work: Callable[[], None]) -> NoReturn:
 
 
 def exit_status(work: Callable[[], None]) -> int:
-    """Call ``work`` and return the exit status.
+    """Do the work and return the exit status.
 
-    An error that the user can mend is logged as one message without a traceback. A bug is raised on.
+    What the user can mend is logged as one message without a traceback. A bug is raised on.
     """
     try:
         work()
@@ -67,11 +62,11 @@ def exit_status(work: Callable[[], None]) -> int:
             sys.stdout.flush()
         return 0
     except InputError as error:
-        return _log_common_error(error, 2)
+        return _log_what_all_meet(error, 2)
     except WorkerDied as error:
         return _log_if_leader(error, 1)
     except RunError as error:
-        return _log_common_error(error, 1)
+        return _log_what_all_meet(error, 1)
     except Interrupted as error:
         return _log_if_leader(error, 128 + error.signal_number)
     except KeyboardInterrupt:
@@ -84,22 +79,9 @@ def exit_status(work: Callable[[], None]) -> int:
         for cause in _causes(error):
             if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
                 return _log_error(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
-            if message := system_error_message(cause):
-                return _log_error(message, 1)
+            if reason := machine_trouble(cause):
+                return _log_error(reason, 1)
         raise
-
-
-def system_error_message(error: BaseException) -> str | None:
-    """Return the message for an error that the machine causes and not the program; None for a bug."""
-    file = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-    number = error.errno if isinstance(error, OSError) else None
-    if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
-        return f"disk is full{file}: make room and start the same command again"
-    if number in WRITE_ERRORS:
-        return f"{os.strerror(number)}{file}"
-    if is_out_of_memory(error):
-        return "out of memory: reduce batch_tokens or use a smaller model"
-    return None
 
 
 def _is_leader() -> bool:
@@ -107,28 +89,23 @@ def _is_leader() -> bool:
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
-def _log_common_error(message: object, status: int) -> int:
+def _log_what_all_meet(message: object, status: int) -> int:
     """Log an error that every worker may meet, and return ``status``.
 
     The first worker logs it at once. The others wait, because torchrun ends all workers when one ends, and log it only
-    if they have not been ended after LEADER_HEAD_START_SECONDS.
+    if they have not been ended after LEADERS_HEAD_START.
     """
     if not _is_leader():
         try:
-            time.sleep(LEADER_HEAD_START_SECONDS)
+            time.sleep(LEADERS_HEAD_START)
         except (Interrupted, KeyboardInterrupt):
             return status
     return _log_error(message, status)
 
 
 def _log_if_leader(message: object, status: int) -> int:
-    """Log, in the first worker only, an event that reaches all workers, and return ``status``."""
+    """Log a message in the first worker only, which receives the same event, and return ``status``."""
     return _log_error(message, status) if _is_leader() else status
-
-
-def _log_error(message: object, status: int) -> int:
-    log.error("%s", shorten_words(str(message)))
-    return status
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -136,18 +113,36 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Interrupted(number, "terminated")
 
 
+def _log_error(message: object, status: int) -> int:
+    log.error("%s", shorten_words(str(message)))
+    return status
+
+
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and those that it was raised from, because libraries wrap the errors of the system."""
     cause: BaseException | None = error
-    yielded: list[BaseException] = []
-    while cause is not None and cause not in yielded:  # a cause that was raised again leads back to itself
+    visited: list[BaseException] = []
+    while cause is not None and cause not in visited:  # a cause that was raised again leads back to itself
         yield cause
-        yielded.append(cause)
+        visited.append(cause)
         cause = cause.__cause__ or cause.__context__
 
 
+def machine_trouble(error: BaseException) -> str | None:
+    """Return the message for an error that is the fault of the machine and not of the program; None for a bug."""
+    where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
+        return f"disk is full{where}: make room and start the same command again"
+    if number in CANNOT_BE_WRITTEN:
+        return f"{os.strerror(number)}{where}"
+    if is_out_of_memory(error):
+        return "out of memory: reduce batch_tokens or use a smaller model"
+    return None
+
+
 def stderr_handler() -> logging.Handler:
-    """Return a handler that writes messages to standard error, with nothing in them that would control a terminal."""
+    """Return a handler that writes messages to standard error, control characters escaped."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(VisibleFormatter("%(message)s"))
     return handler
