@@ -18,7 +18,7 @@ from mt.cli.composition import Files
 from mt.cli.keys import schema_keys
 from mt.cli.reference import help_text
 from mt.config import TrainConfig, TranslateConfig
-from mt.core.process_end import exit_status
+from mt.core.process_end import end_with
 from tests.processes import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -321,7 +321,9 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
 def run_jobs(command: str, *words: str) -> list[TrainConfig | TranslateConfig]:
     """The configs that a command line runs, in order, in this process."""
     done: list[TrainConfig | TranslateConfig] = []
-    assert exit_status(lambda: run_command(COMMANDS[command], words, done.append)) == (0 if done else 2)
+    with pytest.raises(SystemExit) as caught:
+        end_with(lambda: run_command(COMMANDS[command], words, done.append))
+    assert caught.value.code == (0 if done else 2)
     return done
 
 

@@ -151,6 +151,6 @@ def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, 
     [("output", "toy.zip"), ("version", "one"), ("version", "1."), ("license", "my licence"), ("license", "a\nb: c")],
 )
 def test_settings_that_make_no_package_are_refused(setting, value):
-    settings = {"run": "runs/demo", "output": "toy.argosmodel", setting: value}
+    settings = {"format": "argos", "run": "runs/demo", "output": "toy.argosmodel", setting: value}
     with pytest.raises(ValidationError, match="must"):
         ExportConfig.model_validate(settings)
