@@ -17,9 +17,10 @@ from mt.core.randomness import Generators, generator
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.final_punctuation import FINAL_PUNCTUATION
 from mt.text.keyboard import with_a_typo
-from mt.text.layer import Replacement, TextLayer
+from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.number_words import shared_numbers
+from mt.text.shared_values import Replacement
 from mt.text.slots import OF_NUMBERS, SLOT, TAG, slot
 
 NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
@@ -117,12 +118,12 @@ class Augmentation:
         number = int(np.searchsorted(self._limits, case, side="right"))
         if slots >= self._slots and not numbers_in_words[row]:
             if number >= len(self._changes):
-                return self._layer.mark_pair(source, target)
+                return self._layer.prepare_pair(source, target)
             if number != IN_SMALL_LETTERS:
-                return self._layer.mark_pair(*self._changes[number](source, target, random))
+                return self._layer.prepare_pair(*self._changes[number](source, target, random))
             # Afterwards, because names would get their capitals back. A model is to know some lines without them, too:
             # those with a single capital, and those of other programs, where there is no text layer.
-            return self._changes[number](*self._layer.mark_pair(source, target), random)
+            return self._changes[number](*self._layer.prepare_pair(source, target), random)
         # Words become slots before the case of the source is changed: afterwards they would no longer be found.
         count, words = 0, list[Replacement]()
         if numbers_in_words[row]:
@@ -136,7 +137,7 @@ class Augmentation:
                 taken = {one.source for one in words}
                 words += [Replacement(*one, _is_number(one[0], random)) for one in found if one[0] not in taken]
         order = random.permutation(self._layer.slots).tolist()
-        source, target = self._layer.mark_pair(source, target, words, order)
+        source, target = self._layer.prepare_pair(source, target, words, order)
         for _ in range(count - len(words)):
             first = OF_NUMBERS if _is_number("", random) else 0
             unused = [one for one in (slot(first + each) for each in order) if one not in source]

@@ -428,7 +428,7 @@ class TrainingBatches:
         for group in groups:
             source, target = ([next(side) for _ in group] for side in (sources, targets))
             if self._augmentation is None:
-                texts.append(self._layer.mark_pair(source[0], target[0]))
+                texts.append(self._layer.prepare_pair(source[0], target[0]))
             else:
                 texts.append(self._augmentation.pair(epoch, group[0], source, target))
         return texts

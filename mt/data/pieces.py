@@ -18,7 +18,7 @@ PIECES = pyarrow.schema(
 
 def with_pieces(pairs: pyarrow.RecordBatch, layer: TextLayer) -> pyarrow.RecordBatch:
     """Returns the pairs with the columns of PIECES added."""
-    texts = map(layer.mark_pair, pairs["source"].to_pylist(), pairs["target"].to_pylist())
+    texts = map(layer.prepare_pair, pairs["source"].to_pylist(), pairs["target"].to_pylist())
     tokenizers = (layer.tokenizers.source, layer.tokenizers.target)
     columns = list(pairs.columns)
     for tokenizer, marked in zip(tokenizers, zip(*texts, strict=True), strict=True):

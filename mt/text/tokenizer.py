@@ -25,7 +25,7 @@ from mt.core.files import UNDECODABLE, write_atomically
 from mt.core.language import has_many_characters, writes_spaces
 from mt.core.randomness import generator
 from mt.text.sentencepiece_file import character_coverage, normalization
-from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
+from mt.text.slots import MAX_SLOTS, OF_NUMBERS, slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 from mt.text.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 
@@ -214,7 +214,7 @@ class Tokenizer:
         return next(
             number
             for number in count()
-            if number == MOST_SLOTS or not all(self.has_piece(slot(first + number)) for first in kinds)
+            if number == MAX_SLOTS or not all(self.has_piece(slot(first + number)) for first in kinds)
         )
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

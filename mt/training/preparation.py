@@ -21,7 +21,7 @@ from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import read_description, read_scored, read_spelling, read_tokenizers
 from mt.text.final_punctuation import learn_marks
-from mt.text.layer import TextLayer, fewest_times
+from mt.text.layer import TextLayer, min_word_count
 from mt.text.sentences import usual_most
 from mt.text.slots import all_slots
 from mt.text.spelling import Spelling, count_words
@@ -184,14 +184,14 @@ def _learnt(
     rules = rules.model_copy(update={"final_marks": learn_marks(pairs, language)})
     known = read_spelling(origin, read_description(origin)) if origin else None
     if known and origin == config.folder:
-        return rules.model_copy(update={"fewest_times": known.fewest}), known.counts
+        return rules.model_copy(update={"fewest_times": known.min_count}), known.counts
     counts = count_words(_sources(evenly_spaced(corpus.train, LINES_WITH_WORDS)), language)
     if known:
         counts = known.counts_with(counts)
     if not counts:  # there are only numbers, for instance
         return rules, None
     layer = TextLayer(rules, tokenizers, language, config.data.target_language, Spelling(counts, language))
-    return rules.model_copy(update={"fewest_times": fewest_times(layer, _sources(corpus.valid))}), counts
+    return rules.model_copy(update={"fewest_times": min_word_count(layer, _sources(corpus.valid))}), counts
 
 
 def _sources(pairs: datasets.Dataset) -> Iterator[str]:
@@ -227,13 +227,13 @@ def _encode(
     if len(valid) == 0:
         raise InputError(f"no validation pair has at most data.max_length={config.data.max_length} pieces")
     lengths = numbers(train, "source_length")
-    rules = layer.rules.model_copy(
+    rules = layer.config.model_copy(
         update={
             name: min(MAX_PIECES, max(_quantile(lengths, share), getattr(base, name) if base else 1))
             for name, share in LENGTH_QUANTILES.items()
         }
     )
-    return PreparedData(corpus, layer.with_rules(rules), train, valid, dropped)
+    return PreparedData(corpus, layer.with_config(rules), train, valid, dropped)
 
 
 def _quantile(lengths: np.ndarray, share: float) -> int:

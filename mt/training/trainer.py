@@ -178,7 +178,7 @@ class Trainer:
         if workers.is_leader:
             self.data.tokenizers.save(self.run)
             write_config(self.run, config)
-            write_description(self.run, ModelDescription.of(config, self.data.layer.rules, AlignmentConfig()))
+            write_description(self.run, ModelDescription.of(config, self.data.layer.config, AlignmentConfig()))
             write_spelling(self.run, self.data.layer.spelling)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
@@ -313,7 +313,7 @@ class Trainer:
                     list(zip(pairs["source"], pairs["target"], strict=True)),
                     config.decoding.batch_tokens,
                 )
-                write_description(self.run, ModelDescription.of(config, self.data.layer.rules, place))
+                write_description(self.run, ModelDescription.of(config, self.data.layer.config, place))
             translator = translator_of(self.objective, self.data, config, config.decoding, self.precision)
             write_scores(config, self.data, translator, self.progress, averaged, workers, self.monitor)
             workers.barrier()

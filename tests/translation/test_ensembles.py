@@ -113,7 +113,7 @@ def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_pat
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
     known = read_spelling(other, read_description(other))
-    write_spelling(other, Spelling(known.counts | {"zebra": 1000}, "xx", known.fewest))
+    write_spelling(other, Spelling(known.counts | {"zebra": 1000}, "xx", known.min_count))
     assert Translator.load([runs["first"], other]).layer.spelling.counts == known.counts
     assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts
 
