@@ -35,7 +35,9 @@ from mt.data.cleaning.command import clean
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.robustness.command import measure_robustness
 from mt.export import argos, ctranslate2, hugging_face
-from mt.storage.run_folder import read_config, read_description, write_config, write_description
+from mt.storage.folders import read_description
+from mt.storage.native import write_description
+from mt.storage.run_folder import read_config, write_config
 from mt.synthesis.command import synthesise
 from mt.training.command import train
 from tests import toy

@@ -14,7 +14,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from mt.config import DecodingChoice, ServingConfig
 from mt.core.language import base_language
 from mt.serving.batching import Batcher
-from mt.storage.run_folder import read_description
+from mt.storage.folders import read_description
 from mt.text.tags import cut_into_blocks
 from mt.translation.search import Hypothesis
 from mt.translation.translator import LINE_BREAKS, ScoredText, SentenceAttention, Translator

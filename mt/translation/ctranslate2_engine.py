@@ -31,7 +31,6 @@ import torch
 from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import EOS, UNK
 from mt.translation.ctranslate2_conversion import (
     EXPORT_FOLDER,
@@ -42,6 +41,7 @@ from mt.translation.ctranslate2_conversion import (
 )
 from mt.translation.engine import TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities, longest_hypotheses
+from mt.translation.trained_model import TrainedModel
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,7 @@ from mt.data.batching import collate
 from mt.models.attention import AttentionMap, record_attention
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.marian import located
-from mt.storage.run_folder import open_models
+from mt.storage.hub import resolve_model_path
 from mt.text.layer import Part, TextLayer
 from mt.text.markup import Markup, put_back, take_out
 from mt.text.placement import Link
@@ -36,6 +35,7 @@ from mt.translation.alignment import Aligner, word_links
 from mt.translation.ctranslate2_engine import check_machine, open_engine
 from mt.translation.engine import Engine, TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities
+from mt.translation.trained_model import open_models
 
 Result = TypeVar("Result")
 
@@ -246,7 +246,7 @@ class Translator:
             first.layer_with(kept),
             config,
             choose_precision(precision, chosen),
-            open_engine(first, located(folders[0]), config) if config.engine == "ctranslate2" else None,
+            open_engine(first, resolve_model_path(folders[0]), config) if config.engine == "ctranslate2" else None,
             first.description.alignment,
         )
 

@@ -13,10 +13,10 @@ from mt.config import HuggingFaceExportConfig, TokenizerConfig, TransformerConfi
 from mt.core.errors import InputError
 from mt.data.batching import collate
 from mt.export.hugging_face import export, obstacles
-from mt.storage.run_folder import open_model
 from mt.text.slots import OF_NUMBERS, all_slots, slot
 from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
 from mt.translation.search import search
+from mt.translation.trained_model import open_model
 from mt.translation.translator import LINE_BREAKS, Translator
 from tests import toy
 from tests.brief import train_briefly

@@ -24,11 +24,11 @@ from mt.config import (
 from mt.core.errors import InputError
 from mt.data.batching import collate
 from mt.models.build import build_model
-from mt.storage.run_folder import TrainedModel
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_engine import open_engine
 from mt.translation.search import Hypothesis, forced_log_probabilities
+from mt.translation.trained_model import TrainedModel
 from mt.translation.translator import LINE_BREAKS, Items, LongSentences, ScoredText, Translator, windows
 from tests import toy
 from tests.processes import PROJECT
