@@ -22,7 +22,7 @@ from mt.core.installation import IS_INSTALLED
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
-from mt.data.readers import fingerprint
+from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.marian import name_on_the_hub
 from mt.storage.run_folder import PROVENANCE, TOOK_EFFECT
@@ -58,7 +58,7 @@ class _Resumed(_Facts):
 
 
 class _File(BaseModel):
-    """A file of a pile, or a pair of files: see ``FileRead`` in ``mt.data.readers``."""
+    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.readers.split``."""
 
     model_config = ConfigDict(strict=True)
 
@@ -115,7 +115,7 @@ def begin_provenance(
             "workers": workers.size,
         },
         "data": {
-            split: {"pairs": len(pairs), "sha256": fingerprint(pairs)}
+            split: {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
             for split, pairs in (
                 ("train", data.train),
                 ("valid", data.corpus.valid),

@@ -21,7 +21,9 @@ from pydantic import TypeAdapter, ValidationError
 from mt.config import DataConfig
 from mt.config.data import FILE_FORMATS
 from mt.core.errors import InputError, RunError
-from mt.data.corpus import KEYS, PAIR_HASH, Corpus, SplitReport, load_corpus
+from mt.data.corpus import Corpus, load_corpus
+from mt.data.pairs import KEYS, PAIR_HASH
+from mt.data.split_report import SplitReport
 from mt.text.slots import TAG
 
 PAIRS = [(f"Satz Nummer {number}.", f'Sentence "number" {number}, here.') for number in range(40)]
