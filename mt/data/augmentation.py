@@ -75,7 +75,7 @@ class Augmentation:
         self._lexicon = statistics.lexicon
         self._layer = layer
         self._seed = seed
-        self._has_number_word = statistics.has_number_word & bool(config.slots and layer.has_slots_of_numbers)
+        self._has_number_word = statistics.has_number_word & bool(config.slots)
         self._slots = config.slots
         self._generators = Generators(seed, "augmentation of a pair")
         self._languages = layer.source_language, layer.target_language
@@ -146,24 +146,18 @@ class Augmentation:
                 chosen = [candidates[index] for index in random.permutation(len(candidates))[:count].tolist()]
                 number_words = {words.source for words in replaced}
                 replaced += [
-                    Replacement(word, translation, self._is_number(word, random))
+                    Replacement(word, translation, _is_number(word, random))
                     for word, translation in chosen
                     if word not in number_words
                 ]
         order = random.permutation(self._layer.slots).tolist()
         source, target = self._layer.mark_pair(source, target, replaced, order)
         for _ in range(count - len(replaced)):
-            first = OF_NUMBERS if self._is_number("", random) else 0
+            first = OF_NUMBERS if _is_number("", random) else 0
             unused = next((slot(first + number) for number in order if slot(first + number) not in source), None)
             if unused:
                 source, target = with_new_slot(unused, source, target, self._between, random)
         return in_ascending_order(source, target)
-
-    def _is_number(self, word: str, random: np.random.Generator) -> bool:
-        """Return whether a slot that stands for a word, or for nothing, is one of numbers."""
-        if not self._layer.has_slots_of_numbers:
-            return False
-        return word.isdigit() or random.random() < NEW_SLOTS_OF_NUMBERS
 
     def _draws(self, epoch: int) -> _Draws:
         if self._drawn is None or self._drawn[0] != epoch:
@@ -173,6 +167,11 @@ class Augmentation:
             draws = _Draws(change.copy(), slots < self._slots, self._has_number_word & (in_words < NUMBERS_IN_WORDS))
             self._drawn = epoch, draws
         return self._drawn[1]
+
+
+def _is_number(word: str, random: np.random.Generator) -> bool:
+    """Return whether a slot that stands for a word, or for nothing, is one of numbers."""
+    return word.isdigit() or random.random() < NEW_SLOTS_OF_NUMBERS
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:

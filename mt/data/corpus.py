@@ -17,14 +17,14 @@ from datasets.table import concat_tables
 from pyarrow import compute
 
 from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
-from mt.core.columns import ROWS_AT_ONCE, evenly_spaced_rows, numbers, tables
+from mt.core.columns import ROWS_AT_ONCE, evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.overlap import log_repetitions, without_shared_sentences
-from mt.data.pairs import FAULT, KEYS, PAIR_HASH, SIDES
+from mt.data.pairs import FAULT, KEYS, PAIR_HASH
 from mt.data.readers import read_split
 from mt.data.readers.input_files import refuse_missing_files
-from mt.data.split import hold_out, identities
+from mt.data.split import hold_out
 from mt.data.split_report import SplitReport
 from mt.text.slots import TAG
 
@@ -58,7 +58,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     Only training pairs are dropped, validation and test data stay whole. A training pair is dropped if a side is empty
     or not UTF-8, or if it is in the second or a later corpus of a mixture and shares a sentence with validation or
     test. A missing validation or test split is held out of the training pairs. Validation and test data of a mixture
-    come from its first corpus. ``config.split_version`` says when two sentences are the same.
+    come from its first corpus.
 
     Text is never held in memory. Of the 64-bit hashes by which equal sentences are found, some 70 bytes a pair are, and
     only as long as the cache does not have the result.
@@ -89,7 +89,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         report[0] = report[0].after_dropping({f"held out for {split}": len(held_out[split]) for split in missing})
     # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
-        training[number], counts = without_shared_sentences(training[number], evaluation.values(), config.split_version)
+        training[number], counts = without_shared_sentences(training[number], evaluation.values())
         report[number] = report[number].after_dropping(counts)
     first_id = 0
     for number, pairs in enumerate(training):
@@ -184,26 +184,15 @@ def _hold_out(
         sizes.append(min(wanted, max_pairs))
     if sum(sizes) >= len(train):
         raise InputError(f"{len(train)} training pairs are too few to hold {' and '.join(splits)} pairs out of")
-    version = corpus.split_version
 
     @cache
     def part() -> np.ndarray:
-        return hold_out(numbers(train, PAIR_HASH), _identities(train, version), sizes)
+        return hold_out(numbers(train, PAIR_HASH), (numbers(train, KEYS[0]), numbers(train, KEYS[1])), sizes)
 
     def pairs_of(number: int) -> datasets.Dataset:
-        return select_rows(train, ("held out", version, sizes, number), lambda: np.flatnonzero(part() == number))
+        return select_rows(train, ("held out", sizes, number), lambda: np.flatnonzero(part() == number))
 
     return pairs_of(0), {split: pairs_of(number).remove_columns("weight") for number, split in enumerate(splits, 1)}
-
-
-def _identities(pairs: datasets.Dataset, split_version: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers for the sources and for the targets, (N,) int64 each, that are equal where two sentences are the
-    same in this version of the split."""
-    if split_version > 1:
-        return numbers(pairs, KEYS[0]), numbers(pairs, KEYS[1])
-    parts = [[identities(table[side].to_pylist(), 1) for side in SIDES] for table in tables(pairs, SIDES)]
-    sources, targets = (np.concatenate(side) for side in zip(*parts, strict=True))
-    return sources, targets
 
 
 def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:

@@ -58,7 +58,7 @@ def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Data
 
 
 def without_shared_sentences(
-    pairs: datasets.Dataset, others: Iterable[datasets.Dataset], split_version: int
+    pairs: datasets.Dataset, others: Iterable[datasets.Dataset]
 ) -> tuple[datasets.Dataset, dict[str, int]]:
     """Drop the pairs that have a source or target in common with other pairs.
 
@@ -67,11 +67,9 @@ def without_shared_sentences(
     """
     others = list(others)
     equal, same = _shares_sentence(pairs, others)
-    if split_version == 1:
-        same = equal
     if not same.any():
         return pairs, {}
-    key = ("shared", split_version, [other._fingerprint for other in others])
+    key = ("shared", [other._fingerprint for other in others])
     counts = {
         "shared with valid or test": int(equal.sum()),
         f"shared with valid or test {OTHER_FORM}": int((same & ~equal).sum()),

@@ -76,7 +76,7 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
         raise InputError(
             f"{asked}: {origin} translates from {' to '.join(languages[0])}, this run from {' to '.join(languages[1])}"
         )
-    pairs, _ = without_shared_sentences(earlier.train, [corpus.valid, corpus.test], config.data.split_version)
+    pairs, _ = without_shared_sentences(earlier.train, [corpus.valid, corpus.test])
     if not len(pairs):
         raise InputError(f"{asked}: each pair of {origin} shares a sentence with valid or test of this run")
     shared = len(earlier.train) - len(pairs)

@@ -8,7 +8,6 @@ from mt.core.errors import InputError
 from mt.core.installation import RECIPES, corpora
 from mt.data.readers.many_files import read_text_files
 from mt.data.readers.split import Split
-from mt.data.split import recipe_folder
 
 
 def read_recipe(corpus: RecipeConfig, split: str) -> Split:
@@ -26,8 +25,8 @@ def _prepared_folder(corpus: RecipeConfig) -> Path:
     for language in (corpus.source_language, corpus.target_language):
         if language not in recipe.LANGUAGES:
             raise InputError(f"data={corpus.recipe} has {' and '.join(recipe.LANGUAGES)}, not {language}")
-    folder = corpora() / recipe_folder(path, corpus.split_version).name
+    folder = corpora() / corpus.recipe
     names = [f"{split}.{language}" for split in ("train", "valid", "test") for language in recipe.LANGUAGES]
     if not all((folder / name).exists() for name in names):
-        recipe.prepare(folder, corpus.split_version)
+        recipe.prepare(folder)
     return folder
