@@ -198,7 +198,7 @@ def test_an_epoch_can_be_entered_anywhere(
     augmentation: AugmentationConfig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mt.data.batching.training.MAX_WINDOW_BATCHES", 5)
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
     batches = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
     assert len(whole) == batches.batches_in_epoch(4) > 12
@@ -264,7 +264,7 @@ def test_workers_share_the_batches_that_one_would_have(
     augmentation: AugmentationConfig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mt.data.batching.training.MAX_WINDOW_BATCHES", 5)
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
     one = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=100)
     alone = [*one.epoch(0, 7), *one.epoch(1)]
     barrier = threading.Barrier(3, timeout=60)

@@ -4,7 +4,7 @@ Line breaks inside a sentence (a lone CR, or any line break in a table's value) 
 stay in their place; their column ``fault`` says why.
 
 A new kind of corpus is a reader in a module of its own and a line in READERS; a new file format is a reader of pairs
-and a line in ``mt.data.readers.tables``.
+and a line in ``mt.data.readers.formats``.
 """
 
 from collections.abc import Callable

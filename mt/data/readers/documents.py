@@ -4,24 +4,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mt.core.errors import InputError
+from mt.data.parsers import po, tmx, xliff
 from mt.data.parsers.document import read_whole
-from mt.data.parsers.po import po_pairs as parsed_po
-from mt.data.parsers.tmx import tmx_pairs as parsed_tmx
-from mt.data.parsers.xliff import xliff_pairs as parsed_xliff
 from mt.data.readers.cached_pairs import Pairs
-from mt.data.readers.columns import Columns
+from mt.data.readers.tables import Columns
 
 
 def tmx_pairs(path: Path, columns: Columns) -> Pairs:
-    return parsed_tmx(path, str(columns[0]), str(columns[1]))
+    return tmx.tmx_pairs(path, str(columns[0]), str(columns[1]))
 
 
 def po_pairs(path: Path, columns: Columns) -> Pairs:
-    return _document_pairs(parsed_po, path, columns)
+    return _document_pairs(po.po_pairs, path, columns)
 
 
 def xliff_pairs(path: Path, columns: Columns) -> Pairs:
-    return _document_pairs(parsed_xliff, path, columns)
+    return _document_pairs(xliff.xliff_pairs, path, columns)
 
 
 def _document_pairs(parse: Callable[[bytes, str, str], Pairs], path: Path, columns: Columns) -> Pairs:

@@ -13,10 +13,9 @@ from datasets.exceptions import DatasetGenerationError
 
 from mt.config import HubConfig
 from mt.core.errors import InputError, RunError
-from mt.data.readers.arrow import column_pairs
 from mt.data.readers.cached_pairs import Pairs, cached_pairs
-from mt.data.readers.columns import find_column
 from mt.data.readers.split import Split
+from mt.data.readers.tables import column_pairs, find_column
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from mt.core.errors import InputError
 from mt.data.cache import concatenate
 from mt.data.pairs import sentences_sha256
 from mt.data.readers.cached_pairs import cached_pairs, file_state
+from mt.data.readers.formats import TABLE_READERS, table_suffix
 from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
 from mt.data.readers.split import InputFile, Split
-from mt.data.readers.tables import TABLE_READERS, table_suffix
 from mt.data.readers.text import line_pairs
 
 logger = logging.getLogger(__name__)

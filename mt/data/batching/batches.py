@@ -1,4 +1,4 @@
-"""Yields the batches of the training pairs, epoch after epoch.
+"""Yields the batches of the training pairs, epoch after epoch, and those of pairs to validate and test on.
 
 Subword sampling and augmentation make equal lengths unequal, so that up to a third of every batch would be padding.
 Therefore the pairs of up to MAX_WINDOW_BATCHES planned batches are drawn together and then divided again into as many
@@ -15,7 +15,7 @@ from pyarrow.compute import list_value_length
 from mt.core.columns import numbers
 from mt.core.randomness import generator
 from mt.data.batching.batch import Batch, collate_table
-from mt.data.batching.plan import Lengths, Plan, encoded_lengths, plan_anew, plan_epoch
+from mt.data.batching.plan import Lengths, Plan, encoded_lengths, plan_anew, plan_epoch, plan_in_order
 from mt.data.batching.samples import BatchSettings, PairSampler
 from mt.data.corpus_statistics import corpus_statistics
 from mt.data.subwords import ID_COLUMNS
@@ -122,6 +122,16 @@ class TrainingBatches:
             )
             self._planned = number, plan
         return self._planned[1]
+
+
+def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:
+    """Yield every encoded pair once, in the same batches each time.
+
+    The longest pairs come first, so that a batch too large for the memory fails at once and not after all the others.
+    """
+    encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
+    for rows in reversed(plan_in_order(encoded_lengths(pairs), batch_tokens)):
+        yield collate_table(encoded[rows])
 
 
 def _lengths(samples: pyarrow.Table) -> Lengths:
