@@ -105,7 +105,7 @@ def between_words(code: str) -> str:
 
 
 def has_many_characters(code: str) -> bool:
-    """Return whether a script has thousands of characters, the rarest of which are better spelled in bytes."""
+    """Return whether a script has thousands of characters. The rarest are better spelled in bytes."""
     return base_language(code) in CHINESE | JAPANESE | KOREAN
 
 

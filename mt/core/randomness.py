@@ -1,4 +1,4 @@
-"""Keyed random numbers: every draw depends on (seed, purpose, step or pair) alone, never on what was drawn before.
+"""Keyed random numbers: every draw depends on (seed, purpose, step or pair) alone, never on earlier draws.
 
 Therefore a run can be resumed exactly in the middle of an epoch, and its data are the same for any number of workers.
 """

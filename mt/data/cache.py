@@ -1,5 +1,5 @@
-"""Keeps tables that take long to make as Arrow files in the cache of ``datasets``. From there they are read without
-being loaded into memory, and workers on one machine share what it keeps of them.
+"""Keeps tables that take long to make as Arrow files in the cache of ``datasets``. They are memory-mapped, so
+workers on one machine share their memory.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What augmentation has to know of all training pairs."""
+"""Statistics of all training pairs that augmentation needs."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CorpusStatistics(NamedTuple):
-    """What augmentation knows of N training pairs."""
+    """Statistics of N training pairs."""
 
     lexicon: Lexicon
     """Words that translate each other."""

@@ -80,7 +80,7 @@ def without_shared_sentences(
 
 def _shares_sentence(pairs: datasets.Dataset, others: Sequence[datasets.Dataset]) -> tuple[np.ndarray, np.ndarray]:
     """Return whether each pair shares a source or a target with the others, as (N,) bool for equal texts, and (N,) bool
-    for texts that are the same in the sense of ``mt.data.split``."""
+    for texts that are the same in the sense of ``mt.data.sentence_key``."""
     same = np.zeros(len(pairs), dtype=bool)
     for key in KEYS:
         same |= _is_in(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))

@@ -1,7 +1,7 @@
-"""What is kept of each pair that is read: its two sentences, hashes of them, and why it cannot be used, if so.
+"""The columns of each pair that is read: its two sentences, their hashes, and the fault if it cannot be used.
 
 The hashes are computed once, because that takes longer than reading the cache, and because everything that looks for
-equal sentences can then do with 8 bytes of each.
+equal sentences needs only 8 bytes of each.
 
 The processes of ``parallel.py`` import this file, and nothing that is large, such as PyTorch.
 """
@@ -15,7 +15,7 @@ import pyarrow
 
 from mt.core.columns import tables
 from mt.core.files import UNDECODABLE
-from mt.data.split import pair_hash, sentence_key
+from mt.data.sentence_key import pair_hash, sentence_key
 
 if TYPE_CHECKING:
     import datasets
@@ -24,7 +24,7 @@ SIDES = ("source", "target")
 KEYS = ("source_key", "target_key")
 """Are equal for sentences that differ only in case, punctuation and white space: see ``sentence_key``."""
 PAIR_HASH = "pair_hash"
-"""Is equal for equal pairs: see ``mt.data.split.pair_hash``."""
+"""Is equal for equal pairs: see ``mt.data.sentence_key.pair_hash``."""
 FAULT = "fault"
 """Is empty, or says why a pair cannot be used for training."""
 PAIRS = pyarrow.schema(

@@ -102,7 +102,7 @@ class _Process(Generic[Item, Result]):
 
 
 def _serve() -> None:
-    """Read a function and then items from the standard input, and write the results. This is what the processes do."""
+    """Read a function and then items from the standard input, and write the results: the main loop of a process."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # if the other process has been killed, this one ends, too
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is no result

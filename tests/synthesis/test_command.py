@@ -14,7 +14,7 @@ from mt.core.json_file import read_json, write_json
 from mt.core.process_end import exit_status
 from mt.data.corpus import load_corpus
 from mt.data.pairs import sentences_sha256
-from mt.data.split import sentence_key
+from mt.data.sentence_key import sentence_key
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesise

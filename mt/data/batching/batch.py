@@ -73,7 +73,7 @@ class Batch:
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> "Batch":
-        """Return the batch in pinned memory, from which a GPU copies by itself."""
+        """Return the batch in pinned memory. A GPU copies from there by itself."""
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> "Batch":

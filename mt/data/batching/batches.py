@@ -40,7 +40,7 @@ class TrainingBatches:
         Args:
             pairs: From ``encode_pairs``, with a weight for each pair.
             layer: Makes tokens of pairs that are changed or sampled.
-            settings: The size of the batches, and what is changed and sampled.
+            settings: The size of the batches, augmentation and sampling.
             workers: Each gets its share of every batch.
         """
         augmentation = settings.augmentation

@@ -38,8 +38,7 @@ class BatchSettings:
 
 
 class PairSampler:
-    """The training pairs of a run, of which each epoch gets its own samples. A sample depends on the seed, the epoch
-    and the pair alone."""
+    """Draws a sample of each training pair in each epoch. It depends on the seed, the epoch and the pair alone."""
 
     def __init__(
         self,
@@ -52,8 +51,8 @@ class PairSampler:
         Args:
             pairs: From ``encode_pairs``.
             layer: Makes tokens of pairs that are changed or sampled.
-            settings: What is changed and sampled.
-            statistics: What augmentation has to know of all pairs; None if it is off.
+            settings: Augmentation and sampling.
+            statistics: The statistics for augmentation; None if it is off.
         """
         self._encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))

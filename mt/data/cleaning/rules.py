@@ -12,7 +12,7 @@ import regex
 from mt.data.cleaning.characters import Letters
 from mt.data.cleaning.correspondence import items_differ, numbers_differ
 from mt.data.cleaning.sides import WORD, Side
-from mt.data.split import sentence_key
+from mt.data.sentence_key import sentence_key
 
 DESCRIPTIONS = {
     "long": "a side has more than ten times data.max_length characters, so that it would have too many pieces",
