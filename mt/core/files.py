@@ -56,21 +56,6 @@ def read_start(path: Path) -> bytes:
         return stream.read(1 << 16)
 
 
-def read_wide_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Yield the lines of a file in UTF-16 or UTF-32 as ``read_lines`` does, without its BOM.
-
-    Raises:
-        InputError: As ``read_lines``, or the bytes are not of this encoding.
-    """
-    try:
-        # Halves of surrogate pairs stay, so that UNDECODABLE finds them. With newline="\n" no CR ends a line.
-        with open_input(path) as stream, io.TextIOWrapper(stream, encoding, "surrogatepass", newline="\n") as text:
-            for line in text:
-                yield line.removesuffix("\n")
-    except UnicodeError as error:
-        raise InputError(f"{path}: is not in {encoding.upper()}, of which it has the BOM: {error}") from None
-
-
 @contextlib.contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO]:
     """Open the content of a plain, .gz, .xz or .zst file.

@@ -165,7 +165,7 @@ def base_model(origin: str) -> str | None:
 
 
 def _files(corpus: Corpus) -> dict[str, list[dict]]:
-    """Returns the files of each split that is read from a pile of them."""
+    """Return the input files of each split that is read from many."""
     found: dict[str, list[dict]] = {}
     for report in corpus.report:
         if report.files:
@@ -177,7 +177,7 @@ def _files(corpus: Corpus) -> dict[str, list[dict]]:
 
 
 def changed_files(recorded: dict, now: dict) -> Iterator[str]:
-    """Yields a line for each file of a pile that was not there, is no longer there, has other pairs, or was left out at
+    """Yields a line for each input file that was not there, is no longer there, has other pairs, or was left out at
     one time only.
 
     Args:

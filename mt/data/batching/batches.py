@@ -75,27 +75,27 @@ class TrainingBatches:
             first, end = end, end + len(window)
             if end <= start:
                 continue
-            own = self._drawn_ahead.pop((epoch, number), None) or [self._draw(epoch, self._own_rows(window))]
+            own = self._drawn_ahead.pop((epoch, number), None) or [self._draw(epoch, self._own_rows(epoch, number))]
             samples = pyarrow.concat_tables(self._workers.each_ahead(pyarrow.concat_tables(own).combine_chunks()))
             batches = plan_anew(_lengths(samples), len(window), generator(self._settings.seed, "window", epoch, number))
             # The next window's pairs are drawn while these batches are handed out, some of them with each batch.
-            is_last = number + 1 == len(windows)
-            next_epoch, next_number = (epoch + 1, 0) if is_last else (epoch, number + 1)
-            next_windows = _windows(self._plan(epoch + 1).batches) if is_last else windows
-            rows = self._own_rows(next_windows[next_number]) if next_windows else np.empty(0, dtype=np.int64)
+            next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)
+            parts = np.array_split(self._own_rows(*next_window), len(window))
             ahead: list[pyarrow.Table] = []
-            for index, (batch, part) in enumerate(zip(batches, np.array_split(rows, len(window)), strict=True), first):
-                ahead.append(self._draw(next_epoch, part))
+            for index, (batch, part) in enumerate(zip(batches, parts, strict=True), first):
+                ahead.append(self._draw(next_window[0], part))
                 if index >= start:
                     yield collate_table(samples.take(self._share(batch)))
-            self._drawn_ahead = {(next_epoch, next_number): ahead}
+            self._drawn_ahead = {next_window: ahead}
 
     def _share(self, rows: np.ndarray) -> np.ndarray:
         return rows[self._workers.rank :: self._workers.size]
 
-    def _own_rows(self, window: list[np.ndarray]) -> np.ndarray:
-        """Return the rows of a window that this worker draws."""
-        return np.array_split(np.concatenate(window), self._workers.size)[self._workers.rank]
+    def _own_rows(self, epoch: int, window: int) -> np.ndarray:
+        """Return the rows of a window that this worker draws. An epoch may have no pairs, and so no window."""
+        windows = _windows(self._plan(epoch).batches)
+        rows = np.concatenate(windows[window]) if windows else np.empty(0, dtype=np.int64)
+        return np.array_split(rows, self._workers.size)[self._workers.rank]
 
     def _draw(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
         return self._sampler.draw(epoch, rows, self._plan(epoch))

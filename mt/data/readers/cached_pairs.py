@@ -43,8 +43,7 @@ def cached_pairs(origin: str, pairs: Callable[[], Pairs], key: tuple) -> dataset
 
 def _lists(pairs: Pairs) -> Iterator[list[tuple[str, str]]]:
     iterator = iter(pairs)
-    while batch := list(islice(iterator, ROWS_AT_ONCE)):
-        yield batch
+    return iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), [])
 
 
 def file_state(path: Path) -> tuple[str, int, int, int, int]:

@@ -1,35 +1,40 @@
 """Reads text files: the lines of one, and two whose lines are pairs."""
 
-import codecs
+import io
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from mt.core.encodings import encoding_of_bom, other_encoding
 from mt.core.errors import InputError
-from mt.core.files import read_lines, read_start, read_wide_lines
+from mt.core.files import open_input, read_start
 from mt.data.readers.cached_pairs import Pairs
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Yield the lines without BOM and CR. Bytes that are not UTF-8 become surrogates, which UNDECODABLE finds.
+    """Yield the lines, which end at ``\\n`` alone, without BOM and CR.
+
+    Bytes that are not UTF-8 become surrogates, which UNDECODABLE finds.
 
     Raises:
-        InputError: The text is in another encoding than UTF-8, and no BOM says so.
+        InputError: The text is in another encoding than UTF-8 and no BOM says so, or not in the encoding of its BOM.
     """
     start = read_start(path)
-    if encoding := encoding_of_bom(start):
-        yield from (line.removesuffix("\r") for line in read_wide_lines(path, encoding))
-        return
-    if other := other_encoding(start):
+    encoding = encoding_of_bom(start)
+    if not encoding and (other := other_encoding(start)):
         code, name = other
         raise InputError(
             f"{path}: is not in UTF-8; by its beginning it seems to be {name}. This makes UTF-8 of it: "
             f"iconv -f {code} -t UTF-8"
         )
-    for number, line in enumerate(read_lines(path)):
-        line = line.removesuffix(b"\r")
-        yield (line if number else line.removeprefix(codecs.BOM_UTF8)).decode("utf-8", "surrogateescape")
+    codec, errors = (encoding, "surrogatepass") if encoding else ("utf-8-sig", "surrogateescape")
+    try:
+        # With newline="\n", neither CR nor U+2028 ends a line.
+        with open_input(path) as stream, io.TextIOWrapper(stream, codec, errors, newline="\n") as text:
+            for line in text:
+                yield line.removesuffix("\n").removesuffix("\r")
+    except UnicodeError as error:
+        raise InputError(f"{path}: is not in {codec.upper()}, of which it has the BOM: {error}") from None
 
 
 def line_pairs(source: Path, target: Path) -> Pairs:

@@ -101,7 +101,7 @@ def same(one: Corpus, other: Corpus) -> bool:
 
 
 def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
-    folder = mixed(tmp_path / "pile")
+    folder = mixed(tmp_path / "files")
     write(folder / "README.md", b"no table")
     write(folder / ".hidden.tsv", b"")
     whole = load(kind="table", train=write(tmp_path / "whole.jsonl", as_jsonl(PAIRS)))
@@ -122,8 +122,8 @@ def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
     assert again.train.cache_files == load(kind="table", train=str(folder)).train.cache_files
 
 
-def test_a_pile_in_a_mixture_and_as_test_data(tmp_path: Path) -> None:
-    folder = mixed(tmp_path / "pile")
+def test_many_files_in_a_mixture_and_as_test_data(tmp_path: Path) -> None:
+    folder = mixed(tmp_path / "files")
     first = {"kind": "table", "train": write(tmp_path / "a.tsv", tsv([("x", "y")] * 20)), "valid": [f"{folder}/a*"]}
     first["test"] = str(folder)
     others = [(f"noch {number}", f"more {number}") for number in range(21)]
@@ -227,7 +227,7 @@ def test_only_stars_are_wildcards_and_existing_files_are_none(tmp_path: Path) ->
 
 
 def test_what_cannot_be_expanded_is_named(tmp_path: Path) -> None:
-    folder = mixed(tmp_path / "pile")
+    folder = mixed(tmp_path / "files")
     write(tmp_path / "empty" / "README.md", b"no table")
     (tmp_path / "link.tsv").symlink_to(folder / "a.tsv")
     for named, message in (
@@ -266,7 +266,7 @@ BAD = {
 def test_a_bad_file_stops_or_is_left_out_as_a_whole(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder = mixed(tmp_path / "pile")
+    folder = mixed(tmp_path / "files")
     good = load(kind="table", train=str(folder))
     content, message = BAD[name]
     bad = write(folder / name, content)
@@ -300,16 +300,16 @@ def test_a_side_of_another_length_is_a_bad_pair(tmp_path: Path) -> None:
 def test_a_report_on_many_files_stays_readable(tmp_path: Path) -> None:
     for number in range(50):
         empty = [("", "")] * 3 if number in (7, 49) else []
-        write(tmp_path / "pile" / f"{number:02}.tsv", tsv([*PAIRS[:5], *empty]))
+        write(tmp_path / "files" / f"{number:02}.tsv", tsv([*PAIRS[:5], *empty]))
     files = {split: write(tmp_path / f"{split}.tsv", tsv([("a", "b")])) for split in ("valid", "test")}
-    report = load(kind="table", train=str(tmp_path / "pile"), **files).report[0]
+    report = load(kind="table", train=str(tmp_path / "files"), **files).report[0]
     lines = report.file_lines()
     assert len(lines) == MAX_FILE_LINES + 1
     assert lines[-1] == "train:   30 more files: 150 pairs read, 150 kept"
     assert [line.split("/")[-1] for line in lines if "8 pairs" in line] == [
         f"{number}.tsv: 8 pairs read, 5 kept" for number in ("07", "49")
     ]
-    assert str(report) == f"train: {tmp_path}/pile (50 files): 256 pairs read, 250 kept, 6 empty"
+    assert str(report) == f"train: {tmp_path}/files (50 files): 256 pairs read, 250 kept, 6 empty"
 
 
 # Other encodings ---------------------------------------------------------------------------------------------
