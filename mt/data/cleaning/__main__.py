@@ -1,4 +1,4 @@
-"""Shows and writes what cleaning drops of a corpus. ``python -m mt.data.cleaning --help`` lists the settings."""
+"""Show and write the pairs that cleaning drops. ``python -m mt.data.cleaning --help`` lists the settings."""
 
 from mt.cli.entry_points import clean
 
