@@ -75,7 +75,7 @@ from mt.training.provenance import (
 from mt.training.signals import StopRequest
 from mt.training.time_budget import TimeBudget
 from mt.training.validation import Validation, Validator, translator_of
-from mt.translation.alignment import best_place
+from mt.translation.alignment import choose_alignment
 
 logger = logging.getLogger(__name__)
 
@@ -299,7 +299,7 @@ class Trainer:
             load_weights(self.model, config.model, self.run / WEIGHTS)
             if workers.is_leader:
                 pairs = evenly_spaced(self.data.corpus.valid, ALIGNED_PAIRS)
-                place = best_place(
+                place = choose_alignment(
                     self.model.eval(),
                     self.data.layer,
                     list(zip(pairs["source"], pairs["target"], strict=True)),

@@ -1,4 +1,4 @@
-"""``python -m mt.data.cleaning``: write the pairs that cleaning keeps, those that it drops, and a report."""
+"""``python -m mt clean``: write the pairs that cleaning keeps, those that it drops, and a report."""
 
 import json
 import logging
