@@ -2,7 +2,7 @@
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
-from mt.data.split import normal_form
+from mt.data.sentence_key import normal_form
 
 MAX_LOOP_WORDS = 6
 """Maximum length of a repeated phrase, in words, or characters of languages without spaces."""
