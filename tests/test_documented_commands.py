@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[str, type[Section]]] = {
     "-m mt.export.hugging_face": ("export_hugging_face", HuggingFaceExportConfig),
     "-m mt.export.argos": ("export_argos", ArgosExportConfig),
 }
-PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WRITTEN = {page: page.read_text(encoding="utf-8") for page in PAGES}
 DRY_RUN = ["make", "--dry-run", "--always-make", "demo", "compare", "SEEDS=2"]
 MADE = subprocess.run(DRY_RUN, cwd=ROOT, capture_output=True, text=True, check=True).stdout
