@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mt.cli.command_line import _exit_status, _run
+from mt.cli.command_line import _run
 from mt.cli.composition import compose_jobs, example
 from mt.cli.translate import translate
 from mt.config import (
@@ -30,6 +30,7 @@ from mt.config import (
 )
 from mt.core.errors import InputError
 from mt.core.installation import CONF
+from mt.core.process_end import exit_status
 from mt.data.cleaning.command import clean
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.robustness.command import measure_robustness
@@ -125,6 +126,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, seed in seeds.items():
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+        toy.record_checksums(copy)
     for name in ("en-es", "en-es-1", "en-es-2", "es-en", "es-en-1", "es-en-2", "zh-en", "large"):
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         languages = dict(zip(("source_language", "target_language"), f"{name}-en".split("-"), strict=False))
@@ -202,7 +204,7 @@ def test_it_runs(
     }
     with Path("in.txt").open() as lines:
         monkeypatch.setattr("sys.stdin", lines)
-        status = _exit_status(lambda: _run(name, schema, work[name], [*shlex.split(words), *SMALL[name], *own_place]))
+        status = exit_status(lambda: _run(name, schema, work[name], [*shlex.split(words), *SMALL[name], *own_place]))
     assert status == 0, caplog.text
     if name == "translate" and "output" not in words:
         assert len(capsys.readouterr().out.splitlines()) == len(Path("in.txt").read_text().splitlines())

@@ -1,18 +1,14 @@
 """What all commands share: they read their command line, compose their configs and end in the same way."""
 
 import contextlib
-import errno
 import io
 import logging
 import os
-import signal
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn, TypeVar, cast
+from typing import TypeVar, cast
 
 from hydra.core.plugins import Plugins
 from hydra.plugins.completion_plugin import CompletionPlugin
@@ -33,30 +29,12 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
-from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
-from mt.core.terminal import VisibleFormatter
-from mt.core.wording import brief, shorten_words
+from mt.core.errors import InputError
+from mt.core.process_end import end_with
 
 Config = TypeVar("Config", bound=Section)
 
 log = logging.getLogger(__name__)
-
-CANNOT_BE_WRITTEN = {
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.EFBIG,
-    errno.EIO,
-    errno.EMFILE,
-    errno.EEXIST,
-    errno.ENOTDIR,
-    errno.EISDIR,
-}
-LEADERS_HEAD_START = 60.0
-"""Seconds that a worker other than the first waits before it logs an error. By then torchrun would have ended it if the
-first worker had met the same error, so it is the only one that did."""
-CLOSED_PIPE_STATUS = 141
-"""The exit status that a shell reports for a filter whose reader has gone (128 + SIGPIPE)."""
 
 
 def main(
@@ -80,18 +58,6 @@ def main(
             (ended by signal N).
     """
     end_with(lambda: _run(command, schema, work, sys.argv[1:] if argv is None else argv, explain))
-
-
-def end_with(work: Callable[[], None]) -> NoReturn:
-    """Calls ``work`` and then ends the process, with the exit statuses of ``main``."""
-    _log_to_stderr()
-    signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    status = _exit_status(work)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # the exit status is settled
-    sys.exit(status)
 
 
 @dataclass
@@ -229,106 +195,3 @@ def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
                 f"{key} depend on the settings that differ, such as {hint}"
             )
         places[place] = job
-
-
-def _exit_status(work: Callable[[], None]) -> int:
-    """Does the work and returns the exit status.
-
-    Whatever the user can mend is logged as one message without a traceback. A bug is raised on.
-    """
-    try:
-        work()
-        if sys.stdout is not None:  # None if it was closed when the process started
-            sys.stdout.flush()
-        return 0
-    except InputError as error:
-        return _log_what_all_meet(error, 2)
-    except WorkerDied as error:
-        return _log_if_leader(error, 1)
-    except RunError as error:
-        return _log_what_all_meet(error, 1)
-    except Interrupted as error:
-        return _log_if_leader(error, 128 + error.signal_number)
-    except KeyboardInterrupt:
-        return _log_if_leader("interrupted", 130)
-    except BrokenPipeError:
-        # The interpreter flushes standard output once more at exit, which would print another error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE_STATUS
-    except Exception as error:
-        for cause in _causes(error):
-            if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
-                return _log_error(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
-            if reason := _trouble_outside(cause):
-                return _log_error(reason, 1)
-        raise
-
-
-def _is_leader() -> bool:
-    """Returns whether this is the first of the workers on this machine, or the only one."""
-    return os.environ.get("LOCAL_RANK", "0") == "0"
-
-
-def _log_what_all_meet(message: object, status: int) -> int:
-    """Logs an error that every worker may meet, and returns ``status``.
-
-    The first worker logs it at once. The others wait, because torchrun ends all workers when one ends, and log it only
-    if they have not been ended after LEADERS_HEAD_START.
-    """
-    if not _is_leader():
-        try:
-            time.sleep(LEADERS_HEAD_START)
-        except (Interrupted, KeyboardInterrupt):
-            return status
-    return _log_error(message, status)
-
-
-def _log_if_leader(message: object, status: int) -> int:
-    """Logs a message in the first worker only, which receives the same event, and returns ``status``."""
-    return _log_error(message, status) if _is_leader() else status
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Handles SIGTERM wherever nothing has to be saved first."""
-    raise Interrupted(number, "terminated")
-
-
-def _log_error(message: object, status: int) -> int:
-    log.error("%s", shorten_words(str(message)))
-    return status
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yields an error and those that it was raised from, because libraries wrap the errors of the system."""
-    cause: BaseException | None = error
-    seen: list[BaseException] = []
-    while cause is not None and cause not in seen:  # a cause that was raised again leads back to itself
-        yield cause
-        seen.append(cause)
-        cause = cause.__cause__ or cause.__context__
-
-
-def _trouble_outside(error: BaseException) -> str | None:
-    """Returns the message for an error that is the fault of the machine and not of the program; None for a bug."""
-    where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-    number = error.errno if isinstance(error, OSError) else None
-    if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
-        return f"disk is full{where}: make room and start the same command again"
-    if number in CANNOT_BE_WRITTEN:
-        return f"{os.strerror(number)}{where}"
-    if is_out_of_memory(error):
-        return "out of memory: reduce batch_tokens or use a smaller model"
-    return None
-
-
-def stderr_handler() -> logging.Handler:
-    """Returns a handler that writes messages to standard error, with nothing in them that would control a terminal."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(VisibleFormatter("%(message)s"))
-    return handler
-
-
-def _log_to_stderr() -> None:
-    """Sends log messages to standard error, since standard output is for results. Libraries log warnings only."""
-    logging.basicConfig(handlers=[stderr_handler()], level=logging.WARNING, force=True)
-    logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)

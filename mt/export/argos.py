@@ -17,8 +17,8 @@ from mt.core.errors import InputError
 from mt.core.files import make_folder, replace_durably, resolved
 from mt.core.language import argos_code, english_name
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.export.ctranslate2 import library, obstacles, write_model
 from mt.storage.run_folder import TrainedModel, open_model
+from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
 
 logger = logging.getLogger(__name__)
 
@@ -45,13 +45,13 @@ def export(config: ArgosExportConfig) -> None:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, Argos Translate cannot
             hold it, or the output exists.
     """
-    library()  # raises now, before any work, if it is missing
+    import_ctranslate2()  # raises now, before any work, if it is missing
     output = resolved(config.output)
     if output.exists():
         raise InputError(f"output={config.output}: exists; give the package a name of its own")
     run = Path(config.run)
     trained = open_model(run)
-    reasons = obstacles(trained)
+    reasons = obstacles(trained.description.model)
     if trained.tokenizers.source is not trained.tokenizers.target:
         reasons.append("a package has one sentencepiece.model for both languages, and here each has its own")
     if reasons:

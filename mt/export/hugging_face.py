@@ -19,11 +19,11 @@ from mt.config import MAX_PIECES, HuggingFaceExportConfig, ModelDescription, Tra
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.export.ctranslate2 import positions_of
 from mt.models.transformer import Transformer
 from mt.storage.hugging_face_weights import renamed_weights
 from mt.storage.run_folder import TrainedModel, open_model
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.translation.ctranslate2_conversion import max_positions
 
 logger = logging.getLogger(__name__)
 
@@ -74,11 +74,11 @@ def export(config: HuggingFaceExportConfig) -> None:
     generation = _generation_config(trained.description, settings, special)
     usage = USAGE.replace("{max_length}", str(generation["max_length"]))
     with new_folder(output) as folder:
-        weights = renamed_weights(trained.model, settings, trained.tokenizers, positions_of(settings))
+        weights = renamed_weights(trained.model, settings, trained.tokenizers, max_positions(settings))
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
         _write_json(folder / "config.json", _model_config(settings, trained.tokenizers, special))
         _write_json(folder / "generation_config.json", generation)
-        _write_tokenizer(folder, trained, positions_of(settings), special)
+        _write_tokenizer(folder, trained, max_positions(settings), special)
         write_card(folder, model_card(trained, run, config.license, usage, TAGS))
     logger.info("exported the model for transformers to %s", config.output)
     warn_of_losses(trained, config.output)
@@ -89,9 +89,9 @@ def obstacles(trained: TrainedModel) -> list[str]:
     config = trained.description.model
     if not isinstance(config, TransformerConfig):
         return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
+    if (config.norm, config.positions) not in ARCHITECTURES:
+        return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     if config.norm == "post":
-        if config.positions == "learned":
-            return ["model.positions=learned with model.norm=post: its post-norm models (MarianMT) compute positions"]
         return []
     found = []
     if not config.tie_embeddings:
@@ -129,7 +129,7 @@ def _model_config(config: TransformerConfig, tokenizers: TokenizerPair, special:
         "tie_word_embeddings": config.tie_embeddings,
         "d_model": config.width,
         "scale_embedding": config.scale_embeddings,
-        "max_position_embeddings": positions_of(config),
+        "max_position_embeddings": max_positions(config),
         "encoder_layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
         "encoder_attention_heads": config.heads,
@@ -168,7 +168,7 @@ def _generation_config(
         "length_penalty": decoding.length_penalty,
         "early_stopping": True,  # a sentence is finished when num_beams of its hypotheses are
         # Here BOS and EOS count. The decoder reads BOS and all other pieces, but not EOS.
-        "max_length": min(longest + 2, positions_of(config) + 1),
+        "max_length": min(longest + 2, max_positions(config) + 1),
         "do_sample": False,
         "suppress_tokens": sorted({special[name] for name in ("pad", "unk", "start")}),
         **_numbers(special),

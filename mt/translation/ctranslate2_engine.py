@@ -31,9 +31,15 @@ import torch
 from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.export.ctranslate2 import EXPORT, export_into, library, obstacles, positions_of
 from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import EOS, UNK
+from mt.translation.ctranslate2_conversion import (
+    EXPORT_FOLDER,
+    export_into,
+    import_ctranslate2,
+    max_positions,
+    obstacles,
+)
 from mt.translation.engine import TorchEngine
 from mt.translation.search import Hypothesis, forced_log_probabilities, longest_hypotheses
 
@@ -47,7 +53,7 @@ ended. A length to this power is 1 in fp32, as it is to the power 0."""
 def check_machine(config: DecodingConfig | DecodingChoice, device: torch.device) -> None:
     """Raises InputError if CTranslate2 runs on this device but does not support ``decoding.compute_type`` there."""
     if config.compute_type is not None and not _machine_obstacles(device):
-        supported = library().get_supported_compute_types(device.type, device.index or 0)
+        supported = import_ctranslate2().get_supported_compute_types(device.type, device.index or 0)
         if config.compute_type not in supported:
             raise InputError(
                 f"decoding.compute_type={config.compute_type} is not supported on this machine's {device.type}; "
@@ -61,7 +67,7 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
     If CTranslate2 cannot be used, returns None after a warning with every reason.
     """
     device = trained.model.device
-    reasons = [*obstacles(trained), *_machine_obstacles(device)]
+    reasons = [*obstacles(trained.description.model), *_machine_obstacles(device)]
     vocabulary = trained.tokenizers.target.vocabulary_size
     if 2 * config.beam_size > vocabulary:
         reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
@@ -70,7 +76,7 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
         return None
     exported = export_into(run, trained)
     try:
-        engine = CTranslate2Engine(exported, str(run / EXPORT), trained, config)
+        engine = CTranslate2Engine(exported, str(run / EXPORT_FOLDER), trained, config)
         if device.type == "cuda":
             engine.find([[UNK]])
     except RuntimeError as error:
@@ -85,7 +91,7 @@ def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CT
 def _machine_obstacles(device: torch.device) -> list[str]:
     if device.type not in ("cpu", "cuda"):
         return [f"device={device}: it runs on CPUs and NVIDIA GPUs only"]
-    if device.type == "cuda" and library().get_cuda_device_count() == 0:
+    if device.type == "cuda" and import_ctranslate2().get_cuda_device_count() == 0:
         return [f"device={device}: the CTranslate2 that is installed finds no GPU"]
     return []
 
@@ -121,7 +127,7 @@ class CTranslate2Engine:
         sentences = 128 if compute_type == "float32" else 32
         self._at_once = max(1, sentences * 5 // max(5, config.beam_size)) if on_cpu else 0
         self.rows_each = 1 if on_cpu else config.beam_size
-        self.positions = positions_of(trained.description.model)
+        self.positions = max_positions(trained.description.model)
         source, target = trained.tokenizers.source, trained.tokenizers.target
         self._source_names = source.pieces(range(source.vocabulary_size))
         names = target.pieces(range(target.vocabulary_size))
@@ -129,7 +135,7 @@ class CTranslate2Engine:
         self._end = names[EOS]
         self._ends = {self._end, *(names[piece] for piece in self.model.never_written)}
         threads = torch.get_num_threads()
-        self._translator = library().Translator(
+        self._translator = import_ctranslate2().Translator(
             name,
             device.type,
             device_index=device.index or 0,

@@ -227,13 +227,13 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
     done = call_command(ended_from_outside, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
     not_known_to_all = (
-        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 1e6\n    "
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 1e6\n    "
         "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')"
     )
     done = call_command(not_known_to_all, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     alone_with_it = (
-        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
     )
     done = call_command(alone_with_it, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "no such folder\n")
@@ -353,7 +353,7 @@ def test_jobs_that_would_share_a_result_or_the_input_are_refused(
 def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, module: str) -> None:
     """Wherever it comes: while the config, PyTorch or the command itself is imported. Python tells what it has
     imported."""
-    shutil.copytree(ROOT / "tests/formats/2/transformer", tmp_path / "run")
+    shutil.copytree(ROOT / "tests/formats/current/transformer", tmp_path / "run")
     words = [sys.executable, "-X", "importtime", ROOT / "translate.py", f"run={tmp_path / 'run'}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # Tests that run in the background inherit an ignored SIGINT.

@@ -186,11 +186,6 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
         assert message in done.stderr and b"Traceback" not in done.stderr
 
 
-def test_a_command_that_has_moved_names_its_new_place(tmp_path):
-    done = run("-m", "mt.translation.ctranslate2", "run=runs/toy", "output=export", cwd=tmp_path)
-    assert done.returncode == 2 and b"python -m mt.export.ctranslate2" in done.stderr
-
-
 def test_decoding_sweeps_write_an_output_each(trained):
     folder, _ = trained
     (folder / "two.txt").write_text("ba de\nfi go\n")

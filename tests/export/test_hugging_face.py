@@ -2,16 +2,17 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.config import HuggingFaceExportConfig, TokenizerConfig
+from mt.config import HuggingFaceExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.export.hugging_face import export
+from mt.export.hugging_face import export, obstacles
 from mt.storage.run_folder import open_model
 from mt.text.slots import OF_NUMBERS, all_slots, slot
 from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
@@ -31,7 +32,7 @@ DECODING = {"beam_size": 4, "max_length_ratio": 0.001, "max_length_extra": 40, "
 
 def _tokenizer(seed: int, size: int, slots: int = 0, kind: str = "bpe", **settings: object) -> Tokenizer:
     config = TokenizerConfig.model_validate({"kind": kind, "vocabulary_size": size, **settings})
-    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots, True), single_digits=True)
+    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots))
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
 def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
     """From line to line, with blanks, capitals, names and what is no piece."""
     trained, tokenizer, model = exported
-    assert trained.description.text.rules == 0
+    assert not trained.description.text.enabled
     translator = Translator(trained.model, trained.layer_with(trained.description.text), trained.description.decoding)
     lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]
     texts = tokenizer.batch_decode(
@@ -213,3 +214,9 @@ def test_the_folder_holds_data_alone(tokenizers, tmp_path):
         "target_vocab.json", "tokenizer_config.json", "vocab.json",
     }  # fmt: skip
     assert json.loads((tmp_path / "out" / "generation_config.json").read_text())["num_beams"] == 2
+
+
+def test_unknown_position_encodings_are_refused():
+    config = TransformerConfig.model_construct(architecture="transformer", norm="pre", positions="rotary")
+    trained = SimpleNamespace(description=SimpleNamespace(model=config))
+    assert obstacles(trained) == ["model.positions=rotary with model.norm=pre: it has no such Transformer"]

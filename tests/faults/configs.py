@@ -8,9 +8,10 @@ import tempfile
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from mt.cli.command_line import _exit_status, _run
+from mt.cli.command_line import _run
 from mt.cli.keys import schema_keys
 from mt.config import TrainConfig, TranslateConfig
+from mt.core.process_end import exit_status
 from tests.faults.outcome import Outcome
 
 SCHEMAS = {"train": TrainConfig, "translate": TranslateConfig}
@@ -64,7 +65,7 @@ def fuzz(times: int, number: int, command: str) -> Outcome:
     def check(words: list[str]) -> None:
         begun = []
         try:
-            status = _exit_status(lambda: _run(command, SCHEMAS[command], begun.append, words))
+            status = exit_status(lambda: _run(command, SCHEMAS[command], begun.append, words))
         except Exception as error:
             outcome.judge([f"{words}: {type(error).__name__}: {error}"])
             return

@@ -23,7 +23,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 from pydantic.fields import FieldInfo
 
-from mt.cli.command_line import _exit_status, _run, stderr_handler
+from mt.cli.command_line import _run
 from mt.cli.composition import _quoted, compose_jobs
 from mt.cli.translate import translate
 from mt.config import (
@@ -41,6 +41,7 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.device import choose_device
+from mt.core.process_end import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
 from mt.distributed.local_workers import number_of_workers
 from mt.evaluation.robustness.command import open_runs
@@ -432,7 +433,7 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
 
     try:
         with _streams(), mock.patch("mt.cli.composition.hydra.compose", _compose_once):
-            status = _exit_status(lambda: _run(name, command.schema, work, [*case.base, *case.tried]))
+            status = exit_status(lambda: _run(name, command.schema, work, [*case.base, *case.tried]))
     except Exception as error:  # whatever it is, it is what is looked for
         command.place.clear()
         return [f"{type(error).__name__}: {error}"[:300]], "refused"

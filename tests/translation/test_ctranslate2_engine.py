@@ -11,12 +11,13 @@ import ctranslate2
 import pytest
 import torch
 
-from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
+from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
-from mt.export.ctranslate2 import export, export_into, obstacles
+from mt.export.ctranslate2 import export
 from mt.storage.run_folder import config_differences, open_model, read_config, write_config
-from mt.storage.weights import weights_of, write_tensors
+from mt.storage.weights import weights_of, what_belongs_to, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly
@@ -41,7 +42,8 @@ def _change_weights(run, change):
     trained = open_model(run)
     with torch.no_grad():
         change(trained.model)
-    write_tensors(run / "model.safetensors", weights_of(trained.model))
+    belonging = what_belongs_to(trained.description.model, trained.tokenizers)
+    write_tensors(run / "model.safetensors", weights_of(trained.model), belonging)
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +88,10 @@ def _left(translator, lines=LINES):
 MODELS = [
     {},
     {"norm": "post"},
-    {"activation": "gelu", "positions": "learned", "max_positions": 130},
+    {"activation": "gelu", "positions": "learned", "obstacles": 130},
     {"norm": "post", "activation": "gelu", "tie_embeddings": False},
     {"joint": False},
-    {"joint": False, "tie_embeddings": False, "norm": "post", "positions": "learned", "max_positions": 130},
+    {"joint": False, "tie_embeddings": False, "norm": "post", "positions": "learned", "obstacles": 130},
 ]
 
 
@@ -237,7 +239,7 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     assert not (run / "ctranslate2").exists()
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
         export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
-    assert not (tmp_path / "out").exists() and len(obstacles(open_model(run))) == 1
+    assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
 
 
 def test_runs_from_before_there_were_engines_are_the_same_runs(run):
@@ -301,10 +303,15 @@ def test_a_run_folder_that_cannot_be_written_to_does_not_matter(run, monkeypatch
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mt.export.ctranslate2.new_folder", refuse)
+    monkeypatch.setattr("mt.translation.ctranslate2_conversion.new_folder", refuse)
     torch_, ctranslate2_ = _translators(run)
     assert "cannot be kept there: Permission denied" in caplog.text
     _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
+
+
+def test_unknown_position_encodings_are_not_converted():
+    unknown = TransformerConfig.model_construct(architecture="transformer", positions="rotary")
+    assert obstacles(unknown) == ["model.positions=rotary: CTranslate2 adds position vectors only"]
 
 
 def test_exports_at_once_do_not_harm_each_other(run):
