@@ -51,8 +51,7 @@ class Validator:
         self.config = config
         self.workers = workers
         self.precision = precision
-        greedy = config.decoding.model_copy(update={"beam_size": 1})
-        self.translator = translator_of(objective, data, config, greedy, precision)
+        self.translator = translator_of(objective, data, config, config.decoding, precision)
 
     @torch.inference_mode()
     def loss(self, after_batch: Callable[[], None]) -> float:
@@ -82,7 +81,7 @@ class Validator:
         """
         pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = translate_together(self.translator, sources, self.workers, after_batch)
+        hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
         return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
 
@@ -122,9 +121,13 @@ def translator_of(
 
 
 def translate_together(
-    translator: Translator, lines: list[str], workers: Workers, after_batch: Callable[[], None] | None = None
+    translator: Translator,
+    lines: list[str],
+    workers: Workers,
+    after_batch: Callable[[], None] | None = None,
+    greedy: bool = False,
 ) -> list[str]:
     """Returns the translations of all lines on every worker. Each translates its share."""
     own, numbers = workers.share(lines), workers.share(range(len(lines)))
     report = None if after_batch is None else lambda done, total: after_batch()
-    return workers.gather(translator.translate(own, numbers, report))
+    return workers.gather(translator.translate(own, numbers, report, greedy=greedy))
