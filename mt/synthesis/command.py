@@ -1,4 +1,4 @@
-"""``python -m mt.synthesis``: makes training pairs by having runs translate a text or their own corpus."""
+"""``python -m mt synthesize``: makes training pairs by having runs translate a text or their own corpus."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""``python -m mt.data.cleaning``: writes the pairs that training would keep and those that it would drop, and a report."""
+"""``python -m mt clean``: writes the pairs that training would keep and those that it would drop, and a report."""
 
 import json
 import logging

@@ -94,7 +94,7 @@ def tell(findings: Findings, corpus: Corpus, config: DataConfig) -> None:
     for rule, count in counts["train"].items():
         if count > MANY * sizes["train"]:
             logger.warning(
-                "cleaning: the rule %s drops %.0f %% of the training pairs; python -m mt.data.cleaning shows them, and "
+                "cleaning: the rule %s drops %.0f %% of the training pairs; python -m mt clean shows them, and "
                 "%s leaves the rule out",
                 rule, 100 * count / sizes["train"], config.without_rule(rule),
             )  # fmt: skip

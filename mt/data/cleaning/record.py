@@ -44,7 +44,7 @@ def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Cor
             f"cleaning would drop all {len(ids):,} training pairs: "
             + ", ".join(f"{count:,} by the rule {rule}" for rule, count in counts.items())
             + f". {config.without_rule(worst)} leaves that rule out, data.cleaning=false drops none; "
-            "python -m mt.data.cleaning shows them"
+            "python -m mt clean shows them"
         )
     report, first_id = list(corpus.report), 0
     for number, one in enumerate(report):
