@@ -17,7 +17,7 @@ from mt.core.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.core.files import make_folder
 from mt.core.json_file import write_json
 from mt.core.randomness import key
-from mt.data.batching import Batch, TrainingBatches
+from mt.data.batching import Batch, BatchSettings, TrainingBatches
 from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import full_tensor, gradient_sync, replicate, shard, unsharded
@@ -75,7 +75,7 @@ from mt.training.provenance import (
 from mt.training.signals import StopRequest
 from mt.training.time_budget import TimeBudget
 from mt.training.validation import Validation, Validator, translator_of
-from mt.translation.alignment import best_place
+from mt.translation.alignment import choose_alignment
 
 logger = logging.getLogger(__name__)
 
@@ -146,18 +146,10 @@ class Trainer:
         would make the GPU wait."""
         self.uncounted: UncountedUpdate | None = None
         """The last update, until it is counted."""
-        self.batches = TrainingBatches(
-            data.train,
-            data.layer,
-            config.text.augmentation,
-            config.tokenizer.sampling,
-            config.seed,
-            settings.batch_tokens,
-            workers.rank,
-            workers.size,
-            workers.each_ahead,
-            workers.from_leader,
+        batch_settings = BatchSettings(
+            config.text.augmentation, config.tokenizer.sampling, config.seed, settings.batch_tokens
         )
+        self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.told_of_memory = False
@@ -307,7 +299,7 @@ class Trainer:
             load_weights(self.model, config.model, self.run / WEIGHTS)
             if workers.is_leader:
                 pairs = evenly_spaced(self.data.corpus.valid, ALIGNED_PAIRS)
-                place = best_place(
+                place = choose_alignment(
                     self.model.eval(),
                     self.data.layer,
                     list(zip(pairs["source"], pairs["target"], strict=True)),
