@@ -18,7 +18,9 @@ from mt.cli.composition import compose_jobs, example
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.process_end import exit_status
-from mt.storage.run_folder import read_config, read_description, write_config, write_description
+from mt.storage.folders import read_description
+from mt.storage.native import write_description
+from mt.storage.run_folder import read_config, write_config
 from mt.training.command import train
 from tests import toy
 
