@@ -26,7 +26,7 @@ from tests import toy
 
 ROOT = Path(__file__).parents[1]
 TYPED_AS = {command.typed.removeprefix("python "): command for command in COMMANDS.values()}
-PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WRITTEN = {page: page.read_text(encoding="utf-8") for page in PAGES}
 DRY_RUN = ["make", "--dry-run", "--always-make", "demo", "compare", "SEEDS=2"]
 MADE = subprocess.run(DRY_RUN, cwd=ROOT, capture_output=True, text=True, check=True).stdout

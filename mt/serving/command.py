@@ -10,7 +10,7 @@ import sys
 import torch
 
 from mt.config import ServingConfig
-from mt.core.device import choose_device, doubt_about, limit_kernel_caches
+from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
 
 try:
@@ -49,7 +49,7 @@ def serve(config: ServingConfig) -> None:
         served = open_models(config)
         for model in served.models:
             logger.info("%s: %s to %s", model.name, model.source, model.target)
-        if doubt := doubt_about(config.precision, choose_device(config.device)):
+        if doubt := slow_precision_warning(config.precision, choose_device(config.device)):
             logger.warning("%s", doubt)
         _allow_many_connections()
         host, port = listening.getsockname()[:2]

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from mt.config import ModelDescription, SynthesisConfig, as_folders, language_suffix
 from mt.core.columns import tables
-from mt.core.device import limit_kernel_caches, name_of
+from mt.core.device import limit_kernel_caches, precision_name
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
@@ -232,6 +232,6 @@ def _resolved_settings(translator: Translator) -> dict[str, object]:
         **translator.config.model_dump(mode="json"),
         "engine": translator.engine.name,
         "device": str(translator.device),
-        "precision": name_of(translator.precision),
+        "precision": precision_name(translator.precision),
         "threads": torch.get_num_threads(),
     }

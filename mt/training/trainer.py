@@ -12,7 +12,7 @@ import torch
 
 from mt.config import AlignmentConfig, ModelDescription, TrainConfig
 from mt.core.columns import release_memory
-from mt.core.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
+from mt.core.device import autocast, choose_precision, copy_to_cpu_async, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.core.files import make_folder
 from mt.core.json_file import write_json
@@ -368,7 +368,7 @@ class Trainer:
         progress.target_tokens += ready.target_tokens
         # The only wait in an update. It is for the update before, and meanwhile the GPU goes on with this one.
         self._count()
-        outcome = later(torch.stack([finite, bad]))
+        outcome = copy_to_cpu_async(torch.stack([finite, bad]))
         self.uncounted = UncountedUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 
