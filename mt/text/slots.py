@@ -74,8 +74,10 @@ def fill_slots(text: str, values: Iterable[str]) -> str:
 
 
 def without_surplus(translation: str, source: str) -> tuple[str, int]:
-    """Remove the slots that are not in the source, and the second and later occurrences of those that are. Put a blank
-    between a slot and a digit or another slot, because two numbers would become one; unless they touch in the source, too.
+    """Remove the slots that are not in the source, and the second and later occurrences of those that are.
+
+    Where a slot touches a digit or another slot, a blank is put between them, because two numbers would become one;
+    unless the source has such a place, too.
 
     Args:
         translation: The model's translation.

@@ -1,6 +1,6 @@
 """Corrects typing errors: unknown words that a single error makes of a word of the training text.
 
-A model spells a word that it does not know in subwords that it has seldom seen together, and one such word can spoil the
+A model spells an unknown word in subwords that it has seldom seen together, and one such word can spoil the
 translation of the whole sentence. So a likely word is put in its place, by the simplest form of a noisy channel
 (Kernighan et al. 1990): all errors of ``mt.text.keyboard`` count as equally likely, and the most frequent word wins.
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import torch
 
-from mt.config import DecodingChoice, DecodingConfig
+from mt.config import DecodingConfig
 from mt.core.errors import RunError
 from mt.models.seq2seq import TranslationModel
-from mt.storage.run_folder import TrainedModel
 from mt.translation.beam_search import beam_search, greedy_search
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Decoder, Hypothesis
 from mt.translation.sampling import sample
+from mt.translation.trained_model import TrainedModel
 
 
 class TorchEngine(Engine):
@@ -25,7 +25,7 @@ class TorchEngine(Engine):
         self.config = config
 
     @classmethod
-    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         pass
 
     @classmethod
