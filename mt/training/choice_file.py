@@ -15,16 +15,16 @@ import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from mt.cli.composition import model_presets
 from mt.config import TrainConfig
+from mt.config.presets import model_presets
 from mt.core.columns import numbers
-from mt.core.device import choose_precision, name_of, processor_name
+from mt.core.device import choose_precision, precision_name, processor_name
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import CHOICE, NO_PART_OF_A_RUN, flat_config
+from mt.storage.run_folder import CHOICE, MAY_DIFFER_ON_RESUME, flat_config
 from mt.training.calibration import measure
 from mt.training.choice import RULES, CorpusFacts, Decision, Speed, Value, choose, is_given, with_settings
 
@@ -34,7 +34,7 @@ OPEN = "auto"
 """Stands in ``asked`` for a setting that the user left open and the choice decided."""
 PAIRS_LOOKED_AT = 20_000
 """Training pairs whose lengths and words are looked at."""
-NOT_ASKED = ("seed", *NO_PART_OF_A_RUN)
+NOT_ASKED = ("seed", *MAY_DIFFER_ON_RESUME)
 """Settings that the question does not depend on. Where it runs is in ``machine``."""
 STARTING = 4.0
 """Seconds until a command has imported PyTorch."""
@@ -202,7 +202,7 @@ def make_choice(config: TrainConfig, corpus: Corpus, workers: Workers, started: 
         "processor": (
             torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else processor_name()
         ),
-        "precision": name_of(choose_precision(config.training.precision, workers.device)),
+        "precision": precision_name(choose_precision(config.training.precision, workers.device)),
         "workers": workers.size,
         "threads": torch.get_num_threads(),
     }

@@ -14,11 +14,13 @@ import torch
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
-from mt.storage.run_folder import config_differences, open_model, read_config, write_config
-from mt.storage.weights import weights_of, what_belongs_to, write_tensors
+from mt.storage.native import NativeFolder
+from mt.storage.run_folder import config_differences, read_config, write_config
+from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.engine import SearchRequest
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly
@@ -43,7 +45,7 @@ def _change_weights(run, change):
     trained = open_model(run)
     with torch.no_grad():
         change(trained.model)
-    belonging = what_belongs_to(trained.description.model, trained.tokenizers)
+    belonging = weights_metadata(trained.description.model, trained.tokenizers.files())
     write_tensors(run / "model.safetensors", weights_of(trained.model), belonging)
 
 
@@ -227,7 +229,7 @@ def test_without_the_package_one_message_says_what_to_install(run, tmp_path, mon
     with pytest.raises(InputError, match="pip install"):
         Translator.load(run, DecodingConfig(engine="ctranslate2"), device="cpu")
     with pytest.raises(InputError, match="pip install"):
-        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert Translator.load(run, DecodingConfig(), device="cpu").translate(["ba"])
 
 
@@ -240,7 +242,7 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     assert ctranslate2_.hypotheses(LINES[:2]) == torch_.hypotheses(LINES[:2])
     assert not (run / "ctranslate2").exists()
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
-        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
 
 
@@ -333,7 +335,7 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     if not joint:
         run = train_briefly(tmp_path, tokenizers[False])
     output = tmp_path / "new" / "export"
-    export(ExportConfig(run=str(run), output=str(output)))
+    export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     torch_, _ = _translators(run, beam_size=3)
     source, target = tokenizers[joint].source, tokenizers[joint].target
     lines = [line for line in LINES[:20] if line]
@@ -343,7 +345,7 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     texts = target.decode([[numbers[name] for name in result.hypotheses[0]] for result in results])
     same = [text == expected for text, expected in zip(texts, torch_.translate(lines), strict=True)]
     assert sum(same) >= 0.8 * len(lines)  # its limits are other ones
-    assert TokenizerPair.load(output).source.model == source.model
+    assert next(iter(NativeFolder(output).read_tokenizer_files().values())) == source.model
 
 
 def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_path):
@@ -354,7 +356,7 @@ def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_pat
     sizes = {}
     for quantization in (None, "int8", "float16"):
         output = tmp_path / f"as {quantization}"
-        export(ExportConfig(run=str(run), output=str(output), quantization=quantization))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(output), quantization=quantization))
         sizes[quantization] = (output / "model.bin").stat().st_size
         assert ctranslate2.Translator(str(output)).translate_batch([["▁ba"]])[0].hypotheses
     assert sizes["int8"] < sizes[None] and sizes["float16"] < sizes[None]
@@ -366,8 +368,8 @@ def test_an_export_overwrites_nothing(run, tmp_path):
     (tmp_path / "taken" / "precious").write_text("mine")
     for output in (tmp_path / "taken", run / "model.yaml"):
         with pytest.raises(InputError, match="exists"):
-            export(ExportConfig(run=str(run), output=str(output)))
+            export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     assert (tmp_path / "taken" / "precious").read_text() == "mine"
     (tmp_path / "empty").mkdir()
-    export(ExportConfig(run=str(run), output=str(tmp_path / "empty")))
+    export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "empty")))
     assert (tmp_path / "empty" / "model.bin").exists()

@@ -115,7 +115,7 @@ def log_findings(findings: Findings, corpus: Corpus, config: DataConfig) -> None
         share = count / findings.sizes["train"]
         if share > WARNED_SHARE:
             logger.warning(
-                "cleaning: the rule %s drops %.0f %% of the training pairs; python -m mt.data.cleaning shows them, and "
+                "cleaning: the rule %s drops %.0f %% of the training pairs; python -m mt clean shows them, and "
                 "%s leaves the rule out",
                 rule, 100 * share, config.without_rule(rule),
             )  # fmt: skip

@@ -43,7 +43,7 @@ def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Cor
             f"cleaning would drop all {len(ids):,} training pairs: "
             + ", ".join(f"{count:,} by the rule {rule}" for rule, count in counts.items())
             + f". {config.without_rule(max(counts, key=counts.__getitem__))} leaves that rule out, data.cleaning=false "
-            "drops none; python -m mt.data.cleaning shows them"
+            "drops none; python -m mt clean shows them"
         )
     reports, first_id = [], 0
     for report in corpus.report:

@@ -1,0 +1,455 @@
+"""Every pair once an epoch, within the budget, in a plan that depends on its arguments alone."""
+
+import contextlib
+import dataclasses
+import threading
+import tracemalloc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import datasets
+import numpy as np
+import pyarrow
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.config import AugmentationConfig, TokenizerConfig
+from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate, evaluation_batches
+from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
+from mt.data.encoding import drop_long, encode_pairs
+from mt.distributed.workers import Workers, interleaved
+from mt.text.layer import TextLayer
+from mt.text.slots import all_slots
+from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+from tests import toy
+
+UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
+CHANGED = AugmentationConfig.model_validate(toy.CHANGED)
+EVERY_WAY = pytest.mark.parametrize(
+    ("sampling", "augmentation"), [(0.0, UNCHANGED), (0.3, UNCHANGED), (0.0, CHANGED), (0.3, CHANGED)]
+)
+
+ALONE = Workers(torch.device("cpu"))
+LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
+
+
+def plan(lengths: list[tuple[int, int]], weight: float = 1.0, **changes: int) -> list[np.ndarray]:
+    sides = tuple(np.array(lengths, dtype=np.int32).T)
+    arguments = {"seed": 1, "epoch": 0, "batch_tokens": 60} | changes
+    return plan_epoch(sides, np.full(len(lengths), weight, dtype=np.float32), **arguments).batches
+
+
+@given(lengths=LENGTHS, seed=st.integers(0, 5), epoch=st.integers(0, 5), batch_tokens=st.integers(1, 300))
+def test_every_row_once_and_within_the_budget(
+    lengths: list[tuple[int, int]], seed: int, epoch: int, batch_tokens: int
+) -> None:
+    batches = plan(lengths, seed=seed, epoch=epoch, batch_tokens=batch_tokens)
+    assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
+    for rows in batches:
+        longest = max(max(lengths[row]) for row in rows)
+        assert len(rows) == 1 or len(rows) * longest <= batch_tokens
+
+
+@given(lengths=LENGTHS)
+def test_the_plan_is_a_function_of_its_arguments(lengths: list[tuple[int, int]]) -> None:
+    once, again = (plan(lengths, seed=3, epoch=2) for _ in range(2))
+    assert [rows.tolist() for rows in once] == [rows.tolist() for rows in again]
+
+
+def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:
+    lengths = [(5 + number % 7, 5 + number % 5) for number in range(500)]
+    plans = [plan(lengths, seed=seed, epoch=epoch) for seed, epoch in [(1, 0), (1, 1), (2, 0)]]
+    compositions = [{tuple(sorted(rows)) for rows in batches} for batches in plans]
+    assert not compositions[0] & compositions[1]
+    assert not compositions[0] & compositions[2]
+    longest = [[max(max(lengths[row]) for row in rows) for rows in batches] for batches in plans]
+    assert all(order not in (sorted(order), sorted(order)[::-1]) for order in longest)
+
+
+@given(lengths=LENGTHS, weight=st.floats(0.1, 4), epoch=st.integers(0, 3))
+def test_weights_repeat_rows(lengths: list[tuple[int, int]], weight: float, epoch: int) -> None:
+    rows = np.concatenate([[], *plan(lengths, weight=weight, epoch=epoch)]).astype(int)
+    times = np.bincount(rows, minlength=len(lengths))
+    weight = float(np.float32(weight))
+    assert set(times) <= {int(np.floor(weight)), int(np.ceil(weight))}
+
+
+def test_a_weight_is_the_mean_number_of_times() -> None:
+    times = [len(np.concatenate(plan([(5, 5)] * 1000, weight=2.25, epoch=epoch))) for epoch in range(20)]
+    assert 2.2 < np.mean(times) / 1000 < 2.3
+    assert len(set(times)) > 1
+
+
+@pytest.mark.parametrize("batch_tokens", [1500, 4096])
+def test_little_padding(batch_tokens: int) -> None:
+    draw = np.random.default_rng(1)
+    # As long as image captions are, and as closely related.
+    source = np.clip(draw.gamma(9, 1.7, 29_000), 4, 50).astype(int)
+    target = np.clip(source * draw.normal(1.04, 0.17, 29_000), 4, 60).astype(int)
+    batches = plan_epoch((source, target), np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens).batches
+    padded = {
+        side: 1 - lengths.sum() / sum(len(rows) * lengths[rows].max() for rows in batches)
+        for side, lengths in (("source", source), ("target", target))
+    }
+    assert padded["target"] <= 0.05
+    assert padded["source"] <= 0.05
+
+
+def test_collate() -> None:
+    batch = collate([7, 3], [[10, 11], [12]], [[13], [14, 15, 16]])
+    assert batch.ids.tolist() == [7, 3]
+    assert batch.source.tolist() == [[10, 11, EOS], [12, EOS, PAD]]
+    assert batch.target_input.tolist() == [[BOS, 13, EOS, PAD], [BOS, 14, 15, 16]]
+    assert batch.target_output.tolist() == [[13, EOS, PAD, PAD], [14, 15, 16, EOS]]
+    assert (batch.source_tokens, batch.target_tokens) == (5, 6)
+    assert {tensor.dtype for tensor in (batch.ids, batch.source, batch.target)} == {torch.int64}
+    assert collate([0], [[]], [[]]).target.tolist() == [[BOS, EOS]]
+
+
+WORDS = ["kala", "mino", "tusa", "rebo", "lidu", "pona", "sitelen", "wawa", "jan", "soweli", "moku", "telo"]
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    tokenizer = Tokenizer.train(
+        [f"{first} {second}" for first in WORDS for second in WORDS],
+        ("xx",),
+        TokenizerConfig(vocabulary_size=318),
+        slots=all_slots(toy.SLOTS),
+    )
+    return TokenizerPair(tokenizer, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def layer(tokenizers: TokenizerPair) -> TextLayer:
+    return toy.layer(tokenizers)
+
+
+@pytest.fixture(scope="module")
+def pairs(layer: TextLayer) -> datasets.Dataset:
+    draw = np.random.default_rng(1)
+    sides = {
+        side: [f"{number} " + " ".join(draw.choice(WORDS, draw.integers(1, 9))) for number in range(300)]
+        for side in ("source", "target")
+    }
+    whole = datasets.Dataset.from_dict(sides | {"id": range(1000, 1300), "weight": [1.0] * 300})
+    return encode_pairs(whole.select([*range(50), *range(90, 300)]), layer)
+
+
+def training_batches(
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    augmentation: AugmentationConfig = UNCHANGED,
+    sampling: float = 0.0,
+    seed: int = 1,
+    batch_tokens: int = 200,
+    workers: Workers = ALONE,
+) -> TrainingBatches:
+    return TrainingBatches(pairs, layer, BatchSettings(augmentation, sampling, seed, batch_tokens), workers)
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_ids_tell_which_pairs_a_batch_holds(
+    pairs: datasets.Dataset, layer: TextLayer, tokenizers: TokenizerPair, sampling: float
+) -> None:
+    texts = {pair["id"]: layer.mark_pair(pair["source"], pair["target"]) for pair in pairs}
+    seen = []
+    for batch in training_batches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
+        sources = tokenizers.source.decode(batch.source.tolist())
+        targets = tokenizers.target.decode(batch.target.tolist())
+        for number, source, target in zip(batch.ids.tolist(), sources, targets, strict=True):
+            assert (source, target) == texts[number]
+        assert batch.source_tokens == int((batch.source != PAD).sum())
+        assert batch.target_tokens == int((batch.target_output != PAD).sum())
+        seen += batch.ids.tolist()
+    assert sorted(seen) == sorted(texts)
+
+
+class ThreadWorker(Workers):
+    """One of several workers that are threads."""
+
+    def __init__(self, rank: int, barrier: threading.Barrier, exchanged: list) -> None:
+        super().__init__(torch.device("cpu"))
+        self.rank, self.size = rank, barrier.parties
+        self._barrier, self._exchanged = barrier, exchanged
+
+    def each_ahead(self, own: pyarrow.Table) -> list[pyarrow.Table]:
+        self._barrier.wait()
+        self._exchanged[self.rank] = own
+        self._barrier.wait()
+        return list(self._exchanged)
+
+    def from_leader(self, make: Callable) -> object:
+        return make()
+
+
+def rows_of(batches: list[Batch]) -> list[list]:
+    return [[batch.ids.tolist(), batch.source.tolist(), batch.target.tolist()] for batch in batches]
+
+
+@EVERY_WAY
+def test_an_epoch_can_be_entered_anywhere(
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    sampling: float,
+    augmentation: AugmentationConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
+    batches = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
+    whole = rows_of(list(batches.epoch(4)))
+    assert len(whole) == batches.batches_in_epoch(4) > 12
+    widths = [max(map(len, target)) for _, _, target in whole]
+    assert sum(wider > width for width, wider in pairwise(widths)) < 0.7 * len(widths)  # no window goes by length
+    after = rows_of(list(batches.epoch(5)))
+    fresh = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
+    for start in (0, 3, 4, 5, 6, 11, len(whole) - 1, len(whole)):
+        assert rows_of(list(fresh.epoch(4, start))) == whole[start:]
+        assert rows_of(list(fresh.epoch(5))) == after
+    with contextlib.closing(fresh.epoch(4)) as left:
+        next(left)
+    assert rows_of(list(fresh.epoch(4, 5))) == whole[5:]
+
+
+def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    def sampled(seed: int, epoch: int, batch_tokens: int) -> dict[int, list[int]]:
+        batches = training_batches(pairs, layer, UNCHANGED, 0.3, seed, batch_tokens).epoch(epoch)
+        return {
+            number: [token for token in row if token != PAD]
+            for batch in batches
+            for number, row in zip(batch.ids.tolist(), batch.source.tolist(), strict=True)
+        }
+
+    assert sampled(1, 0, 200) == sampled(1, 0, 5000)
+    assert sampled(1, 0, 200) != sampled(1, 1, 200)
+    assert sampled(1, 0, 200) != sampled(2, 0, 200)
+
+
+def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    layer = toy.layer(layer.tokenizers, enabled=False)
+    texts = pairs.select_columns(["id", "source", "target", "weight"])
+    many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 20)
+    for sampling in (0.0, 0.1, 0.3):
+        plain = list(training_batches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
+        batches = list(training_batches(many, layer, UNCHANGED, sampling, seed=1, batch_tokens=1000).epoch(0))
+        assert len(batches) == len(plain)
+        longer = sum(batch.target_tokens for batch in batches) / sum(batch.target_tokens for batch in plain)
+        assert max(batch.target_output.numel() for batch in batches) < 1.1 * longer * 1000
+        for side in ("target_output", "source"):
+            padded = [getattr(batch, side) == PAD for batch in batches]
+            assert sum(int(one.sum()) for one in padded) / sum(one.numel() for one in padded) < 0.1
+
+
+def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned() -> None:
+    for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
+        for count in (1, 2, 5, 9):
+            batches = plan_anew((np.array(lengths),) * 2, count, np.random.default_rng(1))
+            assert len(batches) == count and all(map(len, batches))
+            assert sorted(np.concatenate(batches)) == list(range(9))
+
+
+def test_one_long_sample_makes_no_large_batches_of_the_others() -> None:
+    lengths = np.array([4] * 300 + [300])
+    assert sorted(map(len, plan_anew((lengths, lengths), 11, np.random.default_rng(1)))) == [1] + [30] * 10
+
+
+@EVERY_WAY
+def test_workers_share_the_batches_that_one_would_have(
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    sampling: float,
+    augmentation: AugmentationConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
+    one = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=100)
+    alone = [*one.epoch(0, 7), *one.epoch(1)]
+    barrier = threading.Barrier(3, timeout=60)
+    exchanged: list[pyarrow.Table] = [None] * 3
+
+    def work(rank: int) -> list[Batch]:
+        worker = ThreadWorker(rank, barrier, exchanged)
+        batches = training_batches(pairs, layer, augmentation, sampling, batch_tokens=100, workers=worker)
+        return [*batches.epoch(0, 7), *batches.epoch(1)]
+
+    def sentences(batch: Batch) -> list[list[int]]:
+        return [[token for token in row if token != PAD] for row in batch.target.tolist()] if len(batch.ids) else []
+
+    with ThreadPoolExecutor(3) as pool:
+        shares = list(pool.map(work, range(3)))
+    for whole, *parts in zip(alone, *shares, strict=True):
+        assert interleaved([part.ids.tolist() for part in parts]) == whole.ids.tolist()
+        assert interleaved([sentences(part) for part in parts]) == sentences(whole)
+
+
+def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    batches = training_batches(pairs, layer, UNCHANGED, 0.9, seed=1, batch_tokens=500)
+    longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
+    widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
+    assert tuple(np.max(widths, axis=0)) <= longest
+    plain = training_batches(pairs, layer, UNCHANGED, 0.0, seed=1, batch_tokens=500)
+    assert sum(b.source_tokens for b in batches.epoch(0)) > sum(b.source_tokens for b in plain.epoch(0))
+
+
+def tokens_of(batches: list[Batch]) -> dict[int, tuple[list[int], list[int]]]:
+    """The tokens of both sides of each pair, without padding."""
+    return {
+        number: ([token for token in source if token != PAD], [token for token in target if token != PAD])
+        for batch in batches
+        for number, source, target in zip(batch.ids.tolist(), batch.source.tolist(), batch.target.tolist(), strict=True)
+    }
+
+
+def with_a_long_pair(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
+    """The pairs and one of 60 words, beside which no changed pair is too long to be used."""
+    long = {"id": [1], "source": ["kala mino" + " kala mino" * 30], "target": ["moku" + " telo" * 60], "weight": [1.0]}
+    texts = pairs.select_columns(list(long))
+    return encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
+
+
+def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    pairs = with_a_long_pair(pairs, layer)
+    unjoined = CHANGED.model_copy(update={"joined": 0.0})
+
+    def changed(seed: int, epoch: int, batch_tokens: int) -> dict[int, tuple[list[int], list[int]]]:
+        return tokens_of(list(training_batches(pairs, layer, unjoined, 0.0, seed, batch_tokens).epoch(epoch)))
+
+    plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 200).epoch(0)))
+    once = changed(1, 0, 200)
+    assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < 0.7
+    assert once == changed(1, 0, 5000)
+    assert once != changed(1, 1, 200)
+    assert once != changed(2, 0, 200)
+
+
+def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sorted corpus, words of its second half are known, too, although only a part of it is counted."""
+    monkeypatch.setattr("mt.text.lexicon.MOST_COUNTED", 4500)
+    rows = [("kala", "moku"), *[("telo", "mino")] * 99] * 50 + [("pona", "sewi"), *[("ali", "wan")] * 99] * 50
+    sides = {side: [pair[number] for pair in rows] for number, side in enumerate(("source", "target"))}
+    sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
+    slots = UNCHANGED.model_copy(update={"slots": 0.3})
+    batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
+    assert batches._sampler._augmentation is not None
+    lexicon = batches._sampler._augmentation._lexicon
+    assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
+
+
+def test_changed_pairs_share_batches_with_pairs_of_their_length(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    """In the planned batches, one pair with four more slots would widen all others."""
+    slots = UNCHANGED.model_copy(update={"slots": 0.3})
+
+    def share_of_padding(augmentation: AugmentationConfig) -> float:
+        batches = list(training_batches(with_a_long_pair(pairs, layer), layer, augmentation, 0.0, 1, 100).epoch(0))
+        return 1 - sum(batch.source_tokens for batch in batches) / sum(batch.source.numel() for batch in batches)
+
+    assert share_of_padding(slots) < share_of_padding(UNCHANGED) + 0.05
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: TextLayer, sampling: float) -> None:
+    pairs = with_a_long_pair(pairs, layer)
+    joining = UNCHANGED.model_copy(update={"joined": 0.5})
+    plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 400).epoch(3)))
+    batches = training_batches(pairs, layer, joining, sampling, 1, 400)
+    found = tokens_of(list(batches.epoch(3)))
+    joined = {pairs["id"][first]: [pairs["id"][row] for row in rows] for first, rows in batches._plan(3).joined.items()}
+    assert 0.4 < sum(len(others) + 1 for others in joined.values()) / len(plain) <= 0.5
+    assert {len(others) for others in joined.values()} == {1, 2}
+    assert sorted([*found, *(other for others in joined.values() for other in others)]) == sorted(plain)
+    if not sampling:
+        texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
+        for first, (source, target) in found.items():
+            group = [first, *joined.get(first, ())]
+            expected = layer.mark_pair(*(" ".join(texts[number][side] for number in group) for side in range(2)))
+            assert layer.tokenizers.source.decode([source])[0] == expected[0]
+            assert layer.tokenizers.target.decode([target])[0] == expected[1]
+
+
+def test_rows_that_occur_twice_are_not_joined() -> None:
+    lengths = np.full(100, 5)
+    lengths[0] = 50
+    weights = np.where(np.arange(100) < 50, 2.0, 1.0)
+    planned = plan_epoch((lengths, lengths), weights, 1, 0, 200, joined=0.9)
+    assert planned.joined and all(row >= 50 for first, others in planned.joined.items() for row in (first, *others))
+    times = np.bincount(np.concatenate(planned.batches), minlength=100)
+    others = [row for rows in planned.joined.values() for row in rows]
+    assert times.tolist() == [2] * 50 + [row not in others for row in range(50, 100)]
+
+
+def test_evaluation_takes_every_pair_once_the_longest_first(pairs: datasets.Dataset, layer: TextLayer) -> None:
+    batches = list(evaluation_batches(pairs, batch_tokens=300))
+    assert sorted(number for batch in batches for number in batch.ids.tolist()) == sorted(pairs["id"])
+    widths = [max(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches]
+    assert widths == sorted(widths, reverse=True)
+    assert all(max(b.source.numel(), b.target_output.numel()) <= 300 for b in batches)
+    assert rows_of(batches) == rows_of(list(evaluation_batches(pairs, batch_tokens=300)))
+
+
+def test_long_pairs_are_dropped_together(pairs: datasets.Dataset) -> None:
+    kept, dropped = drop_long(pairs, 20)
+    fits = [max(pair["source_length"], pair["target_length"]) <= 20 for pair in pairs]
+    assert 0 < dropped == fits.count(False) < len(pairs)
+    assert [pair["id"] for pair in kept] == [pair["id"] for pair, short in zip(pairs, fits, strict=True) if short]
+    assert drop_long(pairs, 1000)[1] == 0
+    assert len(drop_long(pairs, 1)[0]) == 0
+
+
+def test_twice_is_the_batch_of_all_pairs_followed_by_them_again() -> None:
+    ids, sources, targets = np.array([7, 3]), [[5, 6, 7], [8]], [[9], [10, 11]]
+    twice = collate(ids, sources, targets).twice()
+    expected = collate(np.array([7, 3, 7, 3]), 2 * sources, 2 * targets)
+    for field in dataclasses.fields(Batch):
+        ours, theirs = getattr(twice, field.name), getattr(expected, field.name)
+        assert torch.equal(torch.as_tensor(ours), torch.as_tensor(theirs)), field.name
+
+
+@given(
+    lengths=st.sampled_from([3, 40, 200, 100_000]).flatmap(
+        lambda most: st.lists(st.tuples(st.integers(1, most), st.integers(1, most)), max_size=60)
+    ),
+    kind=st.sampled_from([np.int32, np.int64]),
+)
+def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[int, int]], kind: type) -> None:
+    source, target = np.array(lengths, dtype=kind).reshape(-1, 2).T
+    longest = np.maximum(source, target)
+    expected = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
+    rows, sorted_lengths = sort_by_length((source, target))
+    assert rows.tolist() == expected.tolist()
+    assert sorted_lengths.tolist() == longest[expected].tolist()
+
+
+def test_a_plan_takes_few_bytes_a_pair() -> None:
+    draw = np.random.default_rng(1)
+    count = 200_000
+    source, target = draw.integers(3, 120, (2, count), dtype=np.int32)
+    tracemalloc.start()
+    plan = plan_epoch((source, target), np.ones(count, dtype=np.float32), 1, 0, 4096)
+    now, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(map(len, plan.batches)) == count
+    assert now < 10 * count
+    assert most < 40 * count
+
+
+@given(weights=st.lists(st.floats(0, 4, width=32), min_size=1, max_size=50), at_once=st.integers(1, 60))
+def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights: list[float], at_once: int) -> None:
+    values = np.array(weights, dtype=np.float32)
+    whole = np.floor(values).astype(np.int64)
+    expected = whole + (np.random.default_rng(3).random(len(values)) < values - whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mt.data.batching.plan.MAX_DRAWS", at_once)
+        assert draw_repetitions(values, np.random.default_rng(3)).tolist() == expected.tolist()
+
+
+@given(lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=2, max_size=60))
+def test_pairs_that_are_joined_are_no_longer_than_the_longest_pair(lengths: list[tuple[int, int]]) -> None:
+    sides = tuple(np.array(lengths, dtype=np.int32).T)
+    joined = plan_epoch(sides, np.ones(len(lengths), dtype=np.float32), 1, 0, 60, joined=0.9).joined
+    for first, others in joined.items():
+        assert others
+        for side in sides:
+            assert side[[first, *others]].sum() - len(others) <= side.max()  # one EOS instead of several

@@ -1,0 +1,50 @@
+"""A vocabulary of other numbers stays in a SentencePiece model's file, and special pieces get our numbers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.config import TokenizerConfig
+from mt.storage.vocabulary import Vocabulary
+from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from tests import toy
+
+
+def vocabulary(size=12, pad=11, unk=1, start=11, eos=0):
+    return Vocabulary([f"p{number}é" for number in range(size)], pad, unk, start, eos, joint=True)
+
+
+@given(st.data())
+def test_special_pieces_get_our_numbers_and_few_others_move(data):
+    size = data.draw(st.integers(4, 40))
+    pad, unk, eos, other = data.draw(st.permutations(range(size)))[:4]
+    start = data.draw(st.sampled_from([pad, other]))
+    found = vocabulary(size, pad, unk, start, eos)
+    assert sorted(found.order) == list(range(size))
+    assert [found.order[number] for number in (PAD, UNK, EOS)] == [pad, unk, eos]
+    assert start == pad or found.order[BOS] == start
+    assert sum(ours != theirs for ours, theirs in enumerate(found.order)) <= 8
+    assert found.special == ({PAD, UNK, EOS} if start == pad else {PAD, UNK, BOS, EOS})
+
+
+def test_of_opus_models_three_pieces_alone_change_their_numbers():
+    assert vocabulary().order == [11, 1, 2, 0, 4, 5, 6, 7, 8, 9, 10, 3]
+
+
+def test_it_is_kept_in_the_file_and_taken_out_again():
+    model = Tokenizer.train(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
+    assert Vocabulary.from_model(model) is None
+    kept = vocabulary().appended_to(model)
+    assert Vocabulary.from_model(kept) == vocabulary()
+    assert vocabulary().removed_from(kept) == model
+    assert Tokenizer(kept).normalization == Tokenizer(model).normalization
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"pad": 0}, {"eos": 12}, {"start": -1}, {"unk": "1"}, {"pieces": ["a"] * 12}, {"pieces": [1] * 12}]
+)
+def test_a_damaged_one_is_refused(wrong):
+    model = Tokenizer.train(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
+    values = vars(vocabulary()) | wrong
+    with pytest.raises(ValueError, match="vocabulary is damaged"):
+        Tokenizer(Vocabulary(**values).appended_to(model))
