@@ -73,7 +73,7 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
     """
     with workers.leader_first():
         corpus = load_corpus(config.data, tell=workers.is_leader)
-    dropped = workers.from_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
+    dropped = workers.run_on_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
     corpus = without_dropped(corpus, dropped, config.data)
     with workers.leader_first():
         corpus = with_replay(corpus, config).without_keys()
@@ -102,13 +102,13 @@ def prepare(
         InputError: The corpus cannot be used as ``config`` says.
     """
     release_memory()
-    tokenizers = workers.from_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
+    tokenizers = workers.run_on_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
     return_freed_memory()  # training a tokenizer takes a gigabyte
     if config.training.init_from and tokenizer_from != config.folder and workers.is_leader:
         for doubt in advice_on_vocabulary(tokenizers, corpus.valid, _texts_of(Path(config.training.init_from))):
             logger.warning("%s", doubt)
     origin = tokenizer_from if tokenizer_from == config.folder or config.training.init_from else None
-    rules, counts = workers.from_leader(lambda: _learnt(config, corpus, tokenizers, origin))
+    rules, counts = workers.run_on_leader(lambda: _learnt(config, corpus, tokenizers, origin))
     languages = config.data.source_language, config.data.target_language
     spelling = Spelling(counts, languages[0], rules.fewest_times) if counts and rules.fewest_times else None
     layer = TextLayer(rules, tokenizers, *languages, spelling)

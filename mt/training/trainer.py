@@ -20,7 +20,7 @@ from mt.core.randomness import key
 from mt.data.batching import Batch, TrainingBatches
 from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
-from mt.distributed.replication import full_tensor, gradient_sync, replicate, shard, unsharded
+from mt.distributed.replication import full_tensor, gradient_sync, unsharded
 from mt.distributed.workers import Workers
 from mt.models.build import build_model
 from mt.models.seq2seq import Seq2Seq
@@ -58,7 +58,7 @@ from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
 from mt.training.initial_embeddings import begin_with_co_occurrence
 from mt.training.monitor import Monitor, NoMonitor
-from mt.training.objective import Objective
+from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 from mt.training.provenance import (
@@ -133,10 +133,7 @@ class Trainer:
             load_weights(self.model, config.model, checkpoint.folder / WEIGHTS)
         self.model.to(device)
         self.objective = Objective(self.model, settings)
-        if settings.shard:
-            self.replica = shard(self.objective, self.model.blocks, workers)
-        else:
-            self.replica = replicate(self.objective, workers, self.precision)
+        self.replica = data_parallel(self.objective, workers, self.precision)
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates, workers)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         # What a run begins with is the first candidate for the best weights.
@@ -156,14 +153,14 @@ class Trainer:
             workers.rank,
             workers.size,
             workers.each_ahead,
-            workers.from_leader,
+            workers.run_on_leader,
         )
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.told_of_memory = False
 
         reported = took_effect(config, data, workers, self.precision, self.optimizer, self.batches.longer_than_a_batch)
-        self.provenance = workers.from_leader(
+        self.provenance = workers.run_on_leader(
             lambda: begin_provenance(data, workers, reported, initial_weights, origin)
         )
         """The content of provenance.json."""

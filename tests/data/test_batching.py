@@ -29,7 +29,7 @@ from mt.data.batching import (
     plan_epoch,
 )
 from mt.data.encoding import drop_long, encode_pairs
-from mt.distributed.workers import interleaved
+from mt.distributed.workers import interleave
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
@@ -268,8 +268,8 @@ def test_workers_share_the_batches_that_one_would_have(
     with ThreadPoolExecutor(workers) as pool:
         shares = list(pool.map(work, range(workers)))
     for whole, *parts in zip(alone, *shares, strict=True):
-        assert interleaved([part.ids.tolist() for part in parts]) == whole.ids.tolist()
-        assert interleaved([sentences(part) for part in parts]) == sentences(whole)
+        assert interleave([part.ids.tolist() for part in parts]) == whole.ids.tolist()
+        assert interleave([sentences(part) for part in parts]) == sentences(whole)
 
 
 def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, layer: TextLayer) -> None:

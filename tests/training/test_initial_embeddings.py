@@ -149,12 +149,12 @@ def test_a_worker_that_does_not_count_begins_with_the_same():
         torch.manual_seed(1)
         models.append(build_of_sizes(toy.config(toy.Path()).model, 40, 40, True))
 
-        def from_leader(make, rank=rank):
+        def run_on_leader(make, rank=rank):
             if rank == 0:
                 answer.append(make())
             return answer[0]
 
-        alone = SimpleNamespace(from_leader=from_leader)
+        alone = SimpleNamespace(run_on_leader=run_on_leader)
         begin_with_co_occurrence(models[-1], pairs if rank == 0 else None, True, alone)
     for ours, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
         assert torch.equal(ours, theirs)

@@ -7,7 +7,7 @@ import torch
 
 from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, TrainingConfig, TransformerConfig
 from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import Seat
+from mt.distributed.process_group import RankInfo
 from mt.distributed.replication import full_tensor, shard, sharded_like
 from mt.distributed.workers import Workers, working_together
 from mt.models.rnn import RNNAttention
@@ -256,12 +256,12 @@ def _restore(optimizer, state, workers):
     """Loads what the leader has, as every worker reads it from the leader's checkpoint."""
     for part in optimizer.parts:
         part.state.clear()
-    optimizer.load_state_tensors(workers.from_leader(lambda: state))
+    optimizer.load_state_tensors(workers.run_on_leader(lambda: state))
 
 
-def _as_worker(shard: bool, seat: Seat):
+def _as_worker(shard: bool, info: RankInfo):
     torch.set_num_threads(1)  # as in conftest.py
-    with working_together(torch.device("cpu"), seat) as workers:
+    with working_together(torch.device("cpu"), info) as workers:
         model, optimizer = _three_steps(workers, shard)
         state = optimizer.state_tensors()
         workers.gather([len(state)])
@@ -277,7 +277,7 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
     one, its_optimizer = _three_steps(ALONE)
     rounding = 1e-6 if shard else 0.0  # in AdamW, at the edges of the parts
     as_worker = partial(_as_worker, shard)
-    with local_workers(2, as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:
+    with local_workers(2, as_worker) as info, working_together(torch.device("cpu"), info) as workers:
         two, their_optimizer = _three_steps(workers, shard)
         moved = len(their_optimizer.parts[-1].own)
         assert moved == len(two.hidden_matrices) if shard else 0 < moved < len(two.hidden_matrices)
