@@ -89,9 +89,9 @@ def obstacles(trained: TrainedModel) -> list[str]:
     config = trained.description.model
     if not isinstance(config, TransformerConfig):
         return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
+    if (config.norm, config.positions) not in ARCHITECTURES:
+        return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     if config.norm == "post":
-        if config.positions == "learned":
-            return ["model.positions=learned with model.norm=post: its post-norm models (MarianMT) compute positions"]
         return []
     found = []
     if not config.tie_embeddings:

@@ -18,7 +18,8 @@ from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.models.attention import MultiHeadAttention
-from mt.models.embedding import Embedding, LearnedPositions, SinusoidalPositions, sinusoidal_positions
+from mt.models.embedding import Embedding
+from mt.models.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoidal_positions
 from mt.models.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import BOS, EOS, PAD, UNK
@@ -53,20 +54,15 @@ def import_ctranslate2() -> Any:
 
 def max_positions(config: TransformerConfig) -> int:
     """Return the maximum number of tokens, EOS included, of a source or target of the converted model."""
-    match config.positions:
-        case "learned":
-            return config.max_positions
-        case "sinusoidal":
-            return SINUSOIDAL_POSITIONS
-        case _:
-            assert_never(config.positions)
+    return config.max_positions if config.positions == "learned" else SINUSOIDAL_POSITIONS
 
 
 def obstacles(config: ModelConfig) -> list[str]:
     """Return every reason why CTranslate2 cannot run an architecture, or an empty list if it can."""
     match config:
         case TransformerConfig():
-            return []
+            known = config.positions in POSITION_TABLES
+            return [] if known else [f"model.positions={config.positions}: CTranslate2 adds position vectors only"]
         case RNNAttentionConfig():
             return [f"model.architecture={config.architecture}: CTranslate2 runs Transformers only"]
         case _:
@@ -195,15 +191,9 @@ def _set_feed_forward(spec: Any, feed_forward: FeedForward, around: Residual) ->
 def _set_embedding(side: Any, tokens: Any, embedding: Embedding, config: TransformerConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
     side.scale_embeddings = config.scale_embeddings  # multiplied by √width
-    match embedding.positions:
-        case LearnedPositions():
-            table = _array(embedding.positions.weight)
-            # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing reads the rows added here.
-            side.position_encodings.encodings = np.pad(table, ((0, -len(table) % 8), (0, 0)))
-        case SinusoidalPositions():
-            side.position_encodings.encodings = sinusoidal_positions(SINUSOIDAL_POSITIONS, config.width).numpy()
-        case _:
-            assert_never(embedding.positions)
+    table = POSITION_TABLES[config.positions](embedding.positions)
+    # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing reads the rows added here.
+    side.position_encodings.encodings = np.pad(table, ((0, -len(table) % 8), (0, 0)))
 
 
 def _set_linear(spec: Any, *layers: nn.Linear) -> None:
@@ -215,6 +205,20 @@ def _set_linear(spec: Any, *layers: nn.Linear) -> None:
 def _set_norm(spec: Any, norm: nn.Module) -> None:
     assert isinstance(norm, nn.LayerNorm)
     spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _learned_table(positions: Positions) -> np.ndarray:
+    assert isinstance(positions, LearnedPositions)
+    return _array(positions.weight)
+
+
+def _sinusoidal_table(positions: Positions) -> np.ndarray:
+    assert isinstance(positions, SinusoidalPositions)
+    return sinusoidal_positions(SINUSOIDAL_POSITIONS, positions.width).numpy()
+
+
+POSITION_TABLES = {"learned": _learned_table, "sinusoidal": _sinusoidal_table}
+"""For each exportable value of ``model.positions``, the function that returns the table of vectors."""
 
 
 def _array(weight: Tensor) -> np.ndarray:

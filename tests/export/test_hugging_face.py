@@ -2,16 +2,17 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.config import HuggingFaceExportConfig, TokenizerConfig
+from mt.config import HuggingFaceExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.export.hugging_face import export
+from mt.export.hugging_face import export, obstacles
 from mt.storage.run_folder import open_model
 from mt.text.slots import OF_NUMBERS, all_slots, slot
 from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
@@ -213,3 +214,9 @@ def test_the_folder_holds_data_alone(tokenizers, tmp_path):
         "target_vocab.json", "tokenizer_config.json", "vocab.json",
     }  # fmt: skip
     assert json.loads((tmp_path / "out" / "generation_config.json").read_text())["num_beams"] == 2
+
+
+def test_unknown_position_encodings_are_refused():
+    config = TransformerConfig.model_construct(architecture="transformer", norm="pre", positions="rotary")
+    trained = SimpleNamespace(description=SimpleNamespace(model=config))
+    assert obstacles(trained) == ["model.positions=rotary with model.norm=pre: it has no such Transformer"]
