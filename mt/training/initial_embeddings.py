@@ -42,7 +42,7 @@ NOISE = 1e-5
 """Eigenvalues below this share of the largest are zero but for rounding."""
 
 
-def begin_with_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
+def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
     """Mixes what counting tells into the random embeddings of a new model.
 
     Args:

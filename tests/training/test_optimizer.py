@@ -13,9 +13,10 @@ from mt.distributed.workers import Workers, working_together
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
 from mt.training import muon
-from mt.training.muon import evenly, orthogonalised
+from mt.training.muon import divide_evenly, orthogonalise
 from mt.training.objective import Objective
-from mt.training.optimizer import Optimizer, schedule_factor
+from mt.training.optimizer import Optimizer
+from mt.training.schedule import schedule_factor
 
 ALONE = Workers(torch.device("cpu"))
 FINITE = torch.tensor(True)
@@ -88,9 +89,9 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
         assert rates[id(parameter)] == pytest.approx(3e-3 if looked_up else 1e-3), name
 
 
-@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.MAX_STACKED), (3, 200), (5, 1)])
+@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.MAX_STACKED_ELEMENTS), (3, 200), (5, 1)])
 def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
-    monkeypatch.setattr(muon, "MAX_STACKED", stack)
+    monkeypatch.setattr(muon, "MAX_STACKED_ELEMENTS", stack)
     monkeypatch.setattr(muon, "choose_precision", lambda wanted, device: torch.bfloat16)  # as torch's always does
     model = _model()
     config = OptimizerConfig(kind="muon", learning_rate=1e-2, muon_iterations=iterations, weight_decay=0.1)
@@ -110,7 +111,7 @@ def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
 
 
 def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
-    monkeypatch.setattr(muon, "MAX_STACKED", 50)
+    monkeypatch.setattr(muon, "MAX_STACKED_ELEMENTS", 50)
     matrices = [torch.nn.Parameter(torch.zeros(shape)) for shape in [(4, 4), (8, 8), (4, 4), (4, 4), (4, 4), (8, 8)]]
     stacks = list(muon._stacks(matrices))
     assert sorted(map(id, matrices)) == sorted(id(matrix) for stack in stacks for matrix in stack)
@@ -129,7 +130,7 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, d
     torch.manual_seed(0)
     matrices = torch.randn(shape) * scale
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
-    found = orthogonalised(matrices, 5, dtype)
+    found = orthogonalise(matrices, 5, dtype)
     assert found.dtype == dtype
     within = u.mT @ found.float() @ v.mT  # diagonal where the vectors are the same
     values = within.diagonal(dim1=1, dim2=2)
@@ -301,7 +302,7 @@ def test_a_large_matrix_weighs_as_much_as_several_small_ones():
         torch.nn.Parameter(torch.zeros(16, 16)),
         *(torch.nn.Parameter(torch.zeros(8, 8)) for _ in range(6)),
     ]
-    one, other = evenly([*small, large], 2)
+    one, other = divide_evenly([*small, large], 2)
     assert one == [large] and set(map(id, other)) == set(map(id, small))
 
 
