@@ -126,6 +126,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, seed in seeds.items():
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+        toy.record_checksums(copy)
     for name in ("en-es", "en-es-1", "en-es-2", "es-en", "es-en-1", "es-en-2", "zh-en", "large"):
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         languages = dict(zip(("source_language", "target_language"), f"{name}-en".split("-"), strict=False))

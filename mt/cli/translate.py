@@ -16,10 +16,12 @@ from tqdm import tqdm
 
 from mt.config import TranslateConfig
 from mt.core.device import doubt_about, limit_kernel_caches
-from mt.core.errors import InputError, RunError
-from mt.core.files import read_lines, replace_durably, resolved, try_lock
+from mt.core.errors import InputError
+from mt.core.files import read_lines, resolved
+from mt.core.output import is_device, partial_file, partial_path
 from mt.core.terminal import visible
-from mt.documents.translation import named_documents, translate_documents
+from mt.documents.jobs import document_jobs
+from mt.documents.translation import translate_documents
 from mt.translation.translator import LINE_BREAKS, Alignment, ScoredText, Translator, windows
 
 logger = logging.getLogger(__name__)
@@ -37,7 +39,7 @@ def translate(config: TranslateConfig) -> None:
         torch.set_num_threads(config.threads)
     if config.input is None and sys.stdin is None:
         raise InputError("there is no standard input: give input=FILE")
-    documents = named_documents(config)
+    documents = document_jobs(config)
     for name, path in (("input", config.input), ("reference", config.reference)):
         if path is not None and not documents and (not Path(path).exists() or Path(path).is_dir()):
             raise InputError(f"{name}={path}: no such file")
@@ -133,21 +135,17 @@ def _refuse_to_overwrite(config: TranslateConfig) -> None:
     for name, path in written.items():
         if path is None:
             continue
-        if _place(path).is_dir():
+        if resolved(path).is_dir():
             raise InputError(f"{name}={path} is a folder")
-        if config.input is None and _is_stream(str(_partial(path)), sys.stdin):
-            raise InputError(f"{name}={path} would overwrite the input, {_partial(path)}")
+        if config.input is None and _is_stream(str(partial_path(path)), sys.stdin):
+            raise InputError(f"{name}={path} would overwrite the input, {partial_path(path)}")
         if name != "output" and config.output is None and _is_stream(path, sys.stdout):
             raise InputError(f"{name}={path} is the standard output, which has the translations: give output=FILE")
-        for place in (_place(path), _partial(path)):
+        for place in (resolved(path), partial_path(path)):
             if place in taken:
                 raise InputError(f"{name}={path} would overwrite {taken[place]}")
-        if not _is_device(path):
-            taken |= dict.fromkeys((_place(path), _partial(path)), f"{name}={path}")
-
-
-def _is_device(path: str) -> bool:
-    return Path(path).exists() and not Path(path).is_file()
+        if not is_device(path):
+            taken |= dict.fromkeys((resolved(path), partial_path(path)), f"{name}={path}")
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:
@@ -239,47 +237,14 @@ def _is_stream(path: str, stream: TextIO | None) -> bool:
         return False
 
 
-def _place(output: str) -> Path:
-    """Returns the file to replace. Where the output is a link, that is its target and not the link itself."""
-    return resolved(output)
-
-
-def _partial(output: str) -> Path:
-    return Path(f"{_place(output)}.partial")
-
-
 @contextmanager
 def _output(name: str, path: str | None) -> Iterator[BinaryIO]:
-    """Opens what is written to, given its setting and its path: standard output, a device or pipe, or a file.
-
-    A file is written under the name of ``_partial`` and gets its own name only when it is complete. If translation
-    fails, the partial file is kept, unless it is empty.
-    """
+    """Open the output that a setting names: standard output, a device or pipe, or a file that is complete or absent."""
     if path is None or _is_stream(path, sys.stdout):
         yield sys.stdout.buffer
-        return
-    if _is_device(path):
+    elif is_device(path):
         with Path(path).open("wb") as output:
             yield output
-        return
-    partial = _partial(path)
-    try:
-        output = partial.open("ab")  # not "wb": another process may own it, so it is emptied only once it is locked
-    except FileNotFoundError as error:
-        raise InputError(f"{name}={path}: the folder does not exist") from error
-    with output:
-        if not try_lock(output, partial):
-            raise RunError(f"{name}={path}: another process is writing {partial}")
-        output.truncate(0)
-        try:
+    else:
+        with partial_file(path, name, resumes=False) as output:
             yield output
-            output.flush()
-            os.fsync(output.fileno())
-        except BaseException:
-            output.flush()
-            if os.path.getsize(partial):
-                logger.warning("not finished: the lines translated so far are in %s", partial)
-            else:
-                partial.unlink()
-            raise
-        replace_durably(partial, _place(path))

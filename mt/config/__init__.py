@@ -20,7 +20,6 @@ from mt.config.commands import (
 )
 from mt.config.data import (
     CLEANING_RULES,
-    NEWEST_SPLIT,
     CorpusConfig,
     DataConfig,
     FilesConfig,
@@ -57,7 +56,6 @@ __all__ = [
     "RulesConfig",
     "TextConfig",
     "TextDescription",
-    "NEWEST_SPLIT",
     "CLEANING_RULES",
     "CleaningConfig",
     "CompareConfig",

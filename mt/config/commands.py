@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from mt.config.data import DataConfig, MixtureConfig, PileConfig, RecipeConfig, UnsplitConfig, names_split
+from mt.config.data import DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
 from mt.config.decoding import DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import (
     Device,
@@ -59,11 +59,6 @@ class TrainConfig(Section):
         return Path(self.runs) / self.name
 
     def contradictions(self) -> Iterator[str]:
-        holds_none_out = not isinstance(self.data, MixtureConfig | RecipeConfig) and all(
-            (names_split(self.data, "valid"), names_split(self.data, "test"))
-        )
-        if holds_none_out and self.data.is_given("split_version"):
-            yield "data.split_version is for held-out pairs, but validation and test data are both named: leave it out"
         if self.training.objective == "r_drop" and not (
             self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
         ):
@@ -144,7 +139,7 @@ class ModelDescription(Section):
         own = self.decoding.max_source_length
         if own != "auto":
             return own
-        return self.text.long_source if self.text.rules else MAX_PIECES
+        return self.text.long_source if self.text.enabled else MAX_PIECES
 
     def contradictions(self) -> Iterator[str]:
         layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1

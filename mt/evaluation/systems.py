@@ -23,7 +23,6 @@ from mt.storage.run_folder import (
     CONFIG,
     METRICS,
     MODEL,
-    PROVENANCE,
     RESULTS,
     config_differences,
     read_config,
@@ -38,8 +37,6 @@ Item = TypeVar("Item")
 
 RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
 """Keys of results.json that must hold numbers. ``bleu_signature``, which is text, must be there as well."""
-PROVENANCE_NEEDED: dict[str, set[str]] = {"data": {"train", "valid", "test"}, "libraries": set(), "machine": set()}
-"""Sections of provenance.json that must be there, with their keys."""
 METRICS_NEEDED = {
     "train": {"loss", "seconds", "target_tokens"},
     "valid": {"step", "bleu", "seconds", "target_tokens"},
@@ -275,13 +272,7 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
     lines = read_scored(folder)
     if wrong := [name for name in sorted(RESULTS_NEEDED) if not _is_number(results[name])]:
         raise InputError(f"{folder / RESULTS}: damaged or of another version: {', '.join(wrong)}")
-    provenance = as_it_went(read_provenance(folder, *PROVENANCE_NEEDED))
-    for section, needed in PROVENANCE_NEEDED.items():
-        if not isinstance(provenance[section], dict) or not needed <= provenance[section].keys():
-            raise InputError(f"{folder / PROVENANCE}: damaged or of another version: {section}")
-    splits = provenance["data"].values()
-    if not all(isinstance(one, dict) and "pairs" in one and isinstance(one.get("sha256"), str) for one in splits):
-        raise InputError(f"{folder / PROVENANCE}: damaged or of another version: data")
+    provenance = as_it_went(read_provenance(folder))
     metrics = _read_metrics(folder / METRICS)
     data = config.data
     run = Run(folder, config, results, provenance, metrics)

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 TARGET_WORDS = "target_words.txt"
 FORMAT = 1
-"""Version of the file's format, increased whenever the code can no longer read older files."""
+"""The format of the file."""
 MOST_WORDS = 2_000_000
 """Maximum number of different words, which bounds the memory for counting to less than half a GB."""
 MOST_BYTES = 64 * 2**20
@@ -84,20 +84,14 @@ def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> 
 def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
     """Reads the word counts from a run folder.
 
-    Returns None, with a warning that names the reason, if there are none that can be used: in folders of earlier
-    versions, with too many different words, and if BLEU now counts the words of this language in another way (for
-    example with ja-mecab, which was not installed when the run was trained). At most MOST_BYTES are read, whatever the
-    file contains.
+    Returns None, with a warning that names the reason, if there are none that can be used: with too many different
+    words, and if BLEU now counts the words of this language in another way (for example with ja-mecab, which was not
+    installed when the run was trained). At most MOST_BYTES are read, whatever the file contains.
 
     Raises:
         InputError: The file cannot be read, is damaged or is of another version.
     """
     path = folder / TARGET_WORDS
-    if not path.exists():
-        logger.warning(
-            "%s: an earlier version trained this run and did not count the words of its training data", folder
-        )
-        return None
     try:
         with path.open("rb") as file:
             seal, _, content = file.read(MOST_BYTES).partition(b"\n")

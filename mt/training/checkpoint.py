@@ -20,8 +20,8 @@ from mt.storage.weights import read_tensors, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
 """The initial weights of a run with training.start_share, because those in the folder of init_from may change."""
-FORMAT = 2
-"""The version of the checkpoint format."""
+FORMAT = 1
+"""The version of the checkpoint format. Raise it whenever older checkpoints cannot be continued."""
 
 
 @dataclass

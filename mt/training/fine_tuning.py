@@ -113,14 +113,12 @@ def measure_changes(
 
 
 def read_changes(run: Path, results: dict) -> dict[str, Change]:
-    """Returns what a run's results.json says of fine-tuning; nothing if it was scored by an earlier version.
+    """Return what a run's results.json says of fine-tuning.
 
     Raises:
         InputError: It is damaged.
     """
     recorded = results.get(FINE_TUNING)
-    if recorded is None:
-        return {}
     names = {field.name for field in fields(Change)}
     if isinstance(recorded, dict) and all(
         isinstance(one, dict) and one.keys() == names and all(map(is_number, one.values())) for one in recorded.values()
@@ -153,7 +151,7 @@ def _translations_before(
     assert isinstance(model, Seq2Seq)
     try:
         load_weights_of(Path(str(config.training.init_from)), model, config.model, translator.tokenizers)
-        if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE).get("initial_weights"):
+        if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
             raise InputError("its weights are others than the run began with")
         return {name: translate_together(translator, one.sources, workers) for name, one in sets.items()}
     except InputError as error:

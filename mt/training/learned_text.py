@@ -51,20 +51,17 @@ def learn_facts(
     Returns:
         The facts, and None for the spelling if typing errors are not corrected.
     """
-    language, version = config.data.source_language, config.text.rules
-    if not version:
+    language = config.data.source_language
+    if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
     facts: Facts = {"most_sentences": usual_most(_sources(lines), language)}
-    if version < 2 or not writes_spaces(language):
+    if not writes_spaces(language):
         return facts, None
-    if version >= 3:
-        pairs = (
-            pair
-            for table in tables(lines, ["source", "target"])
-            for pair in zip(*table.to_pydict().values(), strict=True)
-        )
-        facts["final_marks"] = learn_marks(pairs, language)
+    tables_of_pairs = (table.to_pydict().values() for table in tables(lines, ["source", "target"]))
+    facts["final_marks"] = learn_marks(
+        (pair for sides in tables_of_pairs for pair in zip(*sides, strict=True)), language
+    )
     known = read_spelling(origin, read_description(origin)) if origin else None
     if known and origin == config.folder:
         return facts | {"fewest_times": known.fewest}, known
@@ -87,6 +84,12 @@ def length_limits(train: datasets.Dataset, base: TextDescription | None) -> Fact
     return {
         name: min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1)) for name, quantile in quantiles.items()
     }
+
+
+def _pairs(pairs: datasets.Dataset) -> Iterator[tuple[str, str]]:
+    """Yield pairs of texts, read from the disk in batches."""
+    for table in tables(pairs, ["source", "target"]):
+        yield from zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True)
 
 
 def _sources(pairs: datasets.Dataset) -> Iterator[str]:

@@ -124,9 +124,8 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         return tokenizers
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
-    rules = config.text.rules
-    slots = all_slots(config.text.slots, of_numbers=rules >= 2) if rules else ()
-    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed, slots, single_digits=rules > 0)
+    slots = all_slots(config.text.slots) if config.text.enabled else ()
+    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed, slots)
 
 
 def _test_texts(run: Path) -> dict[str, list[str]] | None:

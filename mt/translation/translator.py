@@ -630,7 +630,7 @@ class Translator:
         alignment = word_links(placed, line.text, text) if aligned else None
         if line.markup is not None:
             text = put_back(line.markup, text, placed)
-        if self.layer.rules.rules and (line.markup is None or not text.strip()):
+        if self.layer.rules.enabled and (line.markup is None or not text.strip()):
             text = text.strip()  # a blank line stays blank; around tags, white space comes back as it was
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 

@@ -290,10 +290,6 @@ def test_contradictions_are_refused_and_name_their_keys(
             [*MIXTURE, "data.test_pairs=100", "data.corpora=[{kind:files,train:[a,b],test_pairs:5}]"],
             ["the corpora of a mixture have its own test_pairs, 100, not 5"],
         ),
-        (
-            [*FILES, "data.valid=[c,d]", "data.test=[e,f]", "data.split_version=1"],
-            ["data.split_version is for held-out pairs"],
-        ),
         ([*FILES, "data.tagged=true"], ["data.tagged=true is for the second corpus of a mixture"]),
         (
             [*MIXTURE, "data.corpora=[{kind:files,train:[a,b],tagged:true},{kind:files,train:[c,d]}]"],
@@ -322,16 +318,6 @@ def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
         MixtureConfig.model_validate(
             {"kind": "mixture", "corpora": [corpora[0] | {"max_length": 9}], "max_length": 50, **LANGUAGES}
         )
-    older = TypeAdapter(DataConfig).validate_python(
-        {"kind": "mixture", "corpora": corpora, "split_version": 1, **LANGUAGES}
-    )
-    assert [corpus.split_version for corpus in (older, *older.corpora)] == [1, 1, 1]
-    assert [corpus.split_version for corpus in (mixture, *mixture.corpora)] == [2, 2, 2]
-    assert mixture.with_split(1) == older.model_validate(
-        mixture.model_dump(exclude={"corpora"}) | {"split_version": 1, "corpora": corpora}
-    )
-    with pytest.raises(ValidationError, match="own split_version, 2, not 1"):
-        MixtureConfig.model_validate({"kind": "mixture", "corpora": [corpora[0] | {"split_version": 1}], **LANGUAGES})
     with pytest.raises(ValidationError, match="source_language"):
         turned = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "fr"}
         MixtureConfig.model_validate({"kind": "mixture", "corpora": [turned], **LANGUAGES})

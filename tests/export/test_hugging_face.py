@@ -32,7 +32,7 @@ DECODING = {"beam_size": 4, "max_length_ratio": 0.001, "max_length_extra": 40, "
 
 def _tokenizer(seed: int, size: int, slots: int = 0, kind: str = "bpe", **settings: object) -> Tokenizer:
     config = TokenizerConfig.model_validate({"kind": kind, "vocabulary_size": size, **settings})
-    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots, True), single_digits=True)
+    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots))
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
 def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
     """From line to line, with blanks, capitals, names and what is no piece."""
     trained, tokenizer, model = exported
-    assert trained.description.text.rules == 0
+    assert not trained.description.text.enabled
     translator = Translator(trained.model, trained.layer_with(trained.description.text), trained.description.decoding)
     lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]
     texts = tokenizer.batch_decode(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mt.config import SynthesisConfig, TrainConfig
+from mt.core import output as output_module
 from mt.core.files import try_lock
 from mt.core.json_file import read_json, write_json
 from mt.core.process_end import exit_status
@@ -95,7 +96,7 @@ def test_back_translation_pairs_each_line_with_its_translation(folder, tmp_path)
 KILLS = {
     "before a window is translated": (Translator, "hypotheses", [2]),
     "before it is known that a window is written": (table, "write_json", [1, 3]),
-    "before the table gets its name": (table, "replace_durably", [1]),
+    "before the table gets its name": (output_module, "replace_durably", [1]),
 }
 
 

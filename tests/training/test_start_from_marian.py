@@ -67,7 +67,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start, monkeypatch):
     assert [row["step"] for row in metrics if row["split"] == "valid"] == [0, 10, 20]
     recorded = read_config(whole.folder)
     assert (recorded.model.width, recorded.model.activation, recorded.model.output_bias) == (32, "silu", True)
-    assert recorded.training.optimizer.learning_rate == 1e-3 and recorded.text.rules == 0
+    assert recorded.training.optimizer.learning_rate == 1e-3 and not recorded.text.enabled
     assert read_json(whole.folder / "provenance.json")["initial_weights"] == checksum(
         weights_of(open_model(start).model)
     )

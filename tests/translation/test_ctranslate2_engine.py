@@ -15,7 +15,7 @@ from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, Transformer
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
 from mt.storage.run_folder import config_differences, open_model, read_config, write_config
-from mt.storage.weights import weights_of, write_tensors
+from mt.storage.weights import weights_of, what_belongs_to, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.translator import Translator
@@ -42,7 +42,8 @@ def _change_weights(run, change):
     trained = open_model(run)
     with torch.no_grad():
         change(trained.model)
-    write_tensors(run / "model.safetensors", weights_of(trained.model))
+    belonging = what_belongs_to(trained.description.model, trained.tokenizers)
+    write_tensors(run / "model.safetensors", weights_of(trained.model), belonging)
 
 
 @pytest.fixture(scope="module")

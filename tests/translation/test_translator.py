@@ -47,7 +47,7 @@ def tokenizers():
         toy.sentences(300, 1),
         ("xx",),
         TokenizerConfig(vocabulary_size=319),
-        slots=all_slots(toy.SLOTS, of_numbers=True),
+        slots=all_slots(toy.SLOTS),
     )
     return TokenizerPair(one, one)
 
@@ -193,7 +193,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
 @both_models
 def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, config, caplog):
     translator = _translator(tokenizers, config, beam_size=1)
-    translator.layer = translator.layer.with_rules(TextDescription(rules=0))
+    translator.layer = translator.layer.with_rules(TextDescription(enabled=False))
     (line,) = translator.cut([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]
@@ -270,7 +270,7 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     config = TokenizerConfig(vocabulary_size=320, normalization="identity")
-    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS, of_numbers=True))
+    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS))
     assert tokenizer.encode(["   "]) != [[]]
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
 
@@ -389,7 +389,7 @@ def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_pa
     with open(writing, "w") as output, open(reading, "rb", buffering=0) as screen:
         monkeypatch.setattr("sys.stdout", output)
         lines = str(tmp_path / "lines.txt")
-        translate(TranslateConfig(run=str(PROJECT / "tests/formats/3/transformer"), input=lines, reference=lines))
+        translate(TranslateConfig(run=str(PROJECT / "tests/formats/current/transformer"), input=lines, reference=lines))
         output.flush()
         shown = screen.read(10_000).decode()
     assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal

@@ -19,7 +19,6 @@ from mt.reporting.pages import Names, Picture, as_picture, write_pages
 from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.run_folder import flat_config, read_tokenizers
 from mt.training.fine_tuning import read_changes
-from mt.training.provenance import NOT_RECORDED
 
 NOT_KNOWN = "not known"
 """Stands for what a model that comes alone does not tell: how it was trained, on what, and what that cost."""
@@ -61,7 +60,6 @@ def write_report(findings: Findings, folder: Path, trials: int, robustness: Robu
         "can_translate": [system for system in findings.systems if system.can_translate],
         "differing_settings": differing_settings(findings),
         "differing_conditions": differing_conditions(findings),
-        "unknown_effect": _unknown_effect(findings.systems),
         "cost_rows": _cost_rows(findings),
         "budget": budget(findings.systems),
         "fine_tuning": fine_tuning(findings.systems),
@@ -149,7 +147,7 @@ def fine_tuning(systems: Sequence[System]) -> list[str]:
     said = []
     for output in (one for one in outputs if one.run):
         assert output.run
-        start = output.run.provenance.get("initial_weights")
+        start = output.run.provenance["initial_weights"]
         said += [
             f"{output.origin} began with the weights of {model.origin}."
             for model in outputs
@@ -198,7 +196,7 @@ def _settings(output: Output) -> dict[str, object]:
     assert output.model
     parts = {"model": output.model.model, "decoding": output.model.decoding, "tokenizer": output.model.tokenizer}
     known = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.model_dump().items()}
-    return known | {"text.rules": output.model.text.rules}
+    return known | {"text.enabled": output.model.text.enabled}
 
 
 def differing_conditions(findings: Findings) -> dict[str, list[str]]:
@@ -208,16 +206,6 @@ def differing_conditions(findings: Findings) -> dict[str, list[str]]:
     systems = [system for system in findings.systems if system.can_translate]
     found = _differing(systems, _conditions, complete=("tokenizer.model", "source.model", "target.model"))
     return _summed_up(found, "all else in provenance.json")
-
-
-def _unknown_effect(systems: Sequence[System]) -> list[str]:
-    """Returns the folders of the runs whose provenance does not record all of their resolved settings."""
-    unknown = []
-    for run in (run for system in systems for run in system.runs):
-        values = [str(value) for _, value in _flat("", run.provenance.get("took_effect", {}))]
-        if not values or any(value.startswith(NOT_RECORDED) for value in values):
-            unknown.append(str(run.folder))
-    return unknown
 
 
 def _conditions(output: Output) -> dict[str, object]:
@@ -230,11 +218,11 @@ def _conditions(output: Output) -> dict[str, object]:
     if output.run is None:
         return {"direction": direction, **alignment, **pieces}
     provenance = output.run.provenance
-    if weights := provenance.get("initial_weights"):
+    if weights := provenance["initial_weights"]:
         pieces["initial weights"] = str(weights)[:12]
     data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
-    made_with = {"code revision": provenance.get("code_revision"), "python": provenance.get("python")}
-    took_effect = dict(_flat("took effect", provenance.get("took_effect", {})))
+    made_with = {"code revision": provenance["code_revision"], "python": provenance["python"]}
+    took_effect = dict(_flat("took effect", provenance["took_effect"]))
     return {
         "direction": direction,
         **took_effect,
