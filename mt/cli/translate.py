@@ -22,7 +22,8 @@ from mt.core.output import is_device, partial_file, partial_path
 from mt.core.terminal import visible
 from mt.documents.jobs import document_jobs
 from mt.documents.translation import translate_documents
-from mt.translation.translator import LINE_BREAKS, Alignment, ScoredText, Translator, windows
+from mt.translation.results import LINE_BREAKS, Alignment, ScoredText, Statistics
+from mt.translation.translator import Translator, windows
 
 logger = logging.getLogger(__name__)
 
@@ -57,26 +58,30 @@ def translate(config: TranslateConfig) -> None:
         translate_documents(config, documents, translator)
     else:
         _translate_lines(config, translator)
-    if translator.items.repaired:
+    _log_statistics(translator.statistics, are_lines=not documents)
+
+
+def _log_statistics(statistics: Statistics, are_lines: bool) -> None:
+    if statistics.repaired_items:
         logger.warning(
             "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
-            f"{translator.items.found:,}",
-            f"{translator.items.repaired:,}",
+            f"{statistics.items:,}",
+            f"{statistics.repaired_items:,}",
         )
-    if translator.long_sentences.count:
+    if statistics.long_sentences:
         logger.info(
             "sentences that are longer than nearly all of the training text, or have too many links and numbers, and "
             "were translated in parts: %s%s",
-            f"{translator.long_sentences.count:,}",
-            "" if documents else f", the first in line {translator.long_sentences.first_line}",
+            f"{statistics.long_sentences:,}",
+            f", the first in line {statistics.first_long_line}" if are_lines else "",
         )
-    if translator.corrections.count:
+    if statistics.corrections:
         logger.info(
             "words that the training text does not have, taken for typing errors: %s (%s%s); "
             "decoding.correct_typos=false leaves them as they are",
-            f"{translator.corrections.count:,}",
-            ", ".join(f"{typed} → {word}" for typed, word in translator.corrections.first.items()),
-            " …" if translator.corrections.has_more else "",
+            f"{statistics.corrections:,}",
+            ", ".join(f"{typed} → {word}" for typed, word in statistics.first_corrections.items()),
+            " …" if statistics.has_more_corrections else "",
         )
 
 

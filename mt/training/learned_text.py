@@ -58,10 +58,7 @@ def learn_facts(
     facts: Facts = {"most_sentences": usual_most(_sources(lines), language)}
     if not writes_spaces(language):
         return facts, None
-    tables_of_pairs = (table.to_pydict().values() for table in tables(lines, ["source", "target"]))
-    facts["final_marks"] = learn_marks(
-        (pair for sides in tables_of_pairs for pair in zip(*sides, strict=True)), language
-    )
+    facts["final_marks"] = learn_marks(_pairs(lines), language)
     known = read_spelling(origin, read_description(origin)) if origin else None
     if known and origin == config.folder:
         return facts | {"fewest_times": known.fewest}, known

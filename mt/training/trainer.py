@@ -52,7 +52,6 @@ from mt.training.time_budget import TimeBudget
 from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import best_place
-from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
@@ -278,8 +277,7 @@ class Trainer:
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens
                 self._write_description(best_place(self.model.eval(), self.data.layer, texts, batch_tokens))
-            translator = Translator(self.model, self.data.layer, config.decoding, self.precision)
-            write_scores(config, self.data, translator, workers, self.progress, averaged)
+            write_scores(config, self.data, self.validator.translator, workers, self.progress, averaged)
             workers.barrier()
 
 

@@ -51,8 +51,7 @@ class Validator:
         self.config = config
         self.workers = workers
         self.precision = precision
-        greedy = config.decoding.model_copy(update={"beam_size": 1})
-        self.translator = Translator(objective.model, data.layer, greedy, precision)
+        self.translator = Translator(objective.model, data.layer, config.decoding, precision)
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:
         """Return the loss, and the scores of greedy translations.
@@ -66,7 +65,7 @@ class Validator:
         check_signals()
         pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = translate_together(self.translator, sources, self.workers, after_batch)
+        hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
         return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
 
@@ -104,9 +103,13 @@ class Validator:
 
 
 def translate_together(
-    translator: Translator, lines: list[str], workers: Workers, after_batch: Callable[[], None] | None = None
+    translator: Translator,
+    lines: list[str],
+    workers: Workers,
+    after_batch: Callable[[], None] | None = None,
+    greedy: bool = False,
 ) -> list[str]:
     """Return the translations of all lines on every worker. Each translates its share."""
     own, numbers = workers.share(lines), workers.share(range(len(lines)))
     report = None if after_batch is None else lambda done, total: after_batch()
-    return workers.gather(translator.translate(own, numbers, report))
+    return workers.gather(translator.translate(own, numbers, report, greedy=greedy))

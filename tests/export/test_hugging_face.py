@@ -16,8 +16,10 @@ from mt.export.hugging_face import export, obstacles
 from mt.storage.run_folder import open_model
 from mt.text.slots import OF_NUMBERS, all_slots, slot
 from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
-from mt.translation.search import search
-from mt.translation.translator import LINE_BREAKS, Translator
+from mt.translation.engine import SearchRequest
+from mt.translation.results import LINE_BREAKS
+from mt.translation.torch_engine import TorchEngine
+from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly
 
@@ -76,6 +78,11 @@ def _sources(trained, lines=LINES):
     return collate(range(len(lines)), trained.tokenizers.source.encode(lines), [[]] * len(lines)).source
 
 
+def _search(trained, config):
+    sources = trained.tokenizers.source.encode(LINES)
+    return TorchEngine(trained.model, config).search(SearchRequest(sources, [(0,)] * len(LINES)))
+
+
 @torch.inference_mode()
 def test_logits_are_the_same(exported):
     trained, _, model = exported
@@ -93,7 +100,7 @@ def test_logits_are_the_same(exported):
 def test_the_search_finds_the_same(exported, beam_size):
     trained, tokenizer, model = exported
     config = trained.description.decoding.model_copy(update={"beam_size": beam_size})
-    expected = search(trained.model, _sources(trained), config, [(0,)] * len(LINES))
+    expected = _search(trained, config)
     batch = tokenizer(LINES, return_tensors="pt", padding=True)
     assert batch.input_ids.equal(_sources(trained))
     settings = {"return_dict_in_generate": True, "output_scores": True}
@@ -114,7 +121,7 @@ def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
     decoding = DECODING | {"beam_size": 1, "max_length_extra": 7}
     run = train_briefly(tmp_path / "run", tokenizers[True], updates=3, decoding=decoding)
     trained, (tokenizer, model) = open_model(run), _load(run, tmp_path / "out")
-    expected = search(trained.model, _sources(trained), trained.description.decoding, [(0,)] * len(LINES))
+    expected = _search(trained, trained.description.decoding)
     assert any(len(best.pieces) == 7 for (best, *_) in expected)
     found = model.generate(**tokenizer(LINES, return_tensors="pt", padding=True)).tolist()
     ended = [[BOS, *best.pieces, EOS] for (best, *_) in expected]

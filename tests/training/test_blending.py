@@ -126,7 +126,9 @@ def test_a_stopped_run_goes_on_bitwise_also_when_the_signal_comes_in_a_validatio
     with pytest.raises(Interrupted):
         train(stopped)
     real = Translator.translate
-    monkeypatch.setattr(Translator, "translate", lambda *rest: os.kill(os.getpid(), signal.SIGINT) or real(*rest))
+    monkeypatch.setattr(
+        Translator, "translate", lambda *rest, **options: os.kill(os.getpid(), signal.SIGINT) or real(*rest, **options)
+    )
     with pytest.raises(Interrupted):
         train(stopped)
     checkpoint = newest_checkpoint(stopped.folder)

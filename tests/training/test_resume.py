@@ -128,9 +128,9 @@ def test_a_signal_during_validation_saves_and_validates_again(folder, architectu
     config = toy.config(folder, architecture=architecture)
     real_translate = Translator.translate
 
-    def translate(self, lines, numbers=None, after_batch=None):
+    def translate(*arguments, **options):
         os.kill(os.getpid(), signal.SIGINT)
-        return real_translate(self, lines, numbers, after_batch)
+        return real_translate(*arguments, **options)
 
     monkeypatch.setattr(Translator, "translate", translate)
     with pytest.raises(Interrupted):
@@ -292,7 +292,7 @@ def test_damage_is_told_before_a_run_goes_on(folder, monkeypatch):
 def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folder, monkeypatch):
     config = toy.config(folder)
 
-    def killed(*arguments):
+    def killed(*arguments, **options):
         raise SystemExit
 
     with monkeypatch.context() as patched:

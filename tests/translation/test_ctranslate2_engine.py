@@ -18,6 +18,7 @@ from mt.storage.run_folder import config_differences, open_model, read_config, w
 from mt.storage.weights import weights_of, what_belongs_to, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import export_into, obstacles
+from mt.translation.engine import SearchRequest
 from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly
@@ -80,18 +81,18 @@ def _assert_equal(found, expected):
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
     cut = translator.cut(lines, range(len(lines)), [None] * len(lines))
-    parts = [pieces for line in cut for part in line.parts for pieces in part.pieces]
-    found = translator.engine.find(parts)
+    parts = [pieces for line in cut for pieces in line.sources]
+    found = translator.engine.find(SearchRequest(parts, [()] * len(parts)))
     return found.count([]), len(parts)
 
 
 MODELS = [
     {},
     {"norm": "post"},
-    {"activation": "gelu", "positions": "learned", "obstacles": 130},
+    {"activation": "gelu", "positions": "learned", "max_positions": 130},
     {"norm": "post", "activation": "gelu", "tie_embeddings": False},
     {"joint": False},
-    {"joint": False, "tie_embeddings": False, "norm": "post", "positions": "learned", "obstacles": 130},
+    {"joint": False, "tie_embeddings": False, "norm": "post", "positions": "learned", "max_positions": 130},
 ]
 
 
@@ -133,14 +134,15 @@ def test_at_the_length_limit_hypotheses_end_as_those_of_the_model(run, beam_size
 
 def test_what_is_left_to_the_model_keeps_to_the_budget(run, monkeypatch):
     torch_, ctranslate2_ = _translators(run, beam_size=4, max_length_ratio=0.2, max_length_extra=0, batch_tokens=150)
-    by_model, sizes = ctranslate2_.engine.by_model, []
-    search = by_model.search
+    fallback, sizes = ctranslate2_.engine.fallback, []
+    search = fallback.search
 
-    def watched(sources, *more):
-        sizes.append((len(sources), 4 * len(sources) * (len(sources[0]) + 1)))
-        return search(sources, *more)
+    def watched(request):
+        count = len(request.sources)
+        sizes.append((count, 4 * count * (len(request.sources[0]) + 1)))
+        return search(request)
 
-    monkeypatch.setattr(by_model, "search", watched)
+    monkeypatch.setattr(fallback, "search", watched)
     _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
     assert all(sources == 1 or tokens <= 150 for sources, tokens in sizes)
     assert max(sources for sources, _ in sizes) > 1, "a test of single sources"
@@ -173,7 +175,7 @@ def test_sources_beyond_the_table_of_positions_are_translated(run):
 def test_a_wide_beam_takes_no_more_rows_at_a_time(run):
     def at_once(beam_size, compute_type=None):
         config = DecodingConfig(engine="ctranslate2", beam_size=beam_size, compute_type=compute_type)
-        return Translator.load(run, config, device="cpu").engine._at_once
+        return Translator.load(run, config, device="cpu").engine.max_batch_size
 
     assert at_once(1) == at_once(5) == 128 and at_once(100) == 6
     assert at_once(5, "int8") == 32 and at_once(150, "int8") == 1

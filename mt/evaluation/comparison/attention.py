@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from mt.config import ModelConfig, TransformerConfig
 from mt.evaluation.systems import EvaluationSet, Output
-from mt.translation.translator import SentenceAttention, Translator
+from mt.translation.results import SentenceAttention
+from mt.translation.translator import Translator
 
 ALIGNED = 0.15
 """Minimum weight for a source piece to be shown in an alignment."""

@@ -15,7 +15,7 @@ from mt.evaluation.systems import System
 from mt.metrics.scoring import Interval
 from mt.reporting.figures import COLOURS, MARKS, new_figure, quiet
 from mt.reporting.heat_map import draw_heat_map, legible
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 
 
 def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:

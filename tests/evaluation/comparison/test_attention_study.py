@@ -8,7 +8,7 @@ import torch
 from mt.config import RNNAttentionConfig, TransformerConfig
 from mt.evaluation.comparison.attention import ALIGNED, RANKS, _divided_by_root_of, _scaling, _spreads, alignment
 from mt.models.attention import AttentionMap
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 
 LOWEST = torch.finfo(torch.float32).min
 

@@ -25,7 +25,7 @@ from mt.evaluation.systems import Output, Run, System
 from mt.metrics.scoring import Interval
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, SeedTest
 from mt.models.attention import AttentionMap
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 
 
 def _output(seed, metrics=()):
