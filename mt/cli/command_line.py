@@ -1,63 +1,74 @@
-"""What all commands share: they read their command line, compose their configs and end in the same way."""
+"""A command line: its flags, its settings, and the jobs that it asks for."""
 
 import contextlib
 import io
 import logging
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 from hydra.core.plugins import Plugins
 from hydra.plugins.completion_plugin import CompletionPlugin
 from omegaconf import OmegaConf
 
+from mt.cli.commands import COMMANDS, Command, load_function
 from mt.cli.composition import Job, compose_jobs
-from mt.cli.reference import completions, help_text
-from mt.config import (
-    ArgosExportConfig,
-    CleaningConfig,
-    CompareConfig,
-    ExportConfig,
-    HuggingFaceExportConfig,
-    RobustnessConfig,
-    Section,
-    ServingConfig,
-    SynthesisConfig,
-    TrainConfig,
-    TranslateConfig,
-)
+from mt.cli.reference import command_list, completions, help_text, settings_page
+from mt.config import Section
 from mt.core.errors import InputError
-from mt.core.process_end import end_with
-
-Config = TypeVar("Config", bound=Section)
+from mt.core.wording import brief, nearest
 
 log = logging.getLogger(__name__)
 
 
-def main(
-    command: str,
-    schema: type[Config],
-    work: Callable[[Config], None],
-    argv: Sequence[str] | None = None,
-    explain: Callable[[Config], None] | None = None,
-) -> None:
-    """Runs a command on every config that its command line asks for, one after another, and exits.
-
-    Args:
-        command: The name of the config file in ``conf/`` that the command starts from.
-        schema: The type that its config must have.
-        work: What the command does with a config.
-        argv: The words after the program's name; by default those of ``sys.argv``.
-        explain: What the command does with a config instead if ``--explain`` is given; None if it has nothing to tell.
+def run(words: Sequence[str]) -> None:
+    """Run a command line, whose first word names the command; without one, list the commands.
 
     Raises:
-        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 128 + N
-            (ended by signal N).
+        InputError: There is no such command, or its settings are wrong.
     """
-    end_with(lambda: _run(command, schema, work, sys.argv[1:] if argv is None else argv, explain))
+    name, *arguments = words or ["--help"]
+    if name in COMMANDS:
+        run_command(COMMANDS[name], arguments)
+    elif name in ("--help", "-h"):
+        print(command_list(), end="", flush=True)
+    elif name == "settings":
+        print(settings_page(), end="", flush=True)
+    else:
+        suggestion = nearest(name, list(COMMANDS))
+        hint = f"; nearest: {suggestion}" if suggestion else ""
+        raise InputError(f"{brief(name)}: there is no such command{hint}; python -m mt lists them")
+
+
+def run_command(command: Command, arguments: Sequence[str], work: Callable[[Section], None] | None = None) -> None:
+    """Run every job that the arguments of a command ask for, one after another.
+
+    Args:
+        command: The command.
+        arguments: Settings and flags.
+        work: What to do with a config, instead of what the command does.
+    """
+    flags, words = _split_flags(arguments)
+    if flags.explain and command.explain is None:
+        raise InputError("--explain is for training: there is nothing to choose here")
+    if flags.completion is not None:
+        print(_completion(command, flags), end="", flush=True)
+        return
+    if flags.help:
+        print(help_text(command, flags.config_dir), end="", flush=True)
+        return
+    jobs = compose_jobs(command.name, command.schema, words, flags.multirun, flags.config_dir)
+    if flags.show_config:
+        documents = [OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs]
+        print("---\n".join(documents), end="", flush=True)
+        return
+    _refuse_shared_results(command, jobs)
+    for number, job in enumerate(jobs, start=1):
+        if len(jobs) > 1:
+            log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
+        (work or load_function((flags.explain and command.explain) or command.work))(job.config)
 
 
 @dataclass
@@ -72,11 +83,11 @@ class _Flags:
     completion: str | None = None
 
 
-def _parsed(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
-    """Returns the flags of a command line and its other words. Raises InputError for a flag that lacks its value."""
+def _split_flags(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
+    """Return the flags of a command line and its other words. Raise InputError for a flag that lacks its value."""
     flags, words = _Flags(), []
-    left = iter(arguments)
-    for word in left:
+    remaining = iter(arguments)
+    for word in remaining:
         name, is_joined, joined = word.partition("=")
         if word in ("--help", "-h"):
             flags.help = True
@@ -89,48 +100,19 @@ def _parsed(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
         elif word == "job" and flags.show_config:
             pass  # Hydra's --cfg job; no other config can be shown
         elif name in ("--config-dir", "-cd"):
-            folder = joined if is_joined else next(left, "")
+            folder = joined if is_joined else next(remaining, "")
             if not os.path.isdir(folder):
                 raise InputError(f"{name}: no such folder: {folder}" if folder else f"{name} needs a folder")
             flags.config_dir = Path(folder)
         elif name in ("--shell-completion", "-sc"):
-            flags.completion = joined if is_joined and name != "-sc" else next(left, "")
+            flags.completion = joined if is_joined and name != "-sc" else next(remaining, "")
         else:
             words.append(word)
     return flags, words
 
 
-def _run(
-    command: str,
-    schema: type[Config],
-    work: Callable[[Config], None],
-    arguments: Sequence[str],
-    explain: Callable[[Config], None] | None = None,
-) -> None:
-    flags, words = _parsed(arguments)
-    if flags.explain and explain is None:
-        raise InputError("--explain is for training: there is nothing to choose here")
-    if flags.completion is not None:
-        print(_completion(command, flags), end="", flush=True)
-        return
-    if flags.help:
-        print(help_text(command, flags.config_dir), end="", flush=True)
-        return
-    jobs = compose_jobs(command, schema, words, flags.multirun, flags.config_dir)
-    if flags.show_config:
-        documents = [OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs]
-        print("---\n".join(documents), end="", flush=True)
-        return
-    _refuse_shared_results(jobs)
-    task = explain if explain and flags.explain else work
-    for number, job in enumerate(jobs, start=1):
-        if len(jobs) > 1:
-            log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        task(job.config)
-
-
-def _completion(command: str, flags: _Flags) -> str:
-    """Returns the text that ``--shell-completion`` prints, for a shell to complete our command lines.
+def _completion(command: Command, flags: _Flags) -> str:
+    """Return the text that ``--shell-completion`` prints, for a shell to complete our command lines.
 
     ``install=bash`` and ``uninstall=bash`` give Hydra's scripts, and ``query=bash``, which these scripts call, gives
     the completions of a command line. Other shells likewise.
@@ -152,46 +134,24 @@ def _completion(command: str, flags: _Flags) -> str:
     return text.getvalue()
 
 
-def _refuse_shared_results(jobs: Sequence[Job[Config]]) -> None:
-    """Raises InputError if two jobs would write to the same place or share standard input or output."""
+def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> None:
+    """Raise InputError if two jobs would write to the same path or share standard input or output."""
     if len(jobs) < 2:
         return
-    places: dict[str, Job[Config]] = {}
+    if command.output is None:
+        raise InputError("a server does not end by itself: give one job, with run=[…] for several models")
+    key = command.sweep_example.partition("=")[0]
+    outputs: dict[str, Job[Section]] = {}
     for job in jobs:
-        match job.config:
-            case TrainConfig(folder=folder):
-                place, key, hint = os.path.abspath(folder), "name", "'name=run-${seed}'"
-            case TranslateConfig(output=None):
-                raise InputError("several jobs need an output each, such as 'output=beam${decoding.beam_size}.txt'")
-            case TranslateConfig(input=None):
-                raise InputError("several jobs cannot share standard input: give input=FILE")
-            case TranslateConfig(output=str(output)):
-                place, key, hint = os.path.abspath(output), "output", "'output=beam${decoding.beam_size}.txt'"
-            case CleaningConfig(output=output):
-                place, key, hint = os.path.abspath(output), "output", "'output=cleaned-${data.cleaning}'"
-            case ExportConfig(output=output):
-                place, key, hint = os.path.abspath(output), "output", "'output=demo-${quantization}'"
-            case SynthesisConfig(output=output):
-                place, key, hint = os.path.abspath(output), "output", "'output=${method}.jsonl'"
-            case HuggingFaceExportConfig(output=output):
-                place, key, hint = os.path.abspath(output), "output", "'output=demo-${license}'"
-            case ArgosExportConfig(output=output):
-                place, key, hint = os.path.abspath(output), "output", "'output=demo-${quantization}.argosmodel'"
-            case CompareConfig(output=None):
-                raise InputError("several comparisons need an output each: output=…")
-            case CompareConfig(output=str(output)):
-                place, key, hint = os.path.abspath(output), "output", "'output=comparison-${device}'"
-            case RobustnessConfig(output=None):
-                raise InputError("several jobs need an output each, such as 'output=robustness-${sentences}'")
-            case RobustnessConfig(output=str(output)):
-                place, key, hint = os.path.abspath(output), "output", "'output=robustness-${sentences}'"
-            case ServingConfig():
-                raise InputError("a server does not end by itself: give one job, with run=[…] for several models")
-            case config:
-                raise TypeError(f"not a config of a command: {config}")
-        if place in places:
+        output = getattr(job.config, command.output)
+        if output is None:
+            raise InputError(f"several jobs need an {key} each, such as '{command.sweep_example}'")
+        if command.input and getattr(job.config, command.input) is None:
+            raise InputError(f"several jobs cannot share standard input: give {command.input}=FILE")
+        path = os.path.abspath(output)
+        if path in outputs:
             raise InputError(
-                f"the jobs {' '.join(places[place].swept)} and {' '.join(job.swept)} would both write to {place}: make "
-                f"{key} depend on the settings that differ, such as {hint}"
+                f"the jobs {' '.join(outputs[path].swept)} and {' '.join(job.swept)} would both write to {path}: make "
+                f"{key} depend on the settings that differ, such as '{command.sweep_example}'"
             )
-        places[place] = job
+        outputs[path] = job

@@ -6,7 +6,6 @@ repair the page and write all of it anew.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
@@ -23,8 +22,8 @@ from mt.data.parsers.document import (
     replaced_passage,
 )
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.tag_attributes import Attribute, read_attributes
 from mt.text.tags import (
-    ATTRIBUTE,
     RAW,
     SEPARATING,
     UNTRANSLATED,
@@ -54,17 +53,6 @@ BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
 """The encodings that browsers use in place of declared ones."""
 
 
-class Attribute(NamedTuple):
-    """An attribute of a tag."""
-
-    tag: Token
-    name: str
-    value: str
-    start: int
-    """The start of the value in the page, quotation marks included."""
-    end: int
-
-
 def read_html(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read an HTML page. Its text, title and descriptions are translated.
 
@@ -75,7 +63,7 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     encoding = declared[1].decode().lower() if declared else "utf-8"
     if encoding in ("utf-8", "utf8") and content[:2] not in UTF_16:
         decode_utf8(content)  # its message is clearer
-    text, encode = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
+    text, encoding = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
     tokens = tokens_of(text, "html")
     if not any(token.name for token in tokens):
         raise InputError("is no HTML: there is not one tag in it")
@@ -89,7 +77,9 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
         else:
             passages += [_attribute_passage(text, attribute) for attribute in attributes]
         changes += [splice for token in segment if token.name == "html" for splice in _language(text, token, languages)]
-    return Document(text, tuple(passages), encode, tuple(changes))
+    return Document(
+        text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"), tuple(changes)
+    )
 
 
 def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
@@ -123,7 +113,7 @@ def _translated_attributes(text: str, token: Token) -> Iterator[Attribute]:
     if is_untranslated(token.name, tag, "html"):  # also a tag that is merged with the content of its element
         return
     is_description = token.name == "meta" and DESCRIPTION.search(tag)
-    for attribute in _attributes(text, token):
+    for attribute in read_attributes(text, token, "html"):
         is_shown = attribute.name in TRANSLATED or (is_description and attribute.name == "content")
         if is_shown and is_translatable(attribute.value) and not any(line.markup for line in _layout(attribute).lines):
             yield attribute
@@ -172,19 +162,7 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
 
 def _language(text: str, token: Token, languages: Languages) -> Iterator[Splice]:
     """Yield the changes that declare the target language in place of the source language."""
-    for attribute in _attributes(text, token):
+    for attribute in read_attributes(text, token, "html"):
         is_language = attribute.name in ("lang", "xml:lang")
         if is_language and base_language(attribute.value) == base_language(languages.source):
             yield Splice(attribute.start, attribute.end, f'"{languages.target.replace("_", "-")}"')
-
-
-def _attributes(text: str, token: Token) -> Iterator[Attribute]:
-    """Yield the attributes of a tag that have values."""
-    offset = token.start + 1
-    for match in re.finditer(ATTRIBUTE, text[offset : token.end], re.ASCII):
-        group = match.lastindex
-        if group and group > 1:
-            start, end = match.span(group)
-            quotes = int(group != 4)
-            value = decode(match[group], "html")
-            yield Attribute(token, match[1].lower(), value, offset + start - quotes, offset + end + quotes)

@@ -1,5 +1,5 @@
 """Exports a trained Transformer as a package of Argos Translate, which LibreTranslate serves, too:
-``python -m mt.export.argos run=RUN output=FILE.argosmodel``.
+``python -m mt export format=argos run=RUN output=FILE.argosmodel``.
 
 A package is a zip archive of one folder: metadata.json, README.md, the tokenizer as sentencepiece.model, and the model
 for CTranslate2 in the folder model.
@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from mt.config import ArgosExportConfig
+from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, replace_durably, resolved
 from mt.core.language import argos_code, english_name
@@ -38,7 +38,7 @@ fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and w
 """
 
 
-def export(config: ArgosExportConfig) -> None:
+def export(config: ExportConfig) -> None:
     """Writes a package.
 
     Raises:
@@ -96,9 +96,3 @@ def _zip(folder: Path, package: Path) -> None:
                 archive.write(path, path.relative_to(folder.parent))
         stream.flush()
         os.fsync(stream.fileno())
-
-
-if __name__ == "__main__":
-    from mt.cli.entry_points import export_for_argos
-
-    export_for_argos()

@@ -1,4 +1,4 @@
-"""Exports a Transformer as a model of CTranslate2: ``python -m mt.export.ctranslate2 run=RUN output=FOLDER``."""
+"""Exports a Transformer as a model of CTranslate2: ``python -m mt export format=ctranslate2 run=RUN output=FOLDER``."""
 
 import logging
 from pathlib import Path
@@ -37,9 +37,3 @@ def export(config: ExportConfig) -> None:
         write_card(folder, model_card(trained, run, config.license, USAGE))
     logger.info("exported the model for CTranslate2 to %s", config.output)
     warn_of_losses(trained, config.output)
-
-
-if __name__ == "__main__":
-    from mt.cli.entry_points import export_for_ctranslate2
-
-    export_for_ctranslate2()

@@ -1,5 +1,5 @@
 """Exports a trained Transformer as a model of Hugging Face's ``transformers``:
-``python -m mt.export.hugging_face run=RUN output=FOLDER``.
+``python -m mt export format=hugging_face run=RUN output=FOLDER``.
 
 ``transformers`` has three architectures that compute what ours does: Pegasus (pre-norm, sinusoidal positions),
 Blenderbot (pre-norm, learned positions) and MarianMT (post-norm, sinusoidal positions). Nothing of that library is
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from safetensors.torch import save
 
-from mt.config import MAX_PIECES, HuggingFaceExportConfig, ModelDescription, TransformerConfig
+from mt.config import MAX_PIECES, ExportConfig, ModelDescription, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
@@ -56,7 +56,7 @@ it loses all up to there, which MarianTokenizer takes for the name of a language
 """
 
 
-def export(config: HuggingFaceExportConfig) -> None:
+def export(config: ExportConfig) -> None:
     """Writes a folder with the model, its tokenizer and a model card.
 
     Raises:
@@ -204,9 +204,3 @@ def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, specia
 
 def _write_json(path: Path, content: dict) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    from mt.cli.entry_points import export_for_hugging_face
-
-    export_for_hugging_face()

@@ -10,7 +10,7 @@ from mt.config import TrainConfig, TransformerConfig
 from mt.core.columns import release_memory
 from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
-from mt.data.cleaning.findings import tell
+from mt.data.cleaning.findings import log_findings
 from mt.data.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, load_corpus
@@ -112,7 +112,7 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
     if resumes:
         return read_dropped(config.folder)
     findings = find_faulty(corpus, config.data)
-    tell(findings, corpus, config.data)
+    log_findings(findings, corpus, config.data)
     return dropped_pairs(findings, corpus)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt.cli.composition import default_model, model_presets
 from mt.config import ModelConfig, RulesConfig, TextConfig, TrainConfig
+from mt.config.presets import default_model, model_presets
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.wording import format_value

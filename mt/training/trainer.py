@@ -51,7 +51,7 @@ from mt.training.signals import StopRequest
 from mt.training.time_budget import TimeBudget
 from mt.training.updater import Updater
 from mt.training.validation import Validator
-from mt.translation.alignment import best_place
+from mt.translation.alignment import choose_alignment
 
 logger = logging.getLogger(__name__)
 
@@ -276,7 +276,7 @@ class Trainer:
                 pairs = evenly_spaced(self.data.corpus.valid, ALIGNED_PAIRS)
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens
-                self._write_description(best_place(self.model.eval(), self.data.layer, texts, batch_tokens))
+                self._write_description(choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens))
             write_scores(config, self.data, self.validator.translator, workers, self.progress, averaged)
             workers.barrier()
 

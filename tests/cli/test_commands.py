@@ -179,7 +179,7 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
         assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
         for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
             assert one["score"] == pytest.approx(two["score"], abs=1e-4)
-    command = ["-m", "mt.export.ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
+    command = ["-m", "mt", "export", "format=ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
     for status, message in ((0, b"exported the model for CTranslate2"), (2, b"output=export: exists")):
         done = run(*command, cwd=folder)
         assert done.returncode == status, done.stderr

@@ -76,9 +76,9 @@ def test_encodings():
         (b"no html at all, 1 < 2", "is no HTML: there is not one tag in it"),
         (b"", "is no HTML"),
         (b"\0\1\2", "is no HTML"),
-        (b'<meta charset="klingon"><p>a', "says that it is in klingon, an unknown encoding"),
+        (b'<meta charset="klingon"><p>a', "declares klingon, an unknown encoding"),
         (b"<p>\xff</p>", "line 1 is not in UTF-8"),
-        (b'<meta charset="ascii"><p>\xff</p>', "is not in ascii, as it says"),
+        (b'<meta charset="ascii"><p>\xff</p>', "line 1 is not in ascii, the encoding that it declares"),
     ],
 )
 def test_what_is_no_html_is_told(content, message):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mt.config import HuggingFaceExportConfig
+from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.export.card import losses, model_card
 from mt.export.hugging_face import export
@@ -128,7 +128,7 @@ def test_what_is_lost_is_told_of_what_there_was(run, caplog, tmp_path):
     assert told(enabled=False) == []
     assert "lines without capitals" in "; ".join(losses(described))
     assert all(kind in _section(_card(run), "What it lacks") for kind in KINDS[:4])
-    export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "out")))
+    export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out")))
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert all(kind in warning for kind in KINDS[:4]) and "text=off" in warning
 
@@ -137,7 +137,7 @@ def test_a_model_without_a_text_layer_loses_nothing(run, caplog, tmp_path):
     description = read_description(run)
     text = description.text.model_copy(update={"enabled": False, "slots": 10})
     write_description(run, description.model_copy(update={"text": text}))
-    export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "out")))
+    export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out")))
     assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
     card = (tmp_path / "out" / "README.md").read_text()
     assert not any(kind in card for kind in KINDS) and "with what is lacking" not in card

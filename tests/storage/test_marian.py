@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
 
-from mt.config import DecodingConfig, HuggingFaceExportConfig  # noqa: E402
+from mt.config import DecodingConfig, ExportConfig  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
 from mt.export.hugging_face import export  # noqa: E402
@@ -131,7 +131,7 @@ def _generate(tokenizer, model, beam_size):
 
 def test_it_comes_back_as_it_was(folder, tmp_path):
     """To the bit, with the numbers that the pieces had."""
-    export(HuggingFaceExportConfig(run=str(folder), output=str(tmp_path / "out")))
+    export(ExportConfig(format="hugging_face", run=str(folder), output=str(tmp_path / "out")))
     before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
     assert after.keys() == before.keys() - {"model.shared.weight"} | (after.keys() & {"model.shared.weight"})
     assert all(torch.equal(after[name], before[name]) for name in after)

@@ -227,7 +227,7 @@ def test_without_the_package_one_message_says_what_to_install(run, tmp_path, mon
     with pytest.raises(InputError, match="pip install"):
         Translator.load(run, DecodingConfig(engine="ctranslate2"), device="cpu")
     with pytest.raises(InputError, match="pip install"):
-        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert Translator.load(run, DecodingConfig(), device="cpu").translate(["ba"])
 
 
@@ -240,7 +240,7 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     assert ctranslate2_.hypotheses(LINES[:2]) == torch_.hypotheses(LINES[:2])
     assert not (run / "ctranslate2").exists()
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
-        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
 
 
@@ -333,7 +333,7 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     if not joint:
         run = train_briefly(tmp_path, tokenizers[False])
     output = tmp_path / "new" / "export"
-    export(ExportConfig(run=str(run), output=str(output)))
+    export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     torch_, _ = _translators(run, beam_size=3)
     source, target = tokenizers[joint].source, tokenizers[joint].target
     lines = [line for line in LINES[:20] if line]
@@ -354,7 +354,7 @@ def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_pat
     sizes = {}
     for quantization in (None, "int8", "float16"):
         output = tmp_path / f"as {quantization}"
-        export(ExportConfig(run=str(run), output=str(output), quantization=quantization))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(output), quantization=quantization))
         sizes[quantization] = (output / "model.bin").stat().st_size
         assert ctranslate2.Translator(str(output)).translate_batch([["▁ba"]])[0].hypotheses
     assert sizes["int8"] < sizes[None] and sizes["float16"] < sizes[None]
@@ -366,8 +366,8 @@ def test_an_export_overwrites_nothing(run, tmp_path):
     (tmp_path / "taken" / "precious").write_text("mine")
     for output in (tmp_path / "taken", run / "model.yaml"):
         with pytest.raises(InputError, match="exists"):
-            export(ExportConfig(run=str(run), output=str(output)))
+            export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     assert (tmp_path / "taken" / "precious").read_text() == "mine"
     (tmp_path / "empty").mkdir()
-    export(ExportConfig(run=str(run), output=str(tmp_path / "empty")))
+    export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "empty")))
     assert (tmp_path / "empty" / "model.bin").exists()

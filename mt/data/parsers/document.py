@@ -144,21 +144,20 @@ def decode_utf8(content: bytes) -> str:
         ) from None
 
 
-def decode_declared(content: bytes, encoding: str) -> tuple[str, Callable[[str], bytes]]:
-    """Return the text of an XML or HTML document, with its BOM, and a function that encodes a changed text.
-
-    A character that the encoding lacks becomes a reference.
+def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
+    """Return the text of a document that declares its encoding, with its BOM, and the encoding of the BOM or declared.
 
     Raises:
-        InputError: The document is not in the encoding that it declares.
+        InputError: The document is in another encoding, or the encoding is unknown.
     """
     encoding = UTF_16.get(content[:2], encoding)
     try:
-        return content.decode(encoding), lambda text: text.encode(encoding, "xmlcharrefreplace")
+        return content.decode(encoding), encoding
     except LookupError:
-        raise InputError(f"says that it is in {encoding}, an unknown encoding") from None
+        raise InputError(f"declares {encoding}, an unknown encoding") from None
     except UnicodeError as error:
-        raise InputError(f"is not in {encoding}, as it says: {error}") from None
+        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise InputError(f"line {line} is not in {encoding}, the encoding that it declares") from None
 
 
 def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:

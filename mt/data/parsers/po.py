@@ -4,7 +4,6 @@ They are parsed by the grammar of gettext. The library polib would write them an
 moves obsolete entries to the end. Here only ``msgstr``, the flag ``fuzzy`` and the gaps in a template's header change.
 """
 
-import codecs
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from functools import partial
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.data.parsers.directives import match_directives
-from mt.data.parsers.document import Document, Languages, Passage, Splice, is_translatable, line_pairs
+from mt.data.parsers.document import Document, Languages, Passage, Splice, decode_declared, is_translatable, line_pairs
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
 from mt.text.items import ITEM
@@ -101,7 +100,9 @@ class _File:
     """A PO file: its entries, and the fields of its header."""
 
     def __init__(self, content: bytes) -> None:
-        self.text, self.encoding = _decode(content)
+        declared = CHARSET.search(content)
+        encoding = declared[1].decode("ascii", "replace") if declared else "CHARSET"
+        self.text, self.encoding = decode_declared(content, "UTF-8" if encoding == "CHARSET" else encoding)
         self.entries = _parse(self.text)
         self.header = next((entry for entry in self.entries if entry.is_header), None)
         lines = self.header.forms[0].split("\n") if self.header else []
@@ -181,22 +182,6 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
         for pair in pairs:
             for text, translation in line_pairs(*pair):
                 yield (translation, text) if is_reversed else (text, translation)
-
-
-def _decode(content: bytes) -> tuple[str, str]:
-    """Return the text and its encoding, which its header declares."""
-    match = CHARSET.search(content)
-    name = match[1].decode("ascii", "replace") if match else "UTF-8"
-    encoding = "UTF-8" if name == "CHARSET" else name
-    try:
-        if not codecs.lookup(encoding)._is_text_encoding:
-            raise LookupError
-        return content.decode(encoding), encoding
-    except LookupError:
-        raise InputError(f"an unknown encoding in its header: charset={name}") from None
-    except UnicodeError as error:
-        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        raise InputError(f"line {line} is not in {encoding}, the encoding of its header") from None
 
 
 def _parse(text: str) -> list[Entry]:
@@ -315,29 +300,26 @@ def _plural_forms(entry: Entry, rule: PluralRule | None, singular: str, plural: 
 def _complete_header(file: _File, languages: Languages, rule: PluralRule | None) -> tuple[Splice, ...]:
     """Return the changes that add missing fields to the header: encoding, language and, if there is a rule, plurals."""
     header = file.header
-    defaults = {
+    fields = {
         "Content-Type": "text/plain; charset=UTF-8",
         "Language": languages.target.replace("-", "_"),
         "Plural-Forms": rule.header if rule else "",
     }
-    missing = {
-        name: value
-        for name, value in defaults.items()
-        if value and not re.search(COMPLETE_FIELDS[name], file.fields.get(name.lower(), ""))
-    }
-    if header is None:
-        missing = {"MIME-Version": "1.0", "Content-Transfer-Encoding": "8bit"} | missing
-    elif not missing:
-        return ()
-    lines = []
-    for line in filter(None, header.forms[0].split("\n") if header else ()):
-        name = next((name for name in missing if line.lower().startswith(f"{name.lower()}:")), None)
-        lines.append(f"{name}: {missing.pop(name)}" if name else line)
-    text = "".join(f"{line}\n" for line in [*lines, *(f"{name}: {value}" for name, value in missing.items())])
+    text = header.forms[0] if header else "MIME-Version: 1.0\nContent-Transfer-Encoding: 8bit\n"
+    for name, value in fields.items():
+        line = re.search(rf"(?im)^{name}:(.*)$\n?", text)
+        if not value or (line and re.search(COMPLETE_FIELDS[name], line[1].strip())):
+            continue
+        if line:
+            text = f"{text[: line.start()]}{name}: {value}\n{text[line.end() :]}"
+        else:
+            text = f"{text.rstrip()}\n{name}: {value}\n".lstrip()
     if header is None:
         line_end = _line_end(file.text)
         start = len(file.text) - len(file.text.removeprefix("\ufeff"))
         return (Splice(start, start, line_end.join(('msgid ""', _format("msgstr", text, line_end), "", ""))),)
+    if text == header.forms[0]:
+        return ()
     # gettext ignores a fuzzy header, its encoding and plural rule included.
     unset_fuzzy = [
         Splice(start, end, re.sub(r"\s*fuzzy(,|$)|, fuzzy", "", file.text[start:end])) for start, end in header.flags

@@ -1,11 +1,11 @@
 """XLIFF 1.2 and 2.x, the exchange format of translators' programs (CAT tools).
 
-expat reports the position of each element, so that nothing changes except the targets, their states and a missing
-target language. An XML library would write the whole file anew.
+Nothing changes except the targets, their states and a missing target language. An XML library would write the whole
+file anew.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, NoReturn
@@ -24,10 +24,10 @@ from mt.data.parsers.document import (
     line_pairs,
 )
 from mt.data.parsers.layout import always, cut_paragraphs
-from mt.text.tags import read_units
+from mt.data.parsers.tag_attributes import read_attributes
+from mt.text.tags import closings_of, read_units, tokens_of
 
 DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
-START_TAG = re.compile(r"""<(?:[^\s/>"':]+:)?[^\s/>"':]+(?:\s+[^\s=>]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*/?>""")
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CODES = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
@@ -75,9 +75,9 @@ class Element:
     attributes: dict[str, str]
     start: int
     content_start: int
-    is_translatable: bool
-    content_end: int = 0
-    end: int = 0
+    content_end: int
+    end: int
+    is_translatable: bool = True
     codes: list[Code] = field(default_factory=list)
     """Of a source or target: its codes, counted from the start of the content."""
 
@@ -108,7 +108,7 @@ class Unit:
 
 
 class _File:
-    """An XLIFF file, as expat parses it.
+    """A parsed XLIFF file.
 
     Raises:
         InputError: It is no XLIFF file.
@@ -116,25 +116,25 @@ class _File:
 
     def __init__(self, content: bytes) -> None:
         declared = DECLARATION.match(content)
-        self.text, self.encode = decode_declared(content, declared[1].decode() if declared else "utf-8")
-        self.dialect = DIALECTS["1."]
+        self.text, self._encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
+        _check_xml(self.text)
         self.units: list[Unit] = []
         self.declarations: list[tuple[Element, str, str | None]] = []
         """The elements that declare the languages: of the sources and, if given, of the targets."""
-        self._utf8 = self.text.encode()
-        self._byte = self._character = 0
-        """The last position, in bytes of UTF-8 and in characters."""
-        self._open: list[Element] = []
-        self._open_units: list[Unit] = []
-        self._parser = expat.ParserCreate("utf-8", " ")
-        self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
-        self._parser.EntityDeclHandler = self._parser.SkippedEntityHandler = self._refuse_entities
-        try:
-            self._parser.Parse(self._utf8, True)
-        except expat.ExpatError as error:
-            raise InputError(f"is no XML that can be read: {error}") from None
-        finally:
-            del self._parser  # which holds this object, too
+        ancestors: list[Element] = []
+        for element in _elements(self.text):
+            while ancestors and ancestors[-1].end <= element.start:
+                ancestors.pop()
+            if not ancestors:
+                self.dialect = self._read_dialect(element)
+            self._add(element, ancestors)
+            ancestors.append(element)
+        for unit in self.units:
+            if "source" not in unit.sides:
+                self._fail(unit.element, f"a {unit.element.name} without a source")
+
+    def encode(self, text: str) -> bytes:
+        return text.encode(self._encoding, "xmlcharrefreplace")
 
     def content(self, element: Element) -> str:
         return self.text[element.content_start : element.content_end]
@@ -147,74 +147,61 @@ class _File:
         tagged = replace_codes(self.content(element), element.codes)
         return "".join(unit.content for unit in read_units(tagged.text, "xml") if unit.role == "text")
 
-    def _position(self) -> int:
-        byte = self._parser.CurrentByteIndex
-        self._character += len(self._utf8[self._byte : byte].decode())
-        self._byte = byte
-        return self._character
+    def _fail(self, element: Element, reason: str) -> NoReturn:
+        line = self.text.count("\n", 0, element.start) + 1
+        raise InputError(f"line {line}: {reason}")
 
-    def _fail(self, reason: str) -> NoReturn:
-        raise InputError(f"line {self._parser.CurrentLineNumber}{reason}")
+    def _read_dialect(self, root: Element) -> Dialect:
+        dialect = DIALECTS.get(root.attributes.get("version", "")[:2])
+        if root.name != "xliff" or dialect is None:
+            raise InputError("is no XLIFF 1.2 or 2.x: it has no element xliff with such a version")
+        return dialect
 
-    def _refuse_entities(self, *details: object) -> NoReturn:
+    def _add(self, element: Element, ancestors: Sequence[Element]) -> None:
+        parent = ancestors[-1] if ancestors else None
+        inherited = parent.is_translatable if parent else True
+        element.is_translatable = {"yes": True, "no": False}.get(element.attributes.get("translate", ""), inherited)
+        if element.name == self.dialect.file:
+            source = element.attributes.get(self.dialect.source_language)
+            if source is None:
+                self._fail(element, f"{element.name} without {self.dialect.source_language}")
+            self.declarations.append((element, source, element.attributes.get(self.dialect.target_language)))
+        elif element.name == self.dialect.unit:
+            self.units.append(Unit(element))
+        elif element.name in SIDES and self.units and parent is self.units[-1].element:
+            if element.name in self.units[-1].sides:
+                self._fail(element, f"a second {element.name} in one {parent.name}")
+            self.units[-1].sides[element.name] = element
+        elif element.name in CODES or element.attributes.get("mtype") == "protected":
+            holder = next((outer for outer in reversed(ancestors) if outer.name in CODES or outer.name in SIDES), None)
+            if holder and holder.name in SIDES:  # otherwise it is a part of another code
+                start, end = element.start - holder.content_start, element.end - holder.content_start
+                holder.codes.append(Code(start, end, _pair_key(element, OPENING), _pair_key(element, CLOSING)))
+
+
+def _check_xml(text: str) -> None:
+    """Refuse a text that is not well-formed, or declares entities."""
+
+    def refuse(*details: object) -> NoReturn:
         raise InputError("declares entities, which are not read here")
 
-    def _start(self, qualified_name: str, attributes: dict[str, str]) -> None:
-        start = self._position()
-        tag = START_TAG.match(self.text, start)
-        if tag is None:
-            self._fail(" is no XLIFF")
-        parent = self._open[-1] if self._open else None
-        name = qualified_name.rpartition(" ")[2]
-        inherited = parent.is_translatable if parent else True
-        element = Element(
-            name,
-            attributes,
-            start,
-            tag.end(),
-            {"yes": True, "no": False}.get(attributes.get("translate", ""), inherited),
-        )
-        if parent is None:
-            dialect = DIALECTS.get(attributes.get("version", "")[:2])
-            if name != "xliff" or dialect is None:
-                raise InputError("is no XLIFF 1.2 or 2.x: it has no element xliff with such a version")
-            self.dialect = dialect
-        if name == self.dialect.file:
-            source = attributes.get(self.dialect.source_language)
-            if source is None:
-                self._fail(f": {name} without {self.dialect.source_language}")
-            self.declarations.append((element, source, attributes.get(self.dialect.target_language)))
-        if name == self.dialect.unit:
-            self._open_units.append(Unit(element))
-        if self._open_units and parent is self._open_units[-1].element and name in SIDES:
-            if name in self._open_units[-1].sides:
-                self._fail(f": a second {name} in one {parent.name}")
-            self._open_units[-1].sides[name] = element
-        self._open.append(element)
+    parser = expat.ParserCreate("utf-8")
+    parser.EntityDeclHandler, parser.SkippedEntityHandler = refuse, refuse
+    try:
+        parser.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        raise InputError(f"is no XML that can be read: {error}") from None
 
-    def _end(self, qualified_name: str) -> None:
-        position = self._position()
-        element = self._open.pop()
-        if self.text[element.content_start - 2] == "/":  # an empty element
-            element.content_end = element.end = element.content_start
-        else:
-            element.content_end, element.end = position, self.text.index(">", position) + 1
-        if self._open_units and self._open_units[-1].element is element:
-            if "source" not in self._open_units[-1].sides:
-                self._fail(f": a {element.name} without a source")
-            self.units.append(self._open_units.pop())
-        if element.name in CODES or element.attributes.get("mtype") == "protected":
-            self._add_code(element)
 
-    def _add_code(self, element: Element) -> None:
-        """Add a code to its source or target, in place of the codes inside of it."""
-        holder = next((outer for outer in reversed(self._open) if outer.name in CODES or outer.name in SIDES), None)
-        if holder is None or holder.name in CODES:  # a code inside of a code is a part of it
-            return
-        start, end = element.start - holder.content_start, element.end - holder.content_start
-        while holder.codes and holder.codes[-1].start >= start:
-            holder.codes.pop()
-        holder.codes.append(Code(start, end, _pair_key(element, OPENING), _pair_key(element, CLOSING)))
+def _elements(text: str) -> Iterator[Element]:
+    """Yield the elements of a well-formed text, each before those inside of it. Their names are without prefixes."""
+    tokens = tokens_of(text, "xml")
+    closings = closings_of(tokens)
+    for number, tag in enumerate(tokens):
+        if tag.name and tag.role != "close":
+            attributes = {attribute.name: attribute.value for attribute in read_attributes(text, tag, "xml")}
+            closing = tokens[closings[number]] if tag.role == "open" else tag._replace(start=tag.end)
+            yield Element(tag.name.rpartition(":")[2], attributes, tag.start, tag.end, closing.start, closing.end)
 
 
 def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:

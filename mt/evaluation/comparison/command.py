@@ -1,4 +1,4 @@
-"""``python -m mt.evaluation.comparison``: makes a report from finished runs, models or files of translations.
+"""``python -m mt compare``: makes a report from finished runs, models or files of translations.
 
 With ``robustness=true`` it also lets ``mt.evaluation.robustness`` measure the systems and links what that writes.
 """

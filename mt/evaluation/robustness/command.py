@@ -1,4 +1,4 @@
-"""``python -m mt.evaluation.robustness``: translates variants of a run's test sentences, and reports how well."""
+"""``python -m mt robustness``: translates variants of a run's test sentences, and reports how well."""
 
 import logging
 from pathlib import Path

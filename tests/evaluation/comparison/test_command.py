@@ -189,7 +189,7 @@ def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, cap
 
 
 def _run(folder, *words):
-    return run("-m", "mt.evaluation.comparison", *words, cwd=folder)
+    return run("-m", "mt", "compare", *words, cwd=folder)
 
 
 def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):

@@ -1,4 +1,4 @@
-"""``python -m mt.evaluation.comparison … robustness=true``: the comparison names, links and contains what the robustness is."""
+"""``python -m mt compare … robustness=true``: the comparison names, links and contains what the robustness is."""
 
 import json
 import logging

@@ -142,7 +142,7 @@ def test_a_run_does_not_differ_from_its_copy(runs, tmp_path):
 
 
 def _run(folder: Path, *words: str):
-    return run("-m", "mt.evaluation.robustness", *words, cwd=folder)
+    return run("-m", "mt", "robustness", *words, cwd=folder)
 
 
 @pytest.fixture(scope="module")

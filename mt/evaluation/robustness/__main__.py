@@ -1,6 +1,0 @@
-"""Measures how runs translate what people really type. ``python -m mt.evaluation.robustness --help`` lists the settings."""
-
-from mt.cli.entry_points import measure_robustness
-
-if __name__ == "__main__":
-    measure_robustness()
