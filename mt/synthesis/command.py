@@ -15,7 +15,7 @@ from mt.core.columns import tables
 from mt.core.device import limit_kernel_caches, name_of
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
-from mt.data.split import sentence_key
+from mt.data.sentence_key import sentence_key
 from mt.storage.run_folder import MODEL, SOURCE_WORDS, WEIGHTS, read_description
 from mt.synthesis.faults import fault
 from mt.synthesis.lines import Lines, Side, held_out, lines_of_corpus, lines_of_file

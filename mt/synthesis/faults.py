@@ -2,7 +2,7 @@
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
-from mt.data.split import normal_form
+from mt.data.sentence_key import normal_form
 
 LONGEST_LOOP = 6
 """The most words (characters of languages without spaces) that are looked for again behind themselves."""

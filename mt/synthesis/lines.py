@@ -11,8 +11,8 @@ import datasets
 
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
-from mt.data.readers import text_lines
-from mt.data.split import sentence_key
+from mt.data.readers.text import text_lines
+from mt.data.sentence_key import sentence_key
 from mt.text.slots import TAG
 
 Side = Literal["source", "target"]

@@ -66,7 +66,7 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
     with workers.leader_first():
         corpus = with_replay(corpus, config).without_keys()
     for report in corpus.report:
-        for line in (report, *report.lines_of_files()):
+        for line in (report, *report.file_lines()):
             logger.info("%s", line)
     # Before the tokenizer is trained, because that may fail for this very reason.
     for advice in advice_on_scripts(config.data, corpus.train):

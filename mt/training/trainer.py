@@ -13,7 +13,7 @@ from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurr
 from mt.core.errors import Interrupted
 from mt.core.files import make_folder
 from mt.core.json_file import write_json
-from mt.data.batching import TrainingBatches
+from mt.data.batching import BatchSettings, TrainingBatches
 from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
@@ -75,7 +75,10 @@ class Trainer:
         self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial.checksum is not None)
         self.objective = Objective(self.model, config.training)
         self.updater = Updater(config, self.objective, workers, self.precision, self.progress)
-        self.batches = _training_batches(config, data, workers)
+        batch_settings = BatchSettings(
+            config.text.augmentation, config.tokenizer.sampling, config.seed, config.training.batch_tokens
+        )
+        self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.monitor: Monitor | None = None
@@ -279,18 +282,3 @@ class Trainer:
                 self._write_description(choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens))
             write_scores(config, self.data, self.validator.translator, workers, self.progress, averaged)
             workers.barrier()
-
-
-def _training_batches(config: TrainConfig, data: PreparedData, workers: Workers) -> TrainingBatches:
-    return TrainingBatches(
-        data.train,
-        data.layer,
-        config.text.augmentation,
-        config.tokenizer.sampling,
-        config.seed,
-        config.training.batch_tokens,
-        workers.rank,
-        workers.size,
-        workers.each_ahead,
-        workers.run_on_leader,
-    )

@@ -21,7 +21,9 @@ from pydantic import TypeAdapter, ValidationError
 from mt.config import DataConfig
 from mt.config.data import FILE_FORMATS
 from mt.core.errors import InputError, RunError
-from mt.data.corpus import KEYS, PAIR_HASH, Corpus, SplitReport, load_corpus
+from mt.data.corpus import Corpus, load_corpus
+from mt.data.pairs import KEYS, PAIR_HASH
+from mt.data.split_report import SplitReport
 from mt.text.slots import TAG
 
 PAIRS = [(f"Satz Nummer {number}.", f'Sentence "number" {number}, here.') for number in range(40)]
@@ -310,7 +312,7 @@ def test_what_is_often_a_mistake_is_told_once(tmp_path: Path, caplog: pytest.Log
 def test_several_processes_read_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(f"Satz {number}\r oder \u00e9".encode(), b"\xff" if number % 50 == 7 else b"x") for number in range(300)]
     rows = 7
-    for module in ("formats", "corpus", "cache"):
+    for module in ("readers.cached_pairs", "corpus", "cache"):
         monkeypatch.setattr(f"mt.data.{module}.ROWS_AT_ONCE", rows)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
     found = []
