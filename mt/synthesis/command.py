@@ -16,11 +16,12 @@ from mt.core.device import limit_kernel_caches, name_of
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
-from mt.storage.run_folder import MODEL, SOURCE_WORDS, WEIGHTS, read_description
+from mt.storage.folders import read_description
+from mt.storage.run_folder import MODEL, SOURCE_WORDS, WEIGHTS
+from mt.storage.weights import TOKENIZER_FILES
 from mt.synthesis.faults import fault
 from mt.synthesis.lines import Lines, Side, held_out, lines_of_corpus, lines_of_file
 from mt.synthesis.table import Done, Table, finished_passes, left_out, open_table
-from mt.text.tokenizer import TOKENIZER_FILES
 from mt.training.replay import corpus_of
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator, windows

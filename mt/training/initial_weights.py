@@ -10,13 +10,14 @@ from mt.core.randomness import key
 from mt.distributed.workers import Workers
 from mt.models.build import build_model
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.run_folder import WEIGHTS, load_weights_of
-from mt.storage.weights import checksum, load_weights, read_fitting, weights_of
+from mt.storage.run_folder import WEIGHTS
+from mt.storage.weights import checksum, load_weights, read_weights, weight_shapes, weights_of
 from mt.training.blending import Blend
 from mt.training.checkpoint import START, Checkpoint
 from mt.training.initial_embeddings import initialise_by_co_occurrence
 from mt.training.preparation import PreparedData
 from mt.training.provenance import base_model
+from mt.translation.trained_model import load_weights_from
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ def initial_model(
     model = build_model(config.model, data.tokenizers)
     start_checksum = origin = None
     if settings.init_from and not checkpoint:
-        load_weights_of(Path(settings.init_from), model, config.model, data.tokenizers)
+        load_weights_from(Path(settings.init_from), model, config.model)
         start_checksum, origin = checksum(weights_of(model)), base_model(settings.init_from)
     elif settings.initial_embeddings == "co_occurrence" and not checkpoint:
         initialise_by_co_occurrence(model, data.train, data.tokenizers.joint, workers)
     start = weights_of(model)
     if settings.start_share and checkpoint:
-        start = read_fitting(model, config.model, config.folder / START)
+        start = read_weights(config.folder / START, config.model, weight_shapes(model))
     blend = Blend(start, settings.start_share)
     if checkpoint:
         load_weights(model, config.model, checkpoint.folder / WEIGHTS)

@@ -10,12 +10,12 @@ from mt.config import MAX_PIECES, RulesConfig, TextDescription, TrainConfig
 from mt.core.columns import numbers, tables
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
-from mt.storage.run_folder import read_description, read_spelling
 from mt.text.final_punctuation import learn_marks
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
 from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
+from mt.translation.trained_model import read_spelling
 
 SENTENCE_LINES = 20_000
 """Training lines in which sentences are counted."""
@@ -59,7 +59,7 @@ def learn_facts(
     if not writes_spaces(language):
         return facts, None
     facts["final_marks"] = learn_marks(_pairs(lines), language)
-    known = read_spelling(origin, read_description(origin)) if origin else None
+    known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
         return facts | {"fewest_times": known.fewest}, known
     counts = count_words(_sources(evenly_spaced(corpus.train, WORD_LINES)), language)

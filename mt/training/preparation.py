@@ -16,13 +16,15 @@ from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import read_description, read_scored, read_tokenizers
+from mt.storage.folders import read_description
+from mt.storage.run_folder import read_scored
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary
 from mt.training.learned_text import learn_facts, length_limits, text_layer
 from mt.training.replay import with_replay
+from mt.translation.trained_model import read_tokenizers
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
-from mt.storage.marian import name_on_the_hub
+from mt.storage.hub import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, TOOK_EFFECT
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
@@ -156,7 +156,7 @@ def base_model(origin: str) -> str | None:
     Args:
         origin: A run or model folder, or the name of a model of the hub.
     """
-    if named := name_on_the_hub(origin):
+    if named := pinned_hub_name(origin):
         return named
     try:
         return read_provenance(Path(origin)).get("base_model")

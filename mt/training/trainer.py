@@ -18,16 +18,9 @@ from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import (
-    CHECKPOINTS,
-    PROVENANCE,
-    RESULTS,
-    WEIGHTS,
-    write_config,
-    write_description,
-    write_spelling,
-)
-from mt.storage.weights import load_weights, read_tensors, weights_of, what_belongs_to, write_tensors
+from mt.storage.native import write_description, write_source_words
+from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
+from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
 from mt.training.advice import advice_on_length
 from mt.training.checkpoint import (
     START,
@@ -67,7 +60,7 @@ class Trainer:
         self.workers = workers
         self.run = config.folder
         self.precision = choose_precision(config.training.precision, workers.device)
-        self.weights_metadata = what_belongs_to(config.model, data.tokenizers)
+        self.weights_metadata = weights_metadata(config.model, data.tokenizers.files())
         initial = initial_model(config, data, workers, checkpoint)
         self.blend = initial.blend
         self.model = initial.model.to(workers.device)
@@ -111,7 +104,8 @@ class Trainer:
             self.data.tokenizers.save(self.run)
             write_config(self.run, self.config)
             self._write_description(AlignmentConfig())
-            write_spelling(self.run, self.data.layer.spelling)
+            spelling = self.data.layer.spelling
+            write_source_words(self.run, spelling.counts if spelling else None)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
             if self.blend.share and self.progress.update == 0:

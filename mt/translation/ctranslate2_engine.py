@@ -31,7 +31,6 @@ import torch
 from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.models.seq2seq import TranslationModel
-from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import EOS, UNK
 from mt.translation.ctranslate2_conversion import (
     EXPORT_FOLDER,
@@ -43,6 +42,7 @@ from mt.translation.ctranslate2_conversion import (
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, length_limits
 from mt.translation.torch_engine import TorchEngine
+from mt.translation.trained_model import TrainedModel
 
 logger = logging.getLogger(__name__)
 

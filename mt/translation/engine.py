@@ -10,8 +10,8 @@ import torch
 
 from mt.config import DecodingChoice, DecodingConfig
 from mt.models.seq2seq import TranslationModel
-from mt.storage.run_folder import TrainedModel
 from mt.translation.hypotheses import Hypothesis
+from mt.translation.trained_model import TrainedModel
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from mt.data.batching import collate
 from mt.models.attention import record_attention
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.marian import located
-from mt.storage.run_folder import open_models
+from mt.storage.hub import resolve_model_path
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.tags import Kind
@@ -27,6 +26,7 @@ from mt.translation.joining import LineJoiner
 from mt.translation.loading import complete_decoding
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
+from mt.translation.trained_model import open_models
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class Translator:
         config = complete_decoding(config, first.description.decoding, folders[0])
         models = [each.model.to(chosen) for each in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
-        engine = ENGINES[config.engine].open(model, first, located(folders[0]), config)
+        engine = ENGINES[config.engine].open(model, first, resolve_model_path(folders[0]), config)
         number_format = choose_precision(precision, chosen)
         return cls(model, first.layer_with(kept), config, number_format, engine, first.description.alignment)
 

@@ -12,7 +12,8 @@ from mt.data.batching import BatchSettings, TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import open_model, read_config
+from mt.storage.run_folder import read_config
+from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 
 PROJECT = Path(__file__).parents[2]

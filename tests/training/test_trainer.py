@@ -13,7 +13,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mt.core.errors import InputError, Interrupted, RunError
 from mt.data.batching import collate
 from mt.models import attention
-from mt.storage.run_folder import open_model
 from mt.training import delivery
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint

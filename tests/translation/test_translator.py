@@ -24,7 +24,6 @@ from mt.config import (
 )
 from mt.core.errors import InputError
 from mt.models.build import build_model
-from mt.storage.run_folder import TrainedModel
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.batches import plan_batches
@@ -32,6 +31,7 @@ from mt.translation.engine import SearchRequest
 from mt.translation.engines import ENGINES
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.results import LINE_BREAKS, ScoredText
+from mt.translation.trained_model import TrainedModel
 from mt.translation.translator import Translator, windows
 from tests import toy
 from tests.processes import PROJECT
