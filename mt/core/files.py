@@ -12,11 +12,9 @@ import re
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
-
-import pyarrow
 
 from mt.core.errors import InputError
 from mt.core.xz import XzReader
@@ -28,6 +26,25 @@ UNDECODABLE = re.compile(r"[\ud800-\udfff]")
 are not UTF-8."""
 BLOCK = 1 << 20
 """How many bytes are read at a time."""
+
+
+def _open_zst(path: Path) -> BinaryIO:
+    import pyarrow  # not needed to check a config, and takes as long to import as all that is
+
+    return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
+
+
+COMPRESSIONS: dict[str, Callable[[Path], BinaryIO]] = {
+    ".gz": lambda path: cast(BinaryIO, gzip.GzipFile(path)),
+    ".xz": lambda path: io.BufferedReader(XzReader(path.open("rb"))),
+    ".zst": _open_zst,
+}
+"""Opens a compressed file, by its suffix."""
+
+
+def format_suffix(path: Path) -> str:
+    """Return the suffix without that of a compression: ``.tsv`` of ``a.tsv.gz``."""
+    return Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
@@ -64,7 +81,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
         InputError: The file is missing, unreadable, damaged or cut short, as soon as that shows.
     """
     try:
-        with _open(path) as stream:
+        with COMPRESSIONS[path.suffix](path) if path.suffix in COMPRESSIONS else path.open("rb") as stream:
             yield stream
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -229,18 +246,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _open(path: Path) -> BinaryIO:
-    match path.suffix:
-        case ".gz":
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        case ".xz":
-            return io.BufferedReader(XzReader(path.open("rb")))
-        case ".zst":
-            return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
-        case _:
-            return path.open("rb")
 
 
 def _partial(path: Path) -> Path:

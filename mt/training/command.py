@@ -20,10 +20,10 @@ from mt.core.device import (
     choose_device,
     choose_precision,
     cpu_threads,
-    doubt_about,
     keep_freed_memory,
     limit_kernel_caches,
     return_freed_memory,
+    slow_precision_warning,
 )
 from mt.core.errors import InputError, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
@@ -160,7 +160,7 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
         raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
     if config.training.compile:
         check_compiler(workers.device)
-    if doubt := doubt_about(config.training.precision, workers.device):
+    if doubt := slow_precision_warning(config.training.precision, workers.device):
         logger.warning("training.%s", doubt)
     own_patterns(config.text.terms, config.text.patterns)  # refuses what cannot be used before any work is done
     for doubt in advice_on_languages(config.data):

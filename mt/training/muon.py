@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import OptimizerConfig
-from mt.core.device import choose_precision, name_of
+from mt.core.device import choose_precision, precision_name
 from mt.distributed.replication import full_tensor, is_sharded, sharded_like
 from mt.distributed.workers import Workers
 
@@ -103,7 +103,7 @@ class Muon(torch.optim.Optimizer):
 
     def resolved_settings(self) -> dict[str, str | float]:
         """Return the settings that only Muon has."""
-        return {"Newton-Schulz iterations": self.iterations, "orthogonalised in": name_of(self.dtype)}
+        return {"Newton-Schulz iterations": self.iterations, "orthogonalised in": precision_name(self.dtype)}
 
     def updates(self, matrix: nn.Parameter) -> bool:
         """Return whether this worker updates a matrix or a shard of it, and so needs its momentum."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mt.config import TrainConfig
-from mt.core.device import autocast, later
+from mt.core.device import autocast, copy_to_cpu_async
 from mt.core.errors import RunError, is_out_of_memory
 from mt.core.randomness import key
 from mt.data.batching import Batch
@@ -101,7 +101,7 @@ class Updater:
         progress.target_tokens += ready.target_tokens
         # The only wait in an update. It is for the update before, and meanwhile the GPU goes on with this one.
         self.count()
-        outcome = later(torch.stack([finite, bad]))
+        outcome = copy_to_cpu_async(torch.stack([finite, bad]))
         self._pending = _PendingUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 

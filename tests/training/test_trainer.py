@@ -20,6 +20,7 @@ from mt.training.command import train
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.updater import Updater
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
 from tests.clock import Clock

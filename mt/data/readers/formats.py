@@ -6,10 +6,10 @@ A new format is a reader in a module of its own and a line in TABLE_READERS.
 from collections.abc import Callable
 from pathlib import Path
 
+from mt.core.files import format_suffix
 from mt.data.readers import documents, tables
 from mt.data.readers.cached_pairs import Pairs
 
-COMPRESSIONS = (".gz", ".xz", ".zst")
 TABLE_READERS: dict[str, Callable[[Path, tables.Columns], Pairs]] = {
     ".tsv": tables.tsv_pairs,
     ".csv": tables.csv_pairs,
@@ -25,5 +25,5 @@ TABLE_READERS: dict[str, Callable[[Path, tables.Columns], Pairs]] = {
 
 def table_suffix(path: Path) -> str:
     """Return the suffix that tells the format of a table, such as ``.tsv`` of ``a.tsv.gz``; "" if there is none."""
-    suffix = Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
+    suffix = format_suffix(path)
     return suffix if suffix in TABLE_READERS else ""

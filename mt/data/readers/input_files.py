@@ -13,8 +13,8 @@ from typing import TypeAlias, TypeVar
 
 from mt.config import FilesConfig, SingleCorpusConfig, TableConfig, as_pairs
 from mt.core.errors import InputError
-from mt.core.files import resolved
-from mt.data.readers.formats import COMPRESSIONS, TABLE_READERS, table_suffix
+from mt.core.files import COMPRESSIONS, resolved
+from mt.data.readers.formats import TABLE_READERS, table_suffix
 
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
 """Folders of any depth, or a part of a name."""

@@ -15,26 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from mt.config import DataConfig
 from mt.core.encodings import other_encoding
 from mt.core.errors import InputError
-from mt.data.corpus import Corpus, load_corpus
+from mt.data.corpus import Corpus
 from mt.data.pairs import sentences_sha256
 from mt.data.readers.input_files import find_input_files, names_many_files
 from mt.data.split_report import MAX_FILE_LINES
+from tests.data.corpora import config, load
 
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
-
-
-def config(**settings: object) -> DataConfig:
-    languages = {"source_language": "de", "target_language": "en"}
-    return TypeAdapter(DataConfig).validate_python(languages | settings)
-
-
-def load(**settings: object) -> Corpus:
-    return load_corpus(config(**settings))
 
 
 def table(**settings: object) -> list[str]:
