@@ -113,7 +113,7 @@ def advice_on_vocabulary(
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         texts = some[side]
         characters = Counter("".join(tokenizer.normalise(text) for text in texts))
-        missing = Counter({one: count for one, count in characters.items() if not tokenizer.has_piece(one)})
+        missing = Counter({one: count for one, count in characters.items() if not tokenizer.has_subword(one)})
         share = missing.total() / max(1, characters.total())
         if share > MOST_WITHOUT_PIECE:
             frequent = " ".join(one for one, _ in missing.most_common(10))
