@@ -116,7 +116,7 @@ class Trainer:
         self._log_size()
 
     def _write_description(self, alignment: AlignmentConfig) -> None:
-        write_description(self.run, ModelDescription.of(self.config, self.data.layer.rules, alignment))
+        write_description(self.run, ModelDescription.of(self.config, self.data.layer.config, alignment))
 
     def _log_size(self) -> None:
         config, workers = self.config, self.workers
