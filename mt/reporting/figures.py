@@ -1,26 +1,56 @@
-"""What the pictures of all reports have in common."""
+"""Common parts of the pictures of all reports."""
 
 import base64
 import io
+from collections.abc import Sequence
+from typing import Protocol
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Okabe and Ito's palette, whose colours colour-blind readers can tell apart."""
+"""Okabe and Ito's palette for colour-blind readers."""
 MARKS = "os^Dv*"
 DOTS_PER_INCH = 130
 
 
+class Bounded(Protocol):
+    """A value with the ends of its interval."""
+
+    @property
+    def score(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+def colour_of(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def mark_of(number: int) -> str:
+    return MARKS[number % len(MARKS)]
+
+
+def error_bars(intervals: Sequence[Bounded]) -> list[list[float]]:
+    """Return matplotlib's lengths of error bars. A value outside of its interval has no bar on that side: the score of
+    a test set need not lie inside the interval of its samples' scores."""
+    return [
+        [max(0.0, each.score - each.low) for each in intervals],
+        [max(0.0, each.high - each.score) for each in intervals],
+    ]
+
+
 def as_data_uri(figure: Figure) -> str:
-    """Returns the figure as a PNG in a data URI, for the src of an <img>."""
+    """Return the figure as a PNG in a data URI, for the src of an <img>."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Returns an empty figure, with its size in inches, and the axes in it."""
+    """Return an empty figure and its axes, given its size in inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     quiet(axes)
@@ -28,6 +58,6 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def quiet(axes: Axes) -> None:
-    """Removes the frame's upper and right lines and lightens the grid."""
+    """Remove the frame's upper and right lines and lighten the grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)

@@ -467,7 +467,7 @@ class Trainer:
         """Returns whether no earlier validation was as good. Updates the best scores, and the count of validations
         without gain that patience refers to."""
         progress = self.progress
-        score = found.bleu if self.config.training.metric == "bleu" else -found.loss
+        score = found.scores["bleu"] if self.config.training.metric == "bleu" else -found.loss
         gained = progress.best_score is None or _is_greater(score, progress.best_score)
         # Early on, BLEU is often 0 time after time. Then the loss decides which weights are better.
         best = gained or (score == progress.best_score and _is_greater(-found.loss, -progress.best_loss))

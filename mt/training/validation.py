@@ -12,7 +12,7 @@ from mt.core.device import autocast
 from mt.data.batching import evaluation_batches
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
-from mt.metrics.scoring import corpus_bleu, corpus_chrf
+from mt.metrics.registry import metrics_for
 from mt.training.checkpoint import Progress
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
@@ -28,8 +28,8 @@ class Validation:
 
     loss: float
     """Cross-entropy in nats a target token, without label smoothing."""
-    bleu: float
-    chrf: float
+    scores: dict[str, float]
+    """By the key of the metric."""
     sources: list[str]
     references: list[str]
     hypotheses: list[str]
@@ -51,6 +51,8 @@ class Validator:
         self.config = config
         self.workers = workers
         self.precision = precision
+        metrics = metrics_for(config.data.target_language)
+        self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
         greedy = config.decoding.model_copy(update={"beam_size": 1})
         self.translator = translator_of(objective, data, config, greedy, precision)
 
@@ -83,24 +85,22 @@ class Validator:
         pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = translate_together(self.translator, sources, self.workers, after_batch)
-        bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
-        return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
+        scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in self.metrics.items()}
+        return Validation(loss, scores, sources, references, hypotheses)
 
     def show(self, found: Validation, best: bool, progress: Progress, monitor: Monitor) -> None:
         """Logs and records the loss and the scores, three sample translations, and the attention map of one of them."""
         logger.info(
-            "update %d  validation loss %.3f  BLEU %.2f  chrF %.2f%s",
+            "update %d  validation loss %.3f  %s%s",
             progress.update,
             found.loss,
-            found.bleu,
-            found.chrf,
+            "  ".join(f"{metric.name} {found.scores[key]:.2f}" for key, metric in self.metrics.items()),
             "  (best)" if best else "",
         )
         values = {
             "epoch": progress.epoch,
             "loss": found.loss,
-            "bleu": found.bleu,
-            "chrf": found.chrf,
+            **found.scores,
             "target_tokens": progress.target_tokens,
             "seconds": progress.seconds,
         }

@@ -10,13 +10,14 @@ from safetensors.torch import load_file
 from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.core.json_file import is_number
+from mt.metrics.registry import METRICS
 from mt.storage.run_folder import RESULTS, WEIGHTS
 from mt.training.blending import Blend
-from mt.training.delivery import RESULT_KEYS, show_results, write_weights
+from mt.training.delivery import RESULT_NUMBERS, show_results, write_weights
 
 
 def _results(**changes):
-    return {name: "signature" if name.endswith("_signature") else 12 for name in RESULT_KEYS} | changes
+    return dict.fromkeys(RESULT_NUMBERS, 12) | {f"{key}_signature": "signature" for key in METRICS} | changes
 
 
 def _show(folder, content):

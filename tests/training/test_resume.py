@@ -314,7 +314,7 @@ def test_a_first_score_that_is_no_number_does_not_stay_the_best_of_a_resumed_run
     save_checkpoint(tmp_path, Progress(update=1, best_score=float("nan"), best_loss=float("nan")), {}, {}, {})
     training = SimpleNamespace(training=SimpleNamespace(metric="loss"))
     trainer = SimpleNamespace(progress=newest_checkpoint(tmp_path).progress, config=training)
-    assert trainer_module.Trainer._is_best(trainer, Validation(9.0, 0.0, 0.0, [], [], []))
+    assert trainer_module.Trainer._is_best(trainer, Validation(9.0, {"bleu": 0.0}, [], [], []))
 
 
 def test_damage_is_told_before_a_run_goes_on(folder, monkeypatch):

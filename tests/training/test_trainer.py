@@ -337,7 +337,7 @@ def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
 
 
 def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
-    monkeypatch.setattr("mt.training.validation.corpus_bleu", lambda *arguments: 0.0)
+    monkeypatch.setattr("mt.metrics.metric.Metric.corpus_score", lambda *arguments: 0.0)
     config = toy.config(folder)
     train(config)
     assert read_results(config)["best_update"] == 20
@@ -351,7 +351,7 @@ def test_a_loss_that_is_no_number_is_worse_than_any(metric):
     best = []
     for loss in (nan, nan, 9.0, nan, 8.0, 8.0):
         trainer.progress.update += 1
-        found = Validation(loss, 0.0, 0.0, [], [], [])
+        found = Validation(loss, {"bleu": 0.0}, [], [], [])
         best.append(trainer_module.Trainer._is_best(trainer, found))
     assert best == [True, False, True, False, True, False]
     assert (trainer.progress.best_update, trainer.progress.best_loss) == (5, 8.0)

@@ -12,7 +12,7 @@ from mt.config import CleaningConfig
 from mt.core.files import new_folder, refuse_taken
 from mt.data.cleaning.findings import tell
 from mt.data.cleaning.pairs import Pairs
-from mt.data.cleaning.report import FILES, write_report
+from mt.data.cleaning.report import REPORT, write_report
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import load_corpus
 
@@ -55,7 +55,7 @@ def clean(config: CleaningConfig) -> None:
             ),
             len(dropped),
         )
-    logger.info("report: %s", Path(config.output, FILES.page))
+    logger.info("report: %s", Path(config.output, REPORT.page))
 
 
 def _write_lines(path: Path, rows: Iterable[dict], number: int) -> None:

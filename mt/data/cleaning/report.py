@@ -11,9 +11,9 @@ from mt.data.cleaning.findings import Findings
 from mt.data.cleaning.pairs import Pairs
 from mt.data.cleaning.rules import DESCRIPTIONS
 from mt.data.corpus import Corpus
-from mt.reporting.pages import Names, as_picture, write_pages
+from mt.reporting.pages import Report, as_picture
 
-FILES = Names(page="cleaning.html", markdown="cleaning.md", json="cleaning.json")
+REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10
 """How many pairs of each rule are shown, evenly spaced."""
 LONGEST_SHOWN = 500
@@ -66,14 +66,14 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
         "rules": rules,
         "dropped": sum(counts["train"].values()),
     }
-    pictures = [as_picture(plots.histogram(one), f"Scores of the rule {one.rule}") for one in findings.histograms]
+    pictures = {one.rule: as_picture(plots.histogram(one)) for one in findings.histograms}
     numbers = {
         "pairs": sizes,
         "found": counts,
         "histograms": [dataclasses.asdict(one) for one in findings.histograms],
         "examples": {one.name: [dataclasses.asdict(example) for example in one.examples] for one in rules},
     }
-    write_pages(folder, FILES, Path(__file__).parent, values, pictures, numbers)
+    REPORT.write(folder, values, pictures, numbers)
 
 
 def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[Example]:

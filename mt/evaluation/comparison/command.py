@@ -1,10 +1,9 @@
-"""``python -m mt.evaluation.comparison``: makes a report from finished runs, models or files of translations.
+"""``python -m mt.evaluation.comparison``: reports on finished runs, models or files of translations.
 
-With ``robustness=true`` it also lets ``mt.evaluation.robustness`` measure the systems and links what that writes.
+With ``robustness=true`` it also measures the robustness of the systems, and links that report.
 """
 
 import logging
-from dataclasses import astuple
 from pathlib import Path
 
 import torch
@@ -14,18 +13,18 @@ from mt.core.device import choose_device, limit_kernel_caches
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.evaluation.comparison.findings import compare_systems
-from mt.evaluation.comparison.report import FILES, RobustnessReport, write_report
+from mt.evaluation.comparison.report import REPORT, RobustnessReport, write_report
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.robustness.lines import make_lines
-from mt.evaluation.systems import System, folder_beside, open_systems
+from mt.evaluation.systems import System, open_systems, report_parent
 from mt.evaluation.translation import with_translations
 
 logger = logging.getLogger(__name__)
 
 
 def compare(config: CompareConfig) -> None:
-    """Compares the systems, writes the report and logs the verdict.
+    """Compare the systems, write the report and log the verdict.
 
     Raises:
         InputError: A run or file is unfinished, damaged or not comparable with the others, or the robustness of a file
@@ -56,12 +55,12 @@ def compare(config: CompareConfig) -> None:
     write_report(findings, output, config.randomization_trials, robustness)
     for contrast in findings.contrasts:
         logger.info("\n%s", contrast.conclusions.words)
-    logger.info("\nreport: %s", output / FILES.page)
+    logger.info("\nreport: %s", output / REPORT.page)
 
 
 def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> RobustnessReport:
-    """Measures the first output of each of two systems, and writes the report into the comparison's folder."""
-    for name in (*astuple(FILES), *astuple(robustness_report.FILES)):
+    """Measure the first output of each of two systems, and write the report into the comparison's folder."""
+    for name in (*REPORT.files, *robustness_report.REPORT.files):
         # An earlier report would link the new files until it is written anew.
         (output / name).unlink(missing_ok=True)
     logger.info("measuring how the systems translate what people type")
@@ -71,15 +70,15 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
             run=str(first), second=str(second), output=str(output), device=config.device, threads=config.threads
         )
     )
-    files = robustness_report.FILES
+    files = robustness_report.REPORT
     return RobustnessReport(files.page, files.json, [str(first), str(second)], robustness_report.summary(findings))
 
 
 def _default_output(systems: list[System]) -> Path:
-    """Returns the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
+    """Return the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
     names = [
         (system.first.origin.resolve().name if system.can_translate else system.first.origin.stem)
         + (f"-{len(system.outputs)}-seeds" if len(system.outputs) > 1 else "")
         for system in systems
     ]
-    return folder_beside([system.first.origin for system in systems]) / "-vs-".join(names)
+    return report_parent([system.first.origin for system in systems]) / "-vs-".join(names)

@@ -9,15 +9,19 @@ from statistics import mean
 import numpy as np
 
 from mt.core.language import script_in, writes_spaces
+from mt.core.randomness import generator
+from mt.evaluation.comparison.verdict import SEED
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.scoring import bleu_interval, words
+from mt.metrics.bleu import Bleu, words
+from mt.metrics.significance import bootstrap_scores, middle_95
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
-"""Quantiles of length at which the test set is cut. The last group is small because the longest sentences tell most."""
+"""Quantiles of length at which the test set is cut. The last group is small because the longest sentences are the most
+instructive."""
 INTERVAL_SAMPLES = 200
 """Bootstrap samples for the interval of a group."""
-FEWEST = 10
-"""Minimum number of sentences in a group for which an interval is given."""
+MIN_INTERVAL_SENTENCES = 10
+"""Size of a group from which an interval is given."""
 FREQUENCIES = (0, 1, 3, 10, 30, 100, 1000)
 """Lower end of each group of words by their count in the training data (Neubig et al. 2019, compare-mt)."""
 
@@ -33,7 +37,7 @@ class Group:
     """One for each system, the mean over its seeds."""
     half_widths: list[float]
     """Half the width of each system's 95 % interval; empty if there are no intervals: for several seeds, for fewer than
-    FEWEST sentences, and for words."""
+    MIN_INTERVAL_SENTENCES sentences, and for words."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Example:
 
 
 def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list[Group]:
-    """Returns BLEU of groups of sentences with similar source length (Bahdanau et al. 2015, figure 2).
+    """Return BLEU of groups of sentences with similar source length (Bahdanau et al. 2015, figure 2).
 
     Length is counted in words, or in characters where the script has no spaces. Where the sources are not known, the
     length of the reference is taken.
@@ -76,7 +80,7 @@ def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list
 
 
 def bleu_by_rarity(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """Returns BLEU of groups of sentences, by how often the reference's rarest word occurs in the training data."""
+    """Return BLEU of groups of sentences by the training frequency of the reference's rarest word."""
     references = words(evaluation.references, evaluation.target_language)
     group_of = [_frequency_group(min((frequency[word] for word in line), default=0)) for line in references]
     return [
@@ -87,25 +91,23 @@ def bleu_by_rarity(systems: Sequence[System], evaluation: EvaluationSet, frequen
 
 
 def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
-    references, language = [evaluation.references[row] for row in rows], evaluation.target_language
-    intervals = [
-        [
-            bleu_interval([output.hypotheses[row] for row in rows], references, language, INTERVAL_SAMPLES)
-            for output in system.outputs
-        ]
+    references = [evaluation.references[row] for row in rows]
+    metric = Bleu.of_group(references, evaluation.target_language)
+    counts = [
+        [metric.statistics([output.hypotheses[row] for row in rows], references) for output in system.outputs]
         for system in systems
     ]
-    one_seed = all(len(seeds) == 1 for seeds in intervals)
-    return Group(
-        label,
-        len(rows),
-        [mean(interval.score for interval in seeds) for seeds in intervals],
-        [(seeds[0].high - seeds[0].low) / 2 for seeds in intervals] if one_seed and len(rows) >= FEWEST else [],
-    )
+    half_widths = []
+    if len(rows) >= MIN_INTERVAL_SENTENCES and all(len(outputs) == 1 for outputs in counts):
+        random = generator(SEED, "bootstrap of a group")
+        samples = bootstrap_scores([outputs[0] for outputs in counts], metric.score, INTERVAL_SAMPLES, random)
+        half_widths = [(high - low) / 2 for low, high in map(middle_95, samples)]
+    scores = [mean(float(metric.score(output.sum(axis=0))) for output in outputs) for outputs in counts]
+    return Group(label, len(rows), scores, half_widths)
 
 
 def _frequency_group(count: int) -> int:
-    """Returns the index in FREQUENCIES of the group for a word with this count in the training data."""
+    """Return the index in FREQUENCIES of the group for a word with this count in the training data."""
     return bisect_right(FREQUENCIES, count) - 1
 
 
@@ -118,7 +120,7 @@ def _frequency_labels() -> list[str]:
 
 
 def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """Returns the F1 of groups of words by their count in the training data: how well rare words are translated."""
+    """Return the F1 of groups of words by their count in the training data."""
     language = evaluation.target_language
     references = list(words(evaluation.references, language))
     counted = [
@@ -138,25 +140,25 @@ def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, f
 def _f1_counts(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], frequency: Counter[str]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Returns for each group of words the number of matches, of words in the hypotheses, and in the references."""
-    matched, said, wanted = ([0] * len(FREQUENCIES) for _ in range(3))
+    """Return for each group of words the number of matches, of words in the hypotheses, and in the references."""
+    matches, outputs, targets = ([0] * len(FREQUENCIES) for _ in range(3))
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        ours, theirs = Counter(hypothesis), Counter(reference)
-        for counts, counter in ((matched, ours & theirs), (said, ours), (wanted, theirs)):
+        output, target = Counter(hypothesis), Counter(reference)
+        for counts, counter in ((matches, output & target), (outputs, output), (targets, target)):
             for word, count in counter.items():
                 counts[_frequency_group(frequency[word])] += count
-    return matched, said, wanted
+    return matches, outputs, targets
 
 
-def _f1(matched: int, said: int, wanted: int) -> float:
-    """Returns the F1 score from 0 to 100."""
-    return 200 * matched / (said + wanted) if said + wanted else 0.0
+def _f1(matches: int, outputs: int, targets: int) -> float:
+    """Return the F1 score from 0 to 100."""
+    return 200 * matches / (outputs + targets) if outputs + targets else 0.0
 
 
 def clearest_wins(
     evaluation: EvaluationSet, outputs: tuple[Output, Output], chrf: tuple[Sequence[float], Sequence[float]], count: int
 ) -> tuple[list[Example], list[Example]]:
-    """Returns the sentences with the largest difference in sentence chrF2.
+    """Return the sentences with the largest difference in sentence chrF2.
 
     Args:
         chrf: The chrF2 of each sentence, for both outputs.

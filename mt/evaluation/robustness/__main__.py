@@ -1,4 +1,4 @@
-"""Measures how runs translate what people really type. ``python -m mt.evaluation.robustness --help`` lists the settings."""
+"""Measures the robustness of runs. ``python -m mt.evaluation.robustness --help`` lists the settings."""
 
 from mt.cli.entry_points import measure_robustness
 
