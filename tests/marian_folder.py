@@ -14,8 +14,8 @@ import sentencepiece
 import torch
 import transformers
 
-from mt.cli.composition import default_model
 from mt.config import AugmentationConfig, OptimizerConfig, TextConfig, TokenizerConfig, TrainConfig
+from mt.config.presets import default_model
 from tests import toy
 
 SYLLABLES = {

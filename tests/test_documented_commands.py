@@ -7,57 +7,29 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from mt.cli.command_line import _exit_status, _run
+from mt.cli.command_line import run_command
+from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_jobs, example
-from mt.cli.translate import translate
-from mt.config import (
-    ArgosExportConfig,
-    CleaningConfig,
-    CompareConfig,
-    ExportConfig,
-    HuggingFaceExportConfig,
-    RobustnessConfig,
-    Section,
-    ServingConfig,
-    SynthesisConfig,
-    TrainConfig,
-    TranslateConfig,
-)
 from mt.core.errors import InputError
 from mt.core.installation import CONF
-from mt.data.cleaning.command import clean
-from mt.evaluation.comparison.command import compare
-from mt.evaluation.robustness.command import measure_robustness
-from mt.export import argos, ctranslate2, hugging_face
+from mt.core.process_end import exit_status
 from mt.storage.run_folder import read_config, read_description, write_config, write_description
-from mt.synthesis.command import synthesise
 from mt.training.command import train
 from tests import toy
 
 ROOT = Path(__file__).parents[1]
-COMMANDS: dict[str, tuple[str, type[Section]]] = {
-    "train.py": ("train", TrainConfig),
-    "translate.py": ("translate", TranslateConfig),
-    "-m mt.evaluation.comparison": ("compare", CompareConfig),
-    "-m mt.data.cleaning": ("cleaning", CleaningConfig),
-    "-m mt.evaluation.robustness": ("robustness", RobustnessConfig),
-    "-m mt.synthesis": ("synthesis", SynthesisConfig),
-    "-m mt.serving": ("serving", ServingConfig),
-    "-m mt.export.ctranslate2": ("export", ExportConfig),
-    "-m mt.export.hugging_face": ("export_hugging_face", HuggingFaceExportConfig),
-    "-m mt.export.argos": ("export_argos", ArgosExportConfig),
-}
+TYPED_AS = {command.typed.removeprefix("python "): command for command in COMMANDS.values()}
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WRITTEN = {page: page.read_text(encoding="utf-8") for page in PAGES}
 DRY_RUN = ["make", "--dry-run", "--always-make", "demo", "compare", "SEEDS=2"]
 MADE = subprocess.run(DRY_RUN, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 """What make would type."""
-TYPED = re.compile(rf"python ({'|'.join(map(re.escape, COMMANDS))}) ([^`\n]*)")
+TYPED = re.compile(rf"python ({'|'.join(map(re.escape, TYPED_AS))}) ([^`\n]*)")
 
 
 def typed(texts: Sequence[str] = (*WRITTEN.values(), MADE.replace("&&", "\n"))) -> list[tuple[str, str]]:
@@ -70,16 +42,16 @@ def typed(texts: Sequence[str] = (*WRITTEN.values(), MADE.replace("&&", "\n"))) 
 
 
 def test_there_are_commands() -> None:
-    assert {command for command, _ in typed()} == set(COMMANDS)
+    assert {command for command, _ in typed()} == set(TYPED_AS)
     assert len(typed()) > 15
 
 
 @pytest.mark.parametrize(("command", "words"), typed())
 def test_it_is_composed(command: str, words: str) -> None:
-    name, schema = COMMANDS[command]
+    found = TYPED_AS[command]
     options = shlex.split(words)
     settings = [word for word in options if word not in ("--multirun", "--explain")]
-    assert compose_jobs(name, schema, settings, multirun="--multirun" in options)
+    assert compose_jobs(found.name, found.schema, settings, multirun="--multirun" in options)
 
 
 # Every command that needs no network and no larger data than a test has. What README.md and docs/ show runs as it
@@ -92,12 +64,6 @@ SMALL = {
     ],
     "compare": ["studied_sentences=0", "timed_sentences=0", "bootstrap_samples=100", "randomization_trials=100"],
     "robustness": ["sentences=10"],
-    "synthesis": [],
-    "cleaning": [],
-    "translate": [],
-    "export": [],
-    "export_hugging_face": [],
-    "export_argos": [],
 }  # fmt: skip
 
 
@@ -106,7 +72,7 @@ def runnable() -> list[tuple[str, str]]:
     found = []
     for command, words in typed(pages):
         reads_own_files = re.search(r"data=(files|table|mixture)", words)
-        if command == "-m mt.serving" or "Helsinki-NLP" in words:
+        if command == "-m mt serve" or "Helsinki-NLP" in words:
             continue  # the first does not end, and the others need a network
         if command != "train.py" or (reads_own_files and "init_from" not in words):
             found.append((command, words))
@@ -125,6 +91,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, seed in seeds.items():
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+        toy.record_checksums(copy)
     for name in ("en-es", "en-es-1", "en-es-2", "es-en", "es-en-1", "es-en-2", "zh-en", "large"):
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         languages = dict(zip(("source_language", "target_language"), f"{name}-en".split("-"), strict=False))
@@ -180,29 +147,20 @@ def test_it_runs(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if "ctranslate2" in command + words or "argos" in command:
+    if "ctranslate2" in words or "argos" in words:
         pytest.importorskip("ctranslate2")
-    name, schema = COMMANDS[command]
+    name = TYPED_AS[command].name
     own_place = {"train": [f"runs={tempfile.mkdtemp(dir=working_folder)}"], "compare": []}.get(name, [])
     if name == "compare" and "output=" not in words:
         own_place = [f"output={tempfile.mkdtemp(dir=working_folder)}"]
-    if name == "synthesis":
+    if name == "synthesize":
         own_place = [f"output={tempfile.mkdtemp(dir=working_folder)}/pairs.jsonl"]
     monkeypatch.chdir(working_folder)
-    work: dict[str, Callable] = {
-        "train": train,
-        "translate": translate,
-        "compare": compare,
-        "robustness": measure_robustness,
-        "synthesis": synthesise,
-        "cleaning": clean,
-        "export": ctranslate2.export,
-        "export_hugging_face": hugging_face.export,
-        "export_argos": argos.export,
-    }
     with Path("in.txt").open() as lines:
         monkeypatch.setattr("sys.stdin", lines)
-        status = _exit_status(lambda: _run(name, schema, work[name], [*shlex.split(words), *SMALL[name], *own_place]))
+        status = exit_status(
+            lambda: run_command(COMMANDS[name], [*shlex.split(words), *SMALL.get(name, []), *own_place])
+        )
     assert status == 0, caplog.text
     if name == "translate" and "output" not in words:
         assert len(capsys.readouterr().out.splitlines()) == len(Path("in.txt").read_text().splitlines())
@@ -227,25 +185,25 @@ NAMED = dict.fromkeys(words for text in WRITTEN.values() for words in SETTINGS.f
 @pytest.mark.parametrize("words", [words for words in NAMED if words not in ("key.sub=value", "key=value")])
 def test_settings_named_in_passing_are_possible(words: str) -> None:
     around = [
-        ("train", TrainConfig, []),
-        ("train", TrainConfig, ["model=rnn_attention"]),
-        ("train", TrainConfig, shlex.split(example(CONF / "data" / "table.yaml") or "")),
-        ("train", TrainConfig, shlex.split(example(CONF / "data" / "hub.yaml") or "")),
-        ("train", TrainConfig, ["training.init_from=runs/first"]),
-        ("translate", TranslateConfig, ["run=runs/demo"]),
-        ("translate", TranslateConfig, ["run=runs/demo", "decoding.engine=ctranslate2"]),
-        ("compare", CompareConfig, ["first=runs/A", "second=runs/B"]),
-        ("compare", CompareConfig, []),
-        ("robustness", RobustnessConfig, ["run=runs/A"]),
-        ("synthesis", SynthesisConfig, ["method=back_translation", "run=a", "input=b", "output=c.jsonl"]),
-        ("cleaning", CleaningConfig, [*shlex.split(example(CONF / "cleaning.yaml") or "")]),
-        ("export_argos", ArgosExportConfig, ["run=runs/demo", "output=demo.argosmodel"]),
-        ("serving", ServingConfig, ["run=runs/A"]),
+        ("train", []),
+        ("train", ["model=rnn_attention"]),
+        ("train", shlex.split(example(CONF / "data" / "table.yaml") or "")),
+        ("train", shlex.split(example(CONF / "data" / "hub.yaml") or "")),
+        ("train", ["training.init_from=runs/first"]),
+        ("translate", ["run=runs/demo"]),
+        ("translate", ["run=runs/demo", "decoding.engine=ctranslate2"]),
+        ("compare", ["first=runs/A", "second=runs/B"]),
+        ("compare", []),
+        ("robustness", ["run=runs/A"]),
+        ("synthesize", ["method=back_translation", "run=a", "input=b", "output=c.jsonl"]),
+        ("clean", [*shlex.split(example(CONF / "clean.yaml") or "")]),
+        ("export", ["format=argos", "run=runs/demo", "output=demo.argosmodel"]),
+        ("serve", ["run=runs/A"]),
     ]
     reasons = []
-    for name, schema, others in around:
+    for name, others in around:
         try:
-            compose_jobs(name, schema, [*others, *shlex.split(words)], multirun=False)
+            compose_jobs(name, COMMANDS[name].schema, [*others, *shlex.split(words)], multirun=False)
             return
         except InputError as error:
             reasons.append(str(error))

@@ -38,8 +38,7 @@ def read(folder: Path) -> dict[str, list[tuple[str, str]]]:
     return splits
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path, version: int) -> None:
+def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path) -> None:
     draw = random.Random(1)
     blanks = [" ", "\u202f", ""]
     pairs = {
@@ -47,7 +46,7 @@ def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path, version: 
         for _ in range(12000)
     }
     lines = [f"{english}\t{french}\n" for english, french in sorted(pairs)]
-    recipe.write_splits("".join(lines).encode(), tmp_path / "once", version)
+    recipe.write_splits("".join(lines).encode(), tmp_path / "once")
     once = read(tmp_path / "once")
     assert sorted(sum(once.values(), [])) == sorted(pairs)
     assert min(len(once["valid"]), len(once["test"])) >= 2000
@@ -55,10 +54,10 @@ def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path, version: 
         sentences = [{pair[side] for pair in split} for split in once.values()]
         assert sum(map(len, sentences)) == len(set.union(*sentences))
         forms = [{"".join(text.split()) for text in split} for split in sentences]
-        assert (sum(map(len, forms)) == len(set.union(*forms))) == (version == 2 or side == 0)
+        assert sum(map(len, forms)) == len(set.union(*forms))
 
     draw.shuffle(lines)
-    recipe.write_splits("".join(lines).encode(), tmp_path / "again", version)
+    recipe.write_splits("".join(lines).encode(), tmp_path / "again")
     again = read(tmp_path / "again")
     assert {split: sorted(pairs) for split, pairs in again.items()} == {
         split: sorted(pairs) for split, pairs in once.items()
@@ -87,26 +86,24 @@ def test_without_a_network_it_names_the_way_out(recipe: ModuleType, tmp_path: Pa
     assert {path.name for path in tmp_path.iterdir()} <= {script.name, "index", "__pycache__"}
 
 
-def test_each_version_of_the_split_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipe_is_run_once_and_knows_its_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / PATH.name).write_text("""
 LANGUAGES = ("en", "fr")
 
-def prepare(folder, split_version):
+def prepare(folder):
     folder.mkdir()
     for split in ("train", "valid", "test"):
         for language in LANGUAGES:
-            (folder / f"{split}.{language}").write_text(f"{split} {language} {split_version}\\n")
+            (folder / f"{split}.{language}").write_text(f"{split} {language}\\n")
 """)
     monkeypatch.setattr(formats, "RECIPES", tmp_path / "data")
     monkeypatch.setattr(formats, "corpora", lambda: tmp_path / "data")
     settings = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "en", "target_language": "fr"}
-    # The second time, both are there.
-    for version in (2, 1, 2, 1):
-        corpus = load_corpus(RecipeConfig.model_validate(settings | {"split_version": version}))
-        assert corpus.train["target"][:] == [f"train fr {version}"]
+    for _ in range(2):  # the second time, ``mkdir`` would fail
+        corpus = load_corpus(RecipeConfig.model_validate(settings))
+        assert corpus.train["target"][:] == ["train fr"]
     for languages in ({"source_language": "de"}, {"target_language": "de"}):
         with pytest.raises(InputError, match=r"^data=tatoeba_en_fr has en and fr, not de$"):
             load_corpus(RecipeConfig.model_validate(settings | languages))
-    # Where runs from before there were versions find theirs.
-    assert (tmp_path / "data" / "tatoeba_en_fr" / "train.en").read_text() == "train en 1\n"
+    assert (tmp_path / "data" / "tatoeba_en_fr" / "train.en").read_text() == "train en\n"

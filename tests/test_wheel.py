@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mt.config import NEWEST_SPLIT
 from mt.core.installation import CONF, IS_INSTALLED, RECIPES, as_typed_here, corpora
-from mt.data.split import recipe_folder
 from tests import toy
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +74,7 @@ def command(wheel, tmp_path_factory):
     installed, home = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("home")
     pip = ("-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--no-index", "--quiet")
     _python(*pip, "--target", installed, wheel)
-    corpus = home / "cache/mt-trainer" / recipe_folder(Path("tatoeba_en_fr.py"), NEWEST_SPLIT).name
+    corpus = home / "cache/mt-trainer" / "tatoeba_en_fr"
     corpus.mkdir(parents=True)
     toy.write_corpus(corpus, "copy", train=300)
     for file in list(corpus.iterdir()):

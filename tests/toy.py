@@ -1,6 +1,5 @@
 """A toy language that a tiny model learns in seconds: made-up words, translated by copying or reversing them."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +8,10 @@ import numpy as np
 import torch
 
 from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextDescription, TrainConfig
-from mt.core.json_file import CHECKSUM_KEY
+from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import FILES, RESULTS, flat_config
+from mt.storage.run_folder import COMPARED, FILES, RESULTS, file_checksums, flat_config
 from mt.text.layer import TextLayer
 from mt.text.tokenizer import TokenizerPair
 from mt.training.preparation import PreparedData, prepare, read_corpus
@@ -102,25 +101,26 @@ def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
 
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:
-    return ModelDescription.of(
-        config, layer(tokenizers, rules=int(tokenizers.source.slots > 0)).rules, AlignmentConfig()
-    )
+    return ModelDescription.of(config, layer(tokenizers, enabled=tokenizers.source.slots > 0).rules, AlignmentConfig())
 
 
 def copy_to_change(run: Path, to: Path) -> Path:
-    """Copies a finished run for a test that changes its files. Its results.json is as earlier versions wrote it,
-    without the checksums of the others."""
-    shutil.copytree(run, to)
-    change_json(to / RESULTS, lambda results: results.pop(FILES))
-    return to
+    """Copy a finished run for a test that changes its files."""
+    return Path(shutil.copytree(run, to))
 
 
 def change_json(path: Path, change: Callable[[dict], object]) -> None:
-    """Changes the content of a JSON file, and leaves out its checksum, as in those of earlier versions."""
-    content = json.loads(path.read_text())
-    content.pop(CHECKSUM_KEY, None)
+    """Change the content of a sealed JSON file, and record the new checksum of a file that results.json knows."""
+    content = read_json(path)
     change(content)
-    path.write_text(json.dumps(content))
+    write_json(path, content)
+    if path.name in COMPARED and (path.parent / RESULTS).is_file():
+        record_checksums(path.parent)
+
+
+def record_checksums(run: Path) -> None:
+    """Record the files of a finished run as they are now in its results.json, after a test has changed them."""
+    write_json(run / RESULTS, read_json(run / RESULTS) | {FILES: file_checksums(run)})
 
 
 def words(config: TrainConfig) -> list[str]:

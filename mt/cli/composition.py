@@ -32,15 +32,13 @@ from mt.cli.keys import kind_key, kind_name, nearest_key, schema_keys, sections_
 from mt.cli.mistakes import Mistake, Vocabulary
 from mt.config.commands import TrainConfig
 from mt.config.fields import Section
-from mt.config.model import ModelConfig
+from mt.config.presets import AUTO
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.wording import brief, format_value, nearest
 
 MOST_JOBS = 1000
 """Of one command line. Composing so many takes minutes. A range with more is a slip, and would fill the memory."""
-AUTO = "auto"
-"""The option of ``model=`` that leaves the size to ``training.minutes``. Without that, it is USUAL_MODEL."""
 USUAL_MODEL = "transformer_small"
 CANNOT_BE_READ = (HydraException, ValueError, TypeError, ArithmeticError, RecursionError)
 """What Hydra's parser raises. Not all of it is its own: int() refuses 5,000 digits, its functions compute with what
@@ -141,21 +139,6 @@ def compose_jobs(
         count = "one mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
         raise InputError("\n  ".join([f"{count}, nothing was started:", *lines]))
     return jobs
-
-
-def model_presets(architecture: str) -> dict[str, ModelConfig]:
-    """Returns the models in conf/model that have the given architecture, by name, without the one that stands for
-    others."""
-    names = list(Files("train").options("model"))
-    jobs = compose_jobs("train", TrainConfig, [f"model={','.join(names)}"], multirun=True)
-    models = {name: job.config.model for name, job in zip(names, jobs, strict=True)}
-    return {name: model for name, model in models.items() if model.architecture == architecture and name != AUTO}
-
-
-def default_model() -> ModelConfig:
-    """Returns the model of a training whose command line asks for none."""
-    (job,) = compose_jobs("train", TrainConfig, [], multirun=False)
-    return job.config.model
 
 
 @dataclass(frozen=True)

@@ -9,48 +9,31 @@ from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from mt.cli.commands import COMMANDS, Command
 from mt.cli.composition import Files
 from mt.cli.keys import kind_key, kind_name, schema_keys, sections_in
-from mt.config.commands import (
-    ArgosExportConfig,
-    CleaningConfig,
-    CompareConfig,
-    ExportConfig,
-    HuggingFaceExportConfig,
-    RobustnessConfig,
-    ServingConfig,
-    SynthesisConfig,
-    TrainConfig,
-    TranslateConfig,
-)
 from mt.config.decoding import DecodingChoice
 from mt.config.fields import Section
 from mt.core.installation import CONF, as_typed_here
 from mt.core.wording import format_value
 
-COMMANDS: dict[str, tuple[str, type[Section]]] = {
-    "train": ("python train.py", TrainConfig),
-    "translate": ("python translate.py", TranslateConfig),
-    "cleaning": ("python -m mt.data.cleaning", CleaningConfig),
-    "compare": ("python -m mt.evaluation.comparison", CompareConfig),
-    "robustness": ("python -m mt.evaluation.robustness", RobustnessConfig),
-    "synthesis": ("python -m mt.synthesis", SynthesisConfig),
-    "serving": ("python -m mt.serving", ServingConfig),
-    "export": ("python -m mt.export.ctranslate2", ExportConfig),
-    "export_hugging_face": ("python -m mt.export.hugging_face", HuggingFaceExportConfig),
-    "export_argos": ("python -m mt.export.argos", ArgosExportConfig),
-}
-"""The config file of each command in ``conf/``, what one types, and its settings."""
 WIDTH = 120
 """Columns of a line of help."""
 INDENT = 40
 """Columns before a description."""
 
 
-def help_text(command: str, config_dir: Path | None = None) -> str:
-    """Returns what a command does, its usual uses, its groups with their options, and every key with its default."""
-    files = Files(command, config_dir)
-    lines = [head_comment(CONF / f"{command}.yaml")]
+def command_list() -> str:
+    """Return the commands, a line each."""
+    lines = [f"  python -m mt {command.name:<11} {command.summary}" for command in COMMANDS.values()]
+    lines += [f"  python -m mt {'settings':<11} Print every setting of every command (docs/settings.md)."]
+    return "\n".join(["Usage: python -m mt COMMAND [--help] [key=value …]", "", *lines]) + "\n"
+
+
+def help_text(command: Command, config_dir: Path | None = None) -> str:
+    """Return what a command does, its usual uses, its groups with their options, and every key with its default."""
+    files = Files(command.name, config_dir)
+    lines = [command.summary, head_comment(CONF / f"{command.name}.yaml")]
     if defaults := files.group_defaults():
         lines += ["", "Choices (GROUP=OPTION; * is taken unless told otherwise):"]
     for group, default in defaults.items():
@@ -59,7 +42,7 @@ def help_text(command: str, config_dir: Path | None = None) -> str:
             star = "*" if option == default else " "
             lines.append(f"  {name:<11} {star} {option:<22} {_title(file)}")
     lines += ["", "Keys (KEY=VALUE, here with their defaults before any choice; a key without a default shows …):"]
-    schema = COMMANDS[command][1]
+    schema = command.schema
     for section, entries in _by_section(schema).items():
         lines += ["", f"{_heading(section, schema)}:"] if section else []
         for entry in entries:
@@ -77,17 +60,18 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "<!-- Made from the schema in mt/config by `python -m mt.config > docs/settings.md`. -->",
+        "<!-- Made from the schema in mt/config by `python -m mt settings > docs/settings.md`. -->",
         "",
         "Every setting of every command, with its default and the values that it takes. Settings are typed as",
         "`key=value`. A group such as `model=transformer_tiny` sets several keys at once; the files in `conf/` say",
         "which.",
     ]
-    for command, (typed, schema) in COMMANDS.items():
-        lines += ["", f"## `{typed}`"]
-        for group, default in Files(command).group_defaults().items():
+    for command in COMMANDS.values():
+        schema, files = command.schema, Files(command.name)
+        lines += ["", f"## `{command.typed}`", "", command.summary]
+        for group, default in files.group_defaults().items():
             lines += ["", f"Options of `{group}=`" + (f" (`{default}` unless given):" if default else ":"), ""]
-            lines += [f"- `{name}`: {_title(file)}" for name, file in Files(command).options(group).items()]
+            lines += [f"- `{name}`: {_title(file)}" for name, file in files.options(group).items()]
         for section, entries in _by_section(schema).items():
             lines += ["", f"### {_heading(section, schema)}"] if section else []
             kinds = sections_in(schema.model_fields[section].annotation) if section else []
@@ -101,13 +85,13 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def completions(command: str, words: list[str], config_dir: Path | None = None) -> list[str]:
+def completions(command: Command, words: list[str], config_dir: Path | None = None) -> list[str]:
     """Returns what may stand in place of the last of ``words``: groups with their options, and keys with their
     values."""
     word = words[-1] if words else ""
-    files = Files(command, config_dir)
+    files = Files(command.name, config_dir)
     found = [f"{group}={option}" for group in files.group_defaults() for option in files.options(group)]
-    for key, field in schema_keys(COMMANDS[command][1]):
+    for key, field in schema_keys(command.schema):
         found += [f"{key}={value}" for value in _choices(field.annotation)] or [f"{key}="]
     if "=" not in word:
         found = [text.partition("=")[0] + "=" for text in found]

@@ -16,11 +16,14 @@ from tqdm import tqdm
 
 from mt.config import TranslateConfig
 from mt.core.device import doubt_about, limit_kernel_caches
-from mt.core.errors import InputError, RunError
-from mt.core.files import read_lines, replace_durably, resolved, try_lock
+from mt.core.errors import InputError
+from mt.core.files import read_lines, resolved
+from mt.core.output import is_device, partial_file, partial_path
 from mt.core.terminal import visible
-from mt.documents.translation import named_documents, translate_documents
-from mt.translation.translator import LINE_BREAKS, Alignment, ScoredText, Translator, windows
+from mt.documents.jobs import document_jobs
+from mt.documents.translation import translate_documents
+from mt.translation.results import LINE_BREAKS, Alignment, ScoredText, Statistics
+from mt.translation.translator import Translator, windows
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +40,7 @@ def translate(config: TranslateConfig) -> None:
         torch.set_num_threads(config.threads)
     if config.input is None and sys.stdin is None:
         raise InputError("there is no standard input: give input=FILE")
-    documents = named_documents(config)
+    documents = document_jobs(config)
     for name, path in (("input", config.input), ("reference", config.reference)):
         if path is not None and not documents and (not Path(path).exists() or Path(path).is_dir()):
             raise InputError(f"{name}={path}: no such file")
@@ -55,26 +58,30 @@ def translate(config: TranslateConfig) -> None:
         translate_documents(config, documents, translator)
     else:
         _translate_lines(config, translator)
-    if translator.items.repaired:
+    _log_statistics(translator.statistics, are_lines=not documents)
+
+
+def _log_statistics(statistics: Statistics, are_lines: bool) -> None:
+    if statistics.repaired_items:
         logger.warning(
             "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
-            f"{translator.items.found:,}",
-            f"{translator.items.repaired:,}",
+            f"{statistics.items:,}",
+            f"{statistics.repaired_items:,}",
         )
-    if translator.long_sentences.count:
+    if statistics.long_sentences:
         logger.info(
             "sentences that are longer than nearly all of the training text, or have too many links and numbers, and "
             "were translated in parts: %s%s",
-            f"{translator.long_sentences.count:,}",
-            "" if documents else f", the first in line {translator.long_sentences.first_line}",
+            f"{statistics.long_sentences:,}",
+            f", the first in line {statistics.first_long_line}" if are_lines else "",
         )
-    if translator.corrections.count:
+    if statistics.corrections:
         logger.info(
             "words that the training text does not have, taken for typing errors: %s (%s%s); "
             "decoding.correct_typos=false leaves them as they are",
-            f"{translator.corrections.count:,}",
-            ", ".join(f"{typed} → {word}" for typed, word in translator.corrections.first.items()),
-            " …" if translator.corrections.has_more else "",
+            f"{statistics.corrections:,}",
+            ", ".join(f"{typed} → {word}" for typed, word in statistics.first_corrections.items()),
+            " …" if statistics.has_more_corrections else "",
         )
 
 
@@ -133,21 +140,17 @@ def _refuse_to_overwrite(config: TranslateConfig) -> None:
     for name, path in written.items():
         if path is None:
             continue
-        if _place(path).is_dir():
+        if resolved(path).is_dir():
             raise InputError(f"{name}={path} is a folder")
-        if config.input is None and _is_stream(str(_partial(path)), sys.stdin):
-            raise InputError(f"{name}={path} would overwrite the input, {_partial(path)}")
+        if config.input is None and _is_stream(str(partial_path(path)), sys.stdin):
+            raise InputError(f"{name}={path} would overwrite the input, {partial_path(path)}")
         if name != "output" and config.output is None and _is_stream(path, sys.stdout):
             raise InputError(f"{name}={path} is the standard output, which has the translations: give output=FILE")
-        for place in (_place(path), _partial(path)):
+        for place in (resolved(path), partial_path(path)):
             if place in taken:
                 raise InputError(f"{name}={path} would overwrite {taken[place]}")
-        if not _is_device(path):
-            taken |= dict.fromkeys((_place(path), _partial(path)), f"{name}={path}")
-
-
-def _is_device(path: str) -> bool:
-    return Path(path).exists() and not Path(path).is_file()
+        if not is_device(path):
+            taken |= dict.fromkeys((resolved(path), partial_path(path)), f"{name}={path}")
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:
@@ -239,47 +242,14 @@ def _is_stream(path: str, stream: TextIO | None) -> bool:
         return False
 
 
-def _place(output: str) -> Path:
-    """Returns the file to replace. Where the output is a link, that is its target and not the link itself."""
-    return resolved(output)
-
-
-def _partial(output: str) -> Path:
-    return Path(f"{_place(output)}.partial")
-
-
 @contextmanager
 def _output(name: str, path: str | None) -> Iterator[BinaryIO]:
-    """Opens what is written to, given its setting and its path: standard output, a device or pipe, or a file.
-
-    A file is written under the name of ``_partial`` and gets its own name only when it is complete. If translation
-    fails, the partial file is kept, unless it is empty.
-    """
+    """Open the output that a setting names: standard output, a device or pipe, or a file that is complete or absent."""
     if path is None or _is_stream(path, sys.stdout):
         yield sys.stdout.buffer
-        return
-    if _is_device(path):
+    elif is_device(path):
         with Path(path).open("wb") as output:
             yield output
-        return
-    partial = _partial(path)
-    try:
-        output = partial.open("ab")  # not "wb": another process may own it, so it is emptied only once it is locked
-    except FileNotFoundError as error:
-        raise InputError(f"{name}={path}: the folder does not exist") from error
-    with output:
-        if not try_lock(output, partial):
-            raise RunError(f"{name}={path}: another process is writing {partial}")
-        output.truncate(0)
-        try:
+    else:
+        with partial_file(path, name, resumes=False) as output:
             yield output
-            output.flush()
-            os.fsync(output.fileno())
-        except BaseException:
-            output.flush()
-            if os.path.getsize(partial):
-                logger.warning("not finished: the lines translated so far are in %s", partial)
-            else:
-                partial.unlink()
-            raise
-        replace_durably(partial, _place(path))

@@ -3,13 +3,12 @@ nowhere else; ``--help`` and ``docs/settings.md`` are made from it, and the file
 change."""
 
 from mt.config.commands import (
-    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     DocumentFormat,
     ExportConfig,
+    ExportFormat,
     Folders,
-    HuggingFaceExportConfig,
     ModelDescription,
     RobustnessConfig,
     ServingConfig,
@@ -20,7 +19,6 @@ from mt.config.commands import (
 )
 from mt.config.data import (
     CLEANING_RULES,
-    NEWEST_SPLIT,
     CorpusConfig,
     DataConfig,
     FilesConfig,
@@ -34,7 +32,7 @@ from mt.config.data import (
     language_suffix,
 )
 from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
-from mt.config.fields import DEVICE, Section
+from mt.config.fields import Section
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.text import (
     MAX_PIECES,
@@ -49,15 +47,12 @@ from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints
 
 __all__ = [
-    "DEVICE",
     "MAX_PIECES",
     "AlignmentConfig",
-    "ArgosExportConfig",
     "AugmentationConfig",
     "RulesConfig",
     "TextConfig",
     "TextDescription",
-    "NEWEST_SPLIT",
     "CLEANING_RULES",
     "CleaningConfig",
     "CompareConfig",
@@ -68,10 +63,10 @@ __all__ = [
     "DecodingConfig",
     "DocumentFormat",
     "ExportConfig",
+    "ExportFormat",
     "FilesConfig",
     "Folders",
     "HubConfig",
-    "HuggingFaceExportConfig",
     "KeptConfig",
     "MixtureConfig",
     "ModelConfig",

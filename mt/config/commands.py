@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from mt.config.data import DataConfig, MixtureConfig, PileConfig, RecipeConfig, UnsplitConfig, names_split
+from mt.config.data import DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
 from mt.config.decoding import DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import (
     Device,
@@ -31,6 +31,9 @@ from mt.config.training import TrainingConfig
 
 DocumentFormat = Literal["auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown"]
 """``mt.documents.formats`` has their endings."""
+
+ExportFormat = Literal["ctranslate2", "hugging_face", "argos"]
+"""``mt.export.command`` has their exporters."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -59,11 +62,6 @@ class TrainConfig(Section):
         return Path(self.runs) / self.name
 
     def contradictions(self) -> Iterator[str]:
-        holds_none_out = not isinstance(self.data, MixtureConfig | RecipeConfig) and all(
-            (names_split(self.data, "valid"), names_split(self.data, "test"))
-        )
-        if holds_none_out and self.data.is_given("split_version"):
-            yield "data.split_version is for held-out pairs, but validation and test data are both named: leave it out"
         if self.training.objective == "r_drop" and not (
             self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
         ):
@@ -144,7 +142,7 @@ class ModelDescription(Section):
         own = self.decoding.max_source_length
         if own != "auto":
             return own
-        return self.text.long_source if self.text.rules else MAX_PIECES
+        return self.text.long_source if self.text.enabled else MAX_PIECES
 
     def contradictions(self) -> Iterator[str]:
         layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
@@ -240,7 +238,7 @@ def as_folders(named: Folders) -> tuple[str, ...]:
 
 
 class SynthesisConfig(Section):
-    """``python -m mt.synthesis``"""
+    """``python -m mt synthesize``"""
 
     method: Literal["back_translation", "distillation", "diversification"]
     """back_translation: a text in the target language gets sources by a run of the other direction. distillation: the
@@ -288,46 +286,35 @@ class SynthesisConfig(Section):
         yield from _contradictions_of_engines(self, together)
 
 
-class _AnyExportConfig(Section):
-    """What every export is told."""
+class ExportConfig(Section):
+    """``python -m mt export``"""
 
+    format: ExportFormat
+    """The program that runs the exported model: CTranslate2, Hugging Face's transformers, or Argos Translate, whose
+    packages LibreTranslate serves, too."""
     run: PathText
     """A run or model folder."""
     output: PathText
-    """A folder to write. It must not exist yet, or be empty."""
+    """A folder to write, which must not exist yet, or be empty. With argos: a file to write, FILE.argosmodel."""
     license: Licence | None = None
     """The licence of the model, by the name that model cards use for it: mit, cc-by-4.0 … It goes into README.md.
     null: README.md says that none is given."""
-
-
-class ExportConfig(_AnyExportConfig):
-    """``python -m mt.export.ctranslate2``"""
-
     quantization: StorageType | None = None
-    """The number format in which the weights are stored. null: fp32, as they are."""
-
-
-class HuggingFaceExportConfig(_AnyExportConfig):
-    """``python -m mt.export.hugging_face``"""
-
-
-class ArgosExportConfig(_AnyExportConfig):
-    """``python -m mt.export.argos``"""
-
-    output: PathText
-    """A file to write, FILE.argosmodel. It must not exist yet."""
-    quantization: StorageType | None = None
-    """The number format in which the weights are stored. null: fp32, as they are."""
+    """With ctranslate2 and argos: the number format in which the weights are stored. null: fp32, as they are."""
     version: PackageVersion = "1.0"
-    """The version of the package. Argos Translate takes the higher one for the newer."""
+    """With argos: the version of the package. Argos Translate takes the higher one for the newer."""
 
     def contradictions(self) -> Iterator[str]:
-        if not self.output.endswith(".argosmodel"):
+        formats: dict[str, tuple[ExportFormat, ...]] = {"quantization": ("ctranslate2", "argos"), "version": ("argos",)}
+        for key, supported in formats.items():
+            if self.is_given(key) and self.format not in supported:
+                yield f"{key}={getattr(self, key)} is for format={' or '.join(supported)}, not {self.format}"
+        if self.format == "argos" and not self.output.endswith(".argosmodel"):
             yield f"output={self.output} is no name of a package: it must end in .argosmodel"
 
 
 class CompareConfig(Section):
-    """``python -m mt.evaluation.comparison``"""
+    """``python -m mt compare``"""
 
     first: Folders | None = None
     """The baseline: a run, a list of runs that differ in their seed alone, a model that comes alone (a MarianMT folder,
@@ -398,7 +385,7 @@ class CompareConfig(Section):
 
 
 class CleaningConfig(Section):
-    """``python -m mt.data.cleaning``"""
+    """``python -m mt clean``"""
 
     data: DataConfig
     output: PathText
@@ -410,7 +397,7 @@ class CleaningConfig(Section):
 
 
 class ServingConfig(Section):
-    """``python -m mt.serving``"""
+    """``python -m mt serve``"""
 
     run: Folders
     """A run or model folder, or a list of them. Each translates by itself; for translate.py, a list is an ensemble."""
@@ -463,7 +450,7 @@ class ServingConfig(Section):
 
 
 class RobustnessConfig(Section):
-    """``python -m mt.evaluation.robustness``"""
+    """``python -m mt robustness``"""
 
     run: PathText
     """A finished run."""

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Text, Weight
+from mt.config.fields import LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
 from mt.core.wording import brief, nearest
 
-NEWEST_SPLIT: Final = 2
 # fmt: off
 FILE_FORMATS = frozenset((
     "arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5", "iceberg",
@@ -75,17 +74,6 @@ class CorpusConfig(Section):
     rules."""
     weight: Weight = 1.0
     """How often each training pair is seen in an epoch: 2 is twice, 0.5 is every second epoch on average."""
-    split_version: Annotated[Literal[1, 2], NotABool] = NEWEST_SPLIT
-    """When a held-out sentence and a training sentence count as the same: 1, if the text is the same; 2, also if only
-    case, punctuation, symbols or white space differ.
-
-    A run that was begun with version 1 keeps it."""
-
-    def with_split(self, version: Literal[1, 2]) -> Self:
-        return self.model_copy(update={"split_version": version})
-
-    def without_cleaning(self) -> Self:
-        return self.model_copy(update={"cleaning": False})
 
     @property
     def cleaning_rules(self) -> tuple[str, ...]:
@@ -276,7 +264,7 @@ class MixtureConfig(UnsplitConfig):
             return values
         inherited = {
             name: values[name]
-            for name in ("source_language", "target_language", "max_length", "split_version", "cleaning")
+            for name in ("source_language", "target_language", "max_length", "cleaning")
             if name in values
         }
         held_out = {name: values[name] for name in ("valid_pairs", "test_pairs") if name in values}
@@ -296,7 +284,7 @@ class MixtureConfig(UnsplitConfig):
                     f"the corpora of a mixture have its own source_language and target_language, not "
                     f"{entry.source_language} and {entry.target_language}"
                 )
-            for name in ("max_length", "split_version", "cleaning", "valid_pairs", "test_pairs"):
+            for name in ("max_length", "cleaning", "valid_pairs", "test_pairs"):
                 own, theirs = getattr(self, name, None), getattr(entry, name, None)
                 if None not in (own, theirs) and own != theirs:
                     yield f"the corpora of a mixture have its own {name}, {own}, not {theirs}"
@@ -305,14 +293,6 @@ class MixtureConfig(UnsplitConfig):
                 key = f"{split}_split" if isinstance(entry, HubConfig) else split
                 if not isinstance(entry, RecipeConfig) and entry.is_given(key) and getattr(entry, key) is not None:
                     yield f"corpora[{number}].{key} is not read: validation and test come from the first corpus"
-
-    def with_split(self, version: Literal[1, 2]) -> Self:
-        corpora = tuple(entry.with_split(version) for entry in self.corpora)
-        return self.model_copy(update={"split_version": version, "corpora": corpora})
-
-    def without_cleaning(self) -> Self:
-        corpora = tuple(entry.without_cleaning() for entry in self.corpora)
-        return self.model_copy(update={"cleaning": False, "corpora": corpora})
 
 
 DataConfig = Annotated[

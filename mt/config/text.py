@@ -35,22 +35,22 @@ class KeptConfig(Section):
 class RulesConfig(KeptConfig):
     """The text layer, whoever uses it."""
 
-    rules: Literal[0, 1, 2, 3, 4] = 4
-    """Version of the rules. 1: links, numbers, codes, placeholders, tags and emoji come back whole; lines in capitals
-    or title case are lowercased for the model; lines with more sentences than those of the training text are cut. 2:
-    the same, typing errors are corrected, numbers have slots of their own, and those of one digit come back whole,
-    too. 3: the same, and a sentence without final punctuation gets a mark for the model, which its translation loses
-    again. 4: the same, and in lines in capitals, title case or small letters, words get the capitals that they mostly
-    have in the training text. 0: lines go to the tokenizer as they are. text=off sets it, with all augmentation off."""
+    enabled: bool = True
+    """Prepare each line for the model, and undo this in its translation.
+
+    Links, numbers, codes, placeholders, tags and emoji come back whole. Words in lines in capitals, title case or small
+    letters get the case that they mostly have in the training text. Lines with more sentences than those of the
+    training text are cut, typing errors are corrected, and missing final punctuation is added for the model only.
+    false: lines go to the tokenizer unchanged. text=off sets this, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
-    a slot, a piece of the vocabulary that stands for it, and since rules=2 another one that stands for a number."""
+    a slot, a piece of the vocabulary that stands for it, and another one that stands for a number."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         for name in ("slots", "terms", "patterns"):
-            if self.rules == 0 and self.is_given(name):
-                yield f"{name} need rules, which rules=0 switches off"
+            if not self.enabled and self.is_given(name):
+                yield f"{name} need the text layer, which enabled=false switches off"
 
 
 class TextDescription(RulesConfig):
@@ -95,8 +95,8 @@ class AugmentationConfig(Section):
     """Sources with a typing error in about every eighth word."""
     slots: Probability = 0.14
     """Pairs in which slots stand for names that both sides share and for words with their translations, or are put in
-    front of both sides, behind them, or before a comma or the punctuation at the end. Since rules=2, slots stand for
-    number words in further pairs."""
+    front of both sides, behind them, or before a comma or the punctuation at the end. In further pairs, slots stand for
+    number words."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
     out."""
@@ -118,5 +118,5 @@ class TextConfig(RulesConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        if self.rules == 0 and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs rules=1 or more, which have slots"
+        if not self.enabled and self.augmentation.slots:
+            yield f"augmentation.slots={self.augmentation.slots:g} needs slots, which enabled=false switches off"

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import torch
 
-from mt.config import DEVICE
 from mt.core.errors import InputError
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -35,14 +34,23 @@ def choose_device(wanted: str) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    if not re.fullmatch(DEVICE, wanted):
+    device = _named_device(wanted)
+    if device is None:
         raise InputError(f"device={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
-    device = torch.device(wanted)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise InputError("device=mps: not available on this machine; take auto")
     return device
+
+
+def _named_device(name: str) -> torch.device | None:
+    with contextlib.suppress(RuntimeError):
+        device = torch.device(name)
+        # PyTorch counts GPUs in eight bits and takes cuda:256 for cuda:0.
+        if device.type in ("cpu", "mps", "cuda") and str(device) == name and (device.index or 0) < 100:
+            return device
+    return None
 
 
 def _keep_cudnn_exact_and_quick() -> None:

@@ -38,21 +38,21 @@ def read_lines(path: Path) -> Iterator[bytes]:
     Raises:
         InputError: The file is missing, unreadable, damaged or cut short.
     """
-    with _reading(path) as stream:
+    with open_input(path) as stream:
         for line in stream:
             yield line.removesuffix(b"\n")
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:
     """Yields the content of a file as ``read_lines`` does, but in blocks of bytes; raises the same."""
-    with _reading(path) as stream:
+    with open_input(path) as stream:
         while block := stream.read(BLOCK):
             yield block
 
 
 def read_start(path: Path) -> bytes:
     """Returns the first 64 KiB of the content of a file as ``read_lines`` reads it, or all of it; raises the same."""
-    with _reading(path) as stream:
+    with open_input(path) as stream:
         return stream.read(1 << 16)
 
 
@@ -64,7 +64,7 @@ def read_wide_lines(path: Path, encoding: str) -> Iterator[str]:
     """
     try:
         # Halves of surrogate pairs stay, so that UNDECODABLE finds them. With newline="\n" no CR ends a line.
-        with _reading(path) as stream, io.TextIOWrapper(stream, encoding, "surrogatepass", newline="\n") as text:
+        with open_input(path) as stream, io.TextIOWrapper(stream, encoding, "surrogatepass", newline="\n") as text:
             for line in text:
                 yield line.removesuffix("\n")
     except UnicodeError as error:
@@ -72,7 +72,12 @@ def read_wide_lines(path: Path, encoding: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _reading(path: Path) -> Iterator[BinaryIO]:
+def open_input(path: Path) -> Iterator[BinaryIO]:
+    """Open the content of a plain, .gz, .xz or .zst file.
+
+    Raises:
+        InputError: The file is missing, unreadable, damaged or cut short, as soon as that shows.
+    """
     try:
         with _open(path) as stream:
             yield stream

@@ -22,7 +22,7 @@ RECIPES = PACKAGE / "recipes" if IS_INSTALLED else PACKAGE.parent / "data"
 COMMANDS = {
     "python train.py": "mt-train",
     "python translate.py": "mt-translate",
-    "python -m mt.evaluation.comparison": "mt-compare",
+    "python -m mt compare": "mt-compare",
 }
 """Each command as typed in a checkout, and the command that does the same once installed."""
 

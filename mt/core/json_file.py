@@ -11,8 +11,6 @@ from mt.core.files import write_atomically
 
 CHECKSUM_KEY = "sha256"
 """Key of the last entry of a sealed file, which is the checksum of the text before it."""
-SEAL = re.compile(rf',\n  "[^"\n]{{{len(CHECKSUM_KEY)}}}": "[0-9a-f]{{64}}"\n}}\n\Z')
-"""The end of a sealed file, even if a bit of the key has flipped."""
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -21,8 +19,7 @@ def write_json(path: Path, content: dict) -> None:
 
 
 def read_json(path: Path, *needed: str) -> dict:
-    """Returns the content of a JSON file. That of a sealed file is checked, and comes without its checksum; files of
-    earlier formats have none.
+    """Return the content of a sealed JSON file without its checksum.
 
     Raises:
         InputError: The file cannot be read, does not match its checksum, or lacks one of the ``needed`` keys. The
@@ -30,13 +27,9 @@ def read_json(path: Path, *needed: str) -> dict:
     """
     try:
         text = path.read_bytes().decode("utf-8")
-        content = json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: not a JSON object")
-    if CHECKSUM_KEY in content or SEAL.search(text):
-        content = unsealed(text, path)
+    content = unsealed(text, path)
     if missing := set(needed) - content.keys():
         raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
     return content

@@ -14,6 +14,11 @@ def nearest(word: str, choices: Sequence[str], likeness: float = 0.6) -> str | N
     return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=likeness)), None)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 file``, ``2,000 files``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def format_value(value: object) -> str:
     """Returns a value as one would type it on a command line."""
     if value is None or isinstance(value, bool):

@@ -64,7 +64,7 @@ class Augmentation:
         self._lexicon = lexicon
         self._layer = layer
         self._seed = seed
-        self._with_numbers = with_numbers & bool(config.slots and layer.has_slots_of_numbers)
+        self._with_numbers = with_numbers & bool(config.slots)
         self._slots = config.slots
         self._generators = Generators(seed, "augmentation of a pair")
         changes: list[tuple[float, Callable[[str, str, np.random.Generator], tuple[str, str]]]] = [
@@ -134,11 +134,11 @@ class Augmentation:
                 found = list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
                 found = [found[place] for place in random.permutation(len(found))[:count].tolist()]
                 taken = {one.source for one in words}
-                words += [Replacement(*one, self._is_number(one[0], random)) for one in found if one[0] not in taken]
+                words += [Replacement(*one, _is_number(one[0], random)) for one in found if one[0] not in taken]
         order = random.permutation(self._layer.slots).tolist()
         source, target = self._layer.mark_pair(source, target, words, order)
         for _ in range(count - len(words)):
-            first = OF_NUMBERS if self._is_number("", random) else 0
+            first = OF_NUMBERS if _is_number("", random) else 0
             unused = [one for one in (slot(first + each) for each in order) if one not in source]
             if unused:
                 source, target = with_new_slot(unused[0], source, target, self._between, random)
@@ -146,12 +146,6 @@ class Augmentation:
         if number < len(self._changes):
             source, target = self._changes[number](source, target, random)
         return source, target
-
-    def _is_number(self, word: str, random: np.random.Generator) -> bool:
-        """Returns whether a slot that stands for a word, or for nothing, is one of numbers."""
-        if not self._layer.has_slots_of_numbers:
-            return False
-        return word.isdigit() or random.random() < NEW_SLOTS_OF_NUMBERS
 
     def _draws(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns two random numbers for each pair, (N, 2), and in which pairs slots stand for number words, (N,)."""
@@ -162,6 +156,11 @@ class Augmentation:
             in_words = self._with_numbers & (chosen < NUMBERS_IN_WORDS)
             self._drawn = epoch, draws, in_words
         return self._drawn[1:]
+
+
+def _is_number(word: str, random: np.random.Generator) -> bool:
+    """Return whether a slot that stands for a word, or for nothing, is one of numbers."""
+    return word.isdigit() or random.random() < NEW_SLOTS_OF_NUMBERS
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:

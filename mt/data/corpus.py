@@ -22,7 +22,7 @@ from mt.core.errors import InputError
 from mt.data.cache import cached_table, chosen, digest
 from mt.data.pairs import FAULT, KEYS, PAIR_HASH
 from mt.data.readers import FileRead, concatenated, read_split, refuse_missing_files
-from mt.data.split import hold_out, identities
+from mt.data.split import hold_out
 from mt.text.slots import TAG
 
 logger = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     Only training pairs are dropped, validation and test data stay whole. A training pair is dropped if a side is empty
     or not UTF-8, or if it is in the second or a later corpus of a mixture and shares a sentence with validation or
     test. A missing validation or test split is held out of the training pairs. Validation and test data of a mixture
-    come from its first corpus. ``config.split_version`` says when two sentences are the same.
+    come from its first corpus.
 
     Text is never held in memory. Of the 64-bit hashes by which equal sentences are found, some 70 bytes a pair are, and
     only as long as the cache does not have the result.
@@ -144,9 +144,9 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         report[0] = report[0].after_dropping(counts)
     # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
-        equal, shared = share_a_sentence(training[number], list(evaluation.values()), config.split_version)
+        equal, shared = share_a_sentence(training[number], list(evaluation.values()))
         if shared.any():
-            key = ("shared", config.split_version, [pairs._fingerprint for pairs in evaluation.values()])
+            key = ("shared", [pairs._fingerprint for pairs in evaluation.values()])
             training[number] = chosen(training[number], key, partial(np.flatnonzero, ~shared))
             counts = {
                 "shared with valid or test": int(equal.sum()),
@@ -254,13 +254,11 @@ def _tell_peculiarities(train: datasets.Dataset, evaluation: dict[str, datasets.
             )
 
 
-def share_a_sentence(
-    pairs: datasets.Dataset, others: Sequence[datasets.Dataset], split_version: int
-) -> tuple[np.ndarray, np.ndarray]:
+def share_a_sentence(pairs: datasets.Dataset, others: Sequence[datasets.Dataset]) -> tuple[np.ndarray, np.ndarray]:
     """Returns which pairs have a source or target that also occurs on the same side of one of the others.
 
     Returns:
-        (N,) bool, whether the texts are equal; and (N,) bool, whether they are the same in this version of the split.
+        (N,) bool, whether the texts are equal; and (N,) bool, whether they are the same (``mt.data.split``).
     """
     near = np.zeros(len(pairs), dtype=bool)
     for key in KEYS:
@@ -273,7 +271,7 @@ def share_a_sentence(
         for table in tables(pairs, SIDES, rows)
         for source, target in zip(*(table[side].to_pylist() for side in SIDES), strict=True)
     ]
-    return equal, equal if split_version == 1 else near
+    return equal, near
 
 
 def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -317,26 +315,15 @@ def _hold_out(
     sizes = [min(wanted[split], most) for split in splits]
     if sum(sizes) >= len(train):
         raise InputError(f"{len(train)} training pairs are too few to hold {' and '.join(splits)} pairs out of")
-    version = corpus.split_version
 
     @cache
     def part() -> np.ndarray:
-        return hold_out(numbers(train, PAIR_HASH), _identities(train, version), sizes)
+        return hold_out(numbers(train, PAIR_HASH), (numbers(train, KEYS[0]), numbers(train, KEYS[1])), sizes)
 
     def pairs_of(number: int) -> datasets.Dataset:
-        return chosen(train, ("held out", version, sizes, number), lambda: np.flatnonzero(part() == number))
+        return chosen(train, ("held out", sizes, number), lambda: np.flatnonzero(part() == number))
 
     return pairs_of(0), {split: pairs_of(number).remove_columns("weight") for number, split in enumerate(splits, 1)}
-
-
-def _identities(pairs: datasets.Dataset, split_version: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns numbers for the sources and for the targets, (N,) int64 each, that are equal where two sentences are the
-    same in this version of the split."""
-    if split_version > 1:
-        return numbers(pairs, KEYS[0]), numbers(pairs, KEYS[1])
-    found = [[identities(table[side].to_pylist(), 1) for side in SIDES] for table in tables(pairs, SIDES)]
-    sources, targets = (np.concatenate(side) for side in zip(*found, strict=True))
-    return sources, targets
 
 
 def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:

@@ -39,7 +39,6 @@ from mt.data.parsers.document import read_whole
 from mt.data.parsers.po import po_pairs
 from mt.data.parsers.tmx import tmx_pairs
 from mt.data.parsers.xliff import xliff_pairs
-from mt.data.split import recipe_folder
 
 logger = logging.getLogger(__name__)
 
@@ -186,10 +185,10 @@ def _prepare(corpus: RecipeConfig) -> Path:
     for language in (corpus.source_language, corpus.target_language):
         if language not in recipe.LANGUAGES:
             raise InputError(f"data={corpus.recipe} has {' and '.join(recipe.LANGUAGES)}, not {language}")
-    folder = corpora() / recipe_folder(path, corpus.split_version).name
+    folder = corpora() / corpus.recipe
     names = [f"{split}.{language}" for split in ("train", "valid", "test") for language in recipe.LANGUAGES]
     if not all((folder / name).exists() for name in names):
-        recipe.prepare(folder, corpus.split_version)
+        recipe.prepare(folder)
     return folder
 
 

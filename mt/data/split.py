@@ -4,15 +4,12 @@ other.
 Pairs that share a sentence form a group, also indirectly (a–b, c–b, c–d), and a group is never divided. Which groups
 are held out depends on hashes of their text alone, not on the order of the lines or on a seed.
 
-The split has two versions (``data.split_version``). In version 1 two sentences are the same if their text is the same;
-in version 2 also if they differ only in case, punctuation, symbols, white space or compatibility forms. Version 1
-remains for runs that were begun with it.
+Two sentences are the same if they differ only in case, punctuation, symbols, white space or compatibility forms.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from unicodedata import category, normalize
 
 import numpy as np
@@ -104,17 +101,9 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
-def identities(texts: Iterable[str], version: int) -> np.ndarray:
-    """Returns numbers (N,) int64 that are equal where two sentences are the same in this version of the split.
-
-    They are hashes, also in version 1: what is said of chance at ``sentence_key`` holds for both versions.
-    """
-    return np.fromiter(map(text_hash if version == 1 else sentence_key, texts), np.int64)
-
-
-def recipe_folder(recipe: Path, version: int) -> Path:
-    """Returns the folder of a recipe's files: beside the recipe, one for each version of the split."""
-    return recipe.with_suffix("") if version == 1 else recipe.with_name(f"{recipe.stem}-split{version}")
+def sentence_keys(texts: Iterable[str]) -> np.ndarray:
+    """Return the ``sentence_key`` of each text, (N,) int64."""
+    return np.fromiter(map(sentence_key, texts), np.int64)
 
 
 def hold_out(hashes: np.ndarray, same: tuple[np.ndarray, np.ndarray], sizes: Sequence[int]) -> np.ndarray:
@@ -129,7 +118,7 @@ def hold_out(hashes: np.ndarray, same: tuple[np.ndarray, np.ndarray], sizes: Seq
     Args:
         hashes: (N,) int64, the ``pair_hash`` of each pair.
         same: (N,) int64 for the sources and (N,) for the targets, equal where two sentences are the same
-            (``identities``).
+            (``sentence_keys``).
         sizes: The number of pairs that each part has at least.
 
     Returns:

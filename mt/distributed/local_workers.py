@@ -16,10 +16,10 @@ import torch
 from torch.distributed import Store, TCPStore
 from tqdm import tqdm
 
-from mt.cli.command_line import end_with
 from mt.config import TrainingConfig
 from mt.core.device import cpu_threads
 from mt.core.errors import InputError, RunError
+from mt.core.process_end import end_with
 from mt.distributed.process_group import PATIENCE, Seat
 
 FEWEST_TOKENS = 1024

@@ -1,7 +1,8 @@
-"""Which documents there are: what the ending of a name says, and who reads it."""
+"""The registry of document formats. To add one, write its reader and add a line to FORMATS."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from mt.config import DocumentFormat
 from mt.core.errors import InputError
@@ -14,47 +15,53 @@ from mt.documents.properties import read_properties
 from mt.documents.subtitles import read_srt, read_vtt
 from mt.documents.web_page import read_html
 
+
+class Format(NamedTuple):
+    """A document format: the suffixes of its files, and its reader."""
+
+    suffixes: tuple[str, ...]
+    read: Callable[[bytes, Languages, bool], Document]
+    """Takes the content, the model's languages, and whether entries that have a translation are translated again."""
+
+
+FORMATS: dict[DocumentFormat, Format] = {
+    "po": Format((".po", ".pot"), read_po),
+    "xliff": Format((".xlf", ".xliff"), read_xliff),
+    "properties": Format((".properties",), read_properties),
+    "json": Format((".json",), read_json),
+    "srt": Format((".srt",), read_srt),
+    "vtt": Format((".vtt",), read_vtt),
+    "html": Format((".html", ".htm", ".xhtml"), read_html),
+    "markdown": Format((".md", ".markdown"), read_markdown),
+}
+FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 COMPRESSIONS = (".gz", ".xz", ".zst")
-ENDINGS: dict[str, DocumentFormat] = {
-    ".po": "po", ".pot": "po", ".xlf": "xliff", ".xliff": "xliff", ".properties": "properties", ".json": "json",
-    ".srt": "srt", ".vtt": "vtt", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown",
-    ".markdown": "markdown",
-}  # fmt: skip
-READERS: dict[str, Callable[[bytes, Languages, bool], Document]] = {
-    "po": read_po, "xliff": read_xliff, "properties": read_properties, "json": read_json, "srt": read_srt,
-    "vtt": read_vtt, "html": read_html, "markdown": read_markdown,
-}  # fmt: skip
-NOT_READ = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
-"""Endings of documents that are no text at all."""
+BINARY_SUFFIXES = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
+KNOWN_SUFFIXES = f"Documents are known by {', '.join(FORMAT_BY_SUFFIX)}"
 
 
-def format_of(path: Path, given: DocumentFormat = "auto") -> DocumentFormat:
-    """Returns the format of a file: what is ``given``, or what the ending of its name says, which is lines if it says
-    nothing.
+def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
+    """Return the format that is set or, with ``auto``, the one of the path's suffix: ``lines`` if it is not known.
 
     Raises:
-        InputError: It is a document that is not read here.
+        InputError: The suffix is that of a document that cannot be read.
     """
-    if given != "auto":
-        return given
-    ending = (Path(path.stem) if path.suffix in COMPRESSIONS else path).suffix.lower()
-    if ending in NOT_READ:
-        raise InputError(f"{path}: {ending} is not read. {known_endings()}; format=lines reads it as lines of text")
-    return ENDINGS.get(ending, "lines")
+    if setting != "auto":
+        return setting
+    suffix = (path.with_suffix("") if path.suffix in COMPRESSIONS else path).suffix.lower()
+    if suffix in BINARY_SUFFIXES:
+        raise InputError(f"{path}: {suffix} is not read. {KNOWN_SUFFIXES}; format=lines reads it as lines of text")
+    return FORMAT_BY_SUFFIX.get(suffix, "lines")
 
 
-def known_endings() -> str:
-    return f"Documents are known by {', '.join(ENDINGS)}"
-
-
-def read_document(path: Path, kind: DocumentFormat, languages: Languages, retranslate: bool) -> Document:
-    """Reads a document.
+def read_document(path: Path, name: DocumentFormat, languages: Languages, retranslate: bool) -> Document:
+    """Read a document.
 
     Raises:
         InputError: It cannot be read, is not of its format, or is in other languages. The message names it.
     """
     content = read_whole(path)
     try:
-        return READERS[kind](content, languages, retranslate)
+        return FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

@@ -4,19 +4,19 @@ import json
 import re
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import Document, Languages, decoded, in_place, is_text
-from mt.data.parsers.layout import cut
+from mt.data.parsers.document import Document, Languages, decode_utf8, is_translatable, replaced_passage
+from mt.data.parsers.layout import cut_paragraphs
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<is_key>\s*+:)?')
 
 
 def read_json(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Reads a JSON file, of which all strings that are no keys are translated.
+    """Read a JSON file. All strings except keys are translated.
 
     Raises:
-        InputError: It is no JSON, or not in UTF-8.
+        InputError: It is not JSON, or not in UTF-8.
     """
-    text = decoded(content)
+    text = decode_utf8(content)
     try:
         json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
@@ -27,9 +27,9 @@ def read_json(content: bytes, languages: Languages, retranslate: bool) -> Docume
         raise InputError("is nested too deeply") from None
     is_ascii = text.isascii() and r"\u" in text
     passages = []
-    for string in STRING.finditer(text):
-        meant = json.loads(string.group()) if not string["is_key"] else ""
-        if is_text(meant):
-            layout = cut(meant, accelerators=False)
-            passages.append(in_place(*string.span(), layout, lambda one: json.dumps(one, ensure_ascii=is_ascii)))
+    for match in STRING.finditer(text):
+        value = "" if match["is_key"] else json.loads(match.group())
+        if is_translatable(value):
+            layout = cut_paragraphs(value)
+            passages.append(replaced_passage(*match.span(), layout, lambda new: json.dumps(new, ensure_ascii=is_ascii)))
     return Document(text, tuple(passages))

@@ -1,17 +1,18 @@
 """Markdown (CommonMark with tables), by the rules of markdown-it-py.
 
-That library tells which lines are paragraphs, headings, items and cells, and which are code. What stands inside of a
-line, such as emphasis and links, are codes that go where their words go.
+That library distinguishes paragraphs, headings, items and cells from code. Inline markup, such as emphasis and links,
+is replaced by codes that move with their words.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 
-from mt.data.parsers.codes import Code, Coded, coded
-from mt.data.parsers.document import Document, Languages, Passage, Splice, decoded, is_text
-from mt.data.parsers.layout import always, cut
+from mt.data.parsers.codes import Code, TaggedText, replace_codes
+from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, replaced_passage
+from mt.data.parsers.layout import always, cut_paragraphs
 from mt.text.tags import decode, encode
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -36,115 +37,123 @@ SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=[#
 BEGINS_BLOCK = re.compile(
     r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
 )
-"""The place in a line where a backslash keeps it from being something else than a part of a paragraph."""
+"""The place in a line for a backslash, without which the line would not be part of a paragraph."""
+
+Span = tuple[int, int]
+"""The start and the end of a piece of text."""
 
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Reads a Markdown file. Code, HTML blocks and front matter are not translated."""
-    text = decoded(content)
+    """Read a Markdown file. Code, HTML blocks and front matter are not translated."""
+    text = decode_utf8(content)
     front = FRONT_MATTER.match(text)
     body = re.sub(r"[^\r\n]", " ", front.group()) + text[front.end() :] if front else text
     environment: dict[str, dict] = {}
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(body, environment)
     references = {name.casefold() for name in environment.get("references", {})}
-    ends = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
-    lines = list(zip([0, *(after for _, after in ends)], (end for end, _ in ends), strict=False))
+    breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
+    lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
     passages = []
     is_cell, done = False, 0
     for token in tokens:
         is_cell = token.type in ("th_open", "td_open") or (is_cell and token.type == "inline")
-        if token.type == "inline" and token.map and is_text(token.content):
-            places = _places(text, lines[slice(*token.map)], token.content, done if is_cell else None)
-            if places:
-                done = places[-1][1]
-                passages.append(_passage(text, places, references, is_cell))
+        if token.type == "inline" and token.map and is_translatable(token.content):
+            spans = _spans(text, lines[slice(*token.map)], token.content, done if is_cell else None)
+            if spans:
+                done = spans[-1][1]
+                passages.append(_passage(text, spans, references, is_cell))
     return Document(text, tuple(passages))
 
 
-def _places(text: str, lines: Sequence[tuple[int, int]], content: str, done: int | None) -> list[tuple[int, int]]:
-    """Returns where the lines of a content begin and end in the lines of the text, behind the marks of quotations and
-    lists. Empty if one is not there literally.
+def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> list[Span]:
+    """Return the span of each line of a content, without the marks of quotations and lists around it.
 
     Args:
-        done: Of a cell, the end of the one before it. None if the content is all that is in its lines.
+        text: The document.
+        lines: The spans of the lines that hold the content.
+        content: The content, as markdown-it-py gives it.
+        done: Of a table cell, the end of the cell before it. None if the lines hold nothing else.
+
+    Returns:
+        No spans if a line of the content is not literally in the text.
     """
-    places = []
-    for one, (start, end) in zip(content.split("\n"), lines, strict=False):
-        one = one.strip(" \t")
-        place = text.rfind(one, start, end) if done is None else text.find(one, max(start, done), end)
-        if place < 0 or not one:
+    spans = []
+    for line, (start, end) in zip(content.split("\n"), lines, strict=False):
+        line = line.strip(" \t")
+        position = text.rfind(line, start, end) if done is None else text.find(line, max(start, done), end)
+        if position < 0 or not line:
             return []
-        places.append((place, place + len(one)))
-    return places
+        spans.append((position, position + len(line)))
+    return spans
 
 
-def _passage(text: str, places: Sequence[tuple[int, int]], references: Collection[str], is_cell: bool) -> Passage:
-    start, end = places[0][0], places[-1][1]
-    between = [text[one[1] : other[0]] for one, other in zip(places, places[1:], strict=False)]
-    plain = text[slice(*places[0])]
-    for gap, place in zip(between, places[1:], strict=True):
-        plain += ("  \n" if gap.startswith("  ") else "\n") + text[slice(*place)]
-    whole = _coded(plain, references)
-    layout = cut(whole.text, always, markup="html", columns=False)
+def _passage(text: str, spans: Sequence[Span], references: Collection[str], is_cell: bool) -> Passage:
+    gaps = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
+    plain = text[slice(*spans[0])]
+    for gap, span in zip(gaps, spans[1:], strict=True):
+        plain += ("  \n" if gap.startswith("  ") else "\n") + text[slice(*span)]
+    tagged = _tag(plain, references)
 
-    def write(translations: list[str]) -> list[Splice]:
-        if translations[0] == layout.text:
-            return []
-        parts = (part if is_code else _spelt(part, is_cell) for part, is_code in whole.parts(translations[0]))
-        written = BEGINS_BLOCK.sub(r"\1\2\\", "".join(parts))
-        first, *others = written.split("\n")
-        gaps = [gap.lstrip(" \t\\") for gap in between]
-        gaps += gaps[-1:] * (len(others) - len(gaps))
-        joined = "".join(part for pair in zip(gaps, others, strict=False) for part in pair)
-        return [Splice(start, end, first + joined)]
+    def write(translation: str) -> str:
+        parts = (part if is_code else _escape(part, is_cell) for part, is_code in tagged.parts(translation))
+        first, *others = BEGINS_BLOCK.sub(r"\1\2\\", "".join(parts)).split("\n")
+        line_starts = [gap.lstrip(" \t\\") for gap in gaps]
+        line_starts += line_starts[-1:] * (len(others) - len(gaps))
+        return first + "".join(start + line for start, line in zip(line_starts, others, strict=False))
 
-    return Passage((layout,), write)
+    layout = cut_paragraphs(tagged.text, always, markup="html", columns=False)
+    return replaced_passage(spans[0][0], spans[-1][1], layout, write)
 
 
-def _coded(plain: str, references: Collection[str]) -> Coded:
-    """Returns a text as HTML with tags in place of its codes."""
-    parts: list[str] = []
+def _tag(plain: str, references: Collection[str]) -> TaggedText:
+    """Return a text as HTML with tags in place of its codes."""
+    html = ""
     codes: list[Code] = []
-    length = done = 0
+    done = 0
+    for match, content, code in _inline_parts(plain, references):
+        html += encode(plain[done : match.start()]).replace("&#10;", "\n")
+        if code:
+            codes.append(Code(len(html), len(html) + len(content), *code))
+        html += content if code else encode(content)
+        done = match.end()
+    return replace_codes(html + encode(plain[done:]).replace("&#10;", "\n"), codes)
 
-    def add(part: str, code: tuple[str, str] | None = None) -> None:
-        nonlocal length
-        parts.append(part)
-        if code is not None:
-            codes.append(Code(length, length + len(part), *code))
-        length += len(part)
 
-    for found in INLINE.finditer(plain):
-        content = found.group()
-        opens = closes = ""
-        is_code = True
-        match found.lastgroup:
+def _inline_parts(
+    plain: str, references: Collection[str]
+) -> Iterator[tuple[re.Match[str], str, tuple[str, str] | None]]:
+    """Yield each match of INLINE, its content, and what it opens and closes; None for that if it is text."""
+    for match in INLINE.finditer(plain):
+        content = match.group()
+        code: tuple[str, str] | None = ("", "")
+        match match.lastgroup:
             case "escape":
-                is_code, content = False, content[1:]
+                content, code = content[1:], None
             case "open":
-                opens = "["
+                code = ("[", "")
             case "close":
-                closes = "["
-            case "reference":
-                is_code = len(content) == 3 or content[1:-1].casefold() in references
+                code = ("", "[")
+            case "reference" if len(content) != 3 and content[1:-1].casefold() not in references:
+                code = None
             case "tag":
                 name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()
-                opens, closes = ("", name) if content.startswith("</") else (name, "")
+                code = ("", name) if content.startswith("</") else (name, "")
             case "mark":
-                before, after = plain[found.start() - 1 : found.start()], plain[found.end() : found.end() + 1]
-                inside = content.startswith("_")
-                can_open = after.strip() and not (inside and before.isalnum())
-                can_close = before.strip() and not (inside and after.isalnum())
-                opens, closes = content if can_open else "", content if can_close else ""
-                is_code = bool(opens or closes)
-        add(encode(plain[done : found.start()]).replace("&#10;", "\n"))
-        add(content, (opens, closes)) if is_code else add(encode(content))
-        done = found.end()
-    add(encode(plain[done:]).replace("&#10;", "\n"))
-    return coded("".join(parts), codes)
+                code = _flanking(
+                    content, plain[match.start() - 1 : match.start()], plain[match.end() : match.end() + 1]
+                )
+        yield match, content, code
 
 
-def _spelt(text: str, is_cell: bool) -> str:
-    """Returns a part of a translation as Markdown writes it."""
-    written = SPECIAL.sub(r"\\\g<0>", decode(text, "html"))
-    return written.replace("|", r"\|") if is_cell else written
+def _flanking(mark: str, before: str, after: str) -> tuple[str, str] | None:
+    """Return what a mark of emphasis opens and closes, given the characters around it; None if it is text."""
+    is_underscore = mark.startswith("_")
+    can_open = after.strip() and not (is_underscore and before.isalnum())
+    can_close = before.strip() and not (is_underscore and after.isalnum())
+    return (mark if can_open else "", mark if can_close else "") if can_open or can_close else None
+
+
+def _escape(text: str, is_cell: bool) -> str:
+    """Return a part of a translation as Markdown writes it."""
+    escaped = SPECIAL.sub(r"\\\g<0>", decode(text, "html"))
+    return escaped.replace("|", r"\|") if is_cell else escaped

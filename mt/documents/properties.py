@@ -2,71 +2,66 @@
 
 import re
 
-from mt.data.parsers.document import Document, Languages, in_place, is_text
-from mt.data.parsers.layout import cut
+from mt.data.parsers.document import Document, Languages, is_translatable, replaced_passage
+from mt.data.parsers.layout import cut_paragraphs
 
-_GOES_ON = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
-_GAP = rf"(?:[ \t\f]|{_GOES_ON})*+"
+_CONTINUATION = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
+_GAP = rf"(?:[ \t\f]|{_CONTINUATION})*+"
 LINE = re.compile(
     r"[ \t\f]*+(?:[#!][^\r\n]*+"
-    rf"|(?:{_GOES_ON}|[^ \t\f\r\n\\:=]|\\.|\\\Z)*+{_GAP}[:=]?{_GAP}(?P<value>(?:[^\r\n\\]|{_GOES_ON}|\\.|\\\Z)*+)"
+    rf"|(?:{_CONTINUATION}|[^ \t\f\r\n\\:=]|\\.|\\\Z)*+{_GAP}[:=]?{_GAP}"
+    rf"(?P<value>(?:[^\r\n\\]|{_CONTINUATION}|\\.|\\\Z)*+)"
     r")(?:\r\n|[\r\n]|\Z)",
     re.DOTALL,
 )
-"""A comment; or a key and its value, each of which may go on in the next line behind a backslash."""
+"""A comment; or a key and its value, either of which may continue in the next line after a backslash."""
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(?:\r\n|[\r\n])[ \t\f]*|(.))", re.DOTALL)
 ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-SPELT = str.maketrans({"\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
+ESCAPES = str.maketrans({"\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
 ARGUMENT = re.compile(r"\{\d+[,}]")
 """An argument of MessageFormat. In a text with arguments an apostrophe is written twice."""
+NOT_ENCODED = {
+    "ascii": re.compile(r"[^\x00-\x7f]"),
+    "latin-1": re.compile(r"[^\x00-\xff]"),
+    "utf-8": re.compile("(?!)"),
+}
+"""The characters that are written as escapes, for each encoding."""
 
 
 def read_properties(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Reads a file of properties, of which all values are translated.
+    """Read a property file. All values are translated.
 
-    It is in UTF-8 or, as it was before Java 9, in Latin-1, in which other characters are written ``\\u20ac``. A file
-    that has nothing but ASCII is written so that it is the same in both.
+    The file is in UTF-8 or, as before Java 9, in Latin-1 with escapes such as ``\\u20ac``. An ASCII file stays one, so
+    that it can be read as either.
     """
     try:
         text, encoding = content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         text, encoding = content.decode("latin-1"), "latin-1"
-    encoding = "ascii" if text.isascii() else encoding
+    if text.isascii():
+        encoding = "ascii"
 
-    def spelt(value: str) -> str:
-        value = value.translate(SPELT)
+    def escape(value: str) -> str:
+        value = value.translate(ESCAPES)
         value = f"\\{value}" if value.startswith(" ") else value
-        units = (character.encode("utf-16-be").hex() for character in value if _lacks(encoding, character))
-        if encoding == "utf-8":
-            return value
-        return "".join(
-            re.sub("....", r"\\u\g<0>", next(units)) if _lacks(encoding, character) else character
-            for character in value
-        )
+        return NOT_ENCODED[encoding].sub(_escape_character, value)
 
     passages = []
-    place = 0
-    while place < len(text):
-        line = LINE.match(text, place)
-        assert line, "whatever is no comment is a key with a value, both of which may be empty"
-        place = line.end()
-        if line["value"]:
-            value = ESCAPE.sub(_character, line["value"])
-            doubled = ARGUMENT.search(value) is not None and "'" not in value.replace("''", "")
-            layout = cut(value.replace("''", "'") if doubled else value, accelerators=True)
-            write = (lambda one: spelt(one.replace("'", "''"))) if doubled else spelt
-            if is_text(value):
-                passages.append(in_place(*line.span("value"), layout, write))
-    return Document(
-        text, tuple(passages), lambda written: written.encode("latin-1" if encoding == "ascii" else encoding)
-    )
+    for line in LINE.finditer(text):
+        value = ESCAPE.sub(_unescape, line["value"] or "")
+        if is_translatable(value):
+            doubles_apostrophes = ARGUMENT.search(value) and "'" not in value.replace("''", "")
+            layout = cut_paragraphs(value.replace("''", "'") if doubles_apostrophes else value, accelerators=True)
+            write = (lambda new: escape(new.replace("'", "''"))) if doubles_apostrophes else escape
+            passages.append(replaced_passage(*line.span("value"), layout, write))
+    return Document(text, tuple(passages), lambda rendered: rendered.encode(encoding))
 
 
-def _lacks(encoding: str, character: str) -> bool:
-    return ord(character) >= {"ascii": 0x80, "latin-1": 0x100}.get(encoding, 0x110000)
+def _escape_character(match: re.Match[str]) -> str:
+    return re.sub("....", r"\\u\g<0>", match.group().encode("utf-16-be").hex())
 
 
-def _character(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     code, letter = escape.groups()
     if code:
         return chr(int(code, 16))

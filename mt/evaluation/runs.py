@@ -13,7 +13,6 @@ from mt.core.files import read_lines
 from mt.core.json_file import read_json
 from mt.storage.run_folder import (
     METRICS,
-    PROVENANCE,
     RESULTS,
     config_differences,
     read_config,
@@ -37,23 +36,6 @@ class _Results(_Record):
     target_tokens: FiniteFloat
     training_minutes: FiniteFloat
     peak_memory_bytes: FiniteFloat
-
-
-class _Pairs(_Record):
-    pairs: int
-    sha256: str
-
-
-class _Data(_Record):
-    train: _Pairs
-    valid: _Pairs
-    test: _Pairs
-
-
-class _Provenance(_Record):
-    data: _Data
-    libraries: dict
-    machine: dict
 
 
 class _TrainRecord(_Record):
@@ -107,25 +89,22 @@ def read_run(folder: Path) -> Run:
     if not (folder / RESULTS).is_file():
         read_config(folder)  # raises another error if the folder is no run
         raise InputError(f"{folder} has no test scores yet: finish its training (the same command goes on)")
-    results = read_json(folder / RESULTS)
-    _check(folder / RESULTS, _Results, results)
+    results = _read_results(folder / RESULTS)
     refuse_changed_files(folder, results)
     config = read_config(folder)
     scored = read_scored(folder)
     provenance = as_it_went(read_provenance(folder))
-    _check(folder / PROVENANCE, _Provenance, provenance)
     return Run(folder, config, results, provenance, _read_metrics(folder / METRICS), scored)
 
 
-def _check(path: Path, schema: type[_Record], content: dict) -> None:
+def _read_results(path: Path) -> dict:
+    results = read_json(path)
     try:
-        schema.model_validate(content)
+        _Results.model_validate(results)
     except ValidationError as error:
-        wrong = dict.fromkeys(
-            f"{'no ' if mistake['type'] == 'missing' and len(mistake['loc']) == 1 else ''}{mistake['loc'][0]}"
-            for mistake in error.errors()
-        )
+        wrong = [("no " if each["type"] == "missing" else "") + str(each["loc"][0]) for each in error.errors()]
         raise InputError(f"{path}: damaged or of another version: {', '.join(wrong)}") from None
+    return results
 
 
 def _read_metrics(path: Path) -> list[dict]:

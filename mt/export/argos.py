@@ -1,5 +1,5 @@
 """Exports a trained Transformer as a package of Argos Translate, which LibreTranslate serves, too:
-``python -m mt.export.argos run=RUN output=FILE.argosmodel``.
+``python -m mt export format=argos run=RUN output=FILE.argosmodel``.
 
 A package is a zip archive of one folder: metadata.json, README.md, the tokenizer as sentencepiece.model, and the model
 for CTranslate2 in the folder model.
@@ -12,13 +12,13 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from mt.config import ArgosExportConfig
+from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, replace_durably, resolved
 from mt.core.language import argos_code, english_name
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.export.ctranslate2 import library, obstacles, write_model
 from mt.storage.run_folder import TrainedModel, open_model
+from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
 
 logger = logging.getLogger(__name__)
 
@@ -38,20 +38,20 @@ fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and w
 """
 
 
-def export(config: ArgosExportConfig) -> None:
+def export(config: ExportConfig) -> None:
     """Writes a package.
 
     Raises:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, Argos Translate cannot
             hold it, or the output exists.
     """
-    library()  # raises now, before any work, if it is missing
+    import_ctranslate2()  # raises now, before any work, if it is missing
     output = resolved(config.output)
     if output.exists():
         raise InputError(f"output={config.output}: exists; give the package a name of its own")
     run = Path(config.run)
     trained = open_model(run)
-    reasons = obstacles(trained)
+    reasons = obstacles(trained.description.model)
     if trained.tokenizers.source is not trained.tokenizers.target:
         reasons.append("a package has one sentencepiece.model for both languages, and here each has its own")
     if reasons:
@@ -96,9 +96,3 @@ def _zip(folder: Path, package: Path) -> None:
                 archive.write(path, path.relative_to(folder.parent))
         stream.flush()
         os.fsync(stream.fileno())
-
-
-if __name__ == "__main__":
-    from mt.cli.entry_points import export_for_argos
-
-    export_for_argos()

@@ -88,7 +88,7 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
         cuts_sentences: Whether the program that it goes to cuts lines into sentences itself.
     """
     rules = described.text
-    if not rules.rules:
+    if not rules.enabled:
         return []
     found = [
         "links, numbers, codes, placeholders, tags and emoji are translated like words, and may come back changed",
@@ -96,8 +96,7 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
     ]
     if rules.fewest_times is not None:
         found.append("typing errors are not corrected")
-        if rules.rules >= 4:
-            found.append("names and beginnings of sentences in lines without capitals get none")
+        found.append("names and beginnings of sentences in lines without capitals get none")
     if rules.final_marks:
         found.append("lines without final punctuation stay as they are, and may be translated worse")
     if not cuts_sentences:
@@ -147,10 +146,7 @@ def _linked(name: str, commit: str) -> str:
 
 
 def _config_of(run: Path) -> TrainConfig | None:
-    try:
-        return read_config(run) if (run / CONFIG).exists() else None
-    except InputError:  # of a version whose config can no longer be read, though its model can
-        return None
+    return read_config(run) if (run / CONFIG).exists() else None
 
 
 def _data(run: Path, began_with: str) -> Iterator[str]:
@@ -192,7 +188,7 @@ def _scores(run: Path, described: ModelDescription) -> Iterator[str]:
         return
     decoding = described.decoding
     how = f"a beam of {decoding.beam_size} and a length penalty of {decoding.length_penalty:g}"
-    lacking = ", and with what is lacking here" if described.text.rules else ""
+    lacking = ", and with what is lacking here" if described.text.enabled else ""
     with _reading(run / RESULTS) as results:
         yield f"Of {results['test_pairs']:,} test pairs, translated by mt-trainer with {how}{lacking}, by sacreBLEU:"
         yield ""

@@ -1,5 +1,5 @@
 """Exports a trained Transformer as a model of Hugging Face's ``transformers``:
-``python -m mt.export.hugging_face run=RUN output=FOLDER``.
+``python -m mt export format=hugging_face run=RUN output=FOLDER``.
 
 ``transformers`` has three architectures that compute what ours does: Pegasus (pre-norm, sinusoidal positions),
 Blenderbot (pre-norm, learned positions) and MarianMT (post-norm, sinusoidal positions). Nothing of that library is
@@ -15,15 +15,15 @@ from pathlib import Path
 
 from safetensors.torch import save
 
-from mt.config import MAX_PIECES, HuggingFaceExportConfig, ModelDescription, TransformerConfig
+from mt.config import MAX_PIECES, ExportConfig, ModelDescription, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.export.ctranslate2 import positions_of
 from mt.models.transformer import Transformer
 from mt.storage.hugging_face_weights import renamed_weights
 from mt.storage.run_folder import TrainedModel, open_model
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.translation.ctranslate2_conversion import max_positions
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ it loses all up to there, which MarianTokenizer takes for the name of a language
 """
 
 
-def export(config: HuggingFaceExportConfig) -> None:
+def export(config: ExportConfig) -> None:
     """Writes a folder with the model, its tokenizer and a model card.
 
     Raises:
@@ -74,11 +74,11 @@ def export(config: HuggingFaceExportConfig) -> None:
     generation = _generation_config(trained.description, settings, special)
     usage = USAGE.replace("{max_length}", str(generation["max_length"]))
     with new_folder(output) as folder:
-        weights = renamed_weights(trained.model, settings, trained.tokenizers, positions_of(settings))
+        weights = renamed_weights(trained.model, settings, trained.tokenizers, max_positions(settings))
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
         _write_json(folder / "config.json", _model_config(settings, trained.tokenizers, special))
         _write_json(folder / "generation_config.json", generation)
-        _write_tokenizer(folder, trained, positions_of(settings), special)
+        _write_tokenizer(folder, trained, max_positions(settings), special)
         write_card(folder, model_card(trained, run, config.license, usage, TAGS))
     logger.info("exported the model for transformers to %s", config.output)
     warn_of_losses(trained, config.output)
@@ -89,9 +89,9 @@ def obstacles(trained: TrainedModel) -> list[str]:
     config = trained.description.model
     if not isinstance(config, TransformerConfig):
         return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
+    if (config.norm, config.positions) not in ARCHITECTURES:
+        return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     if config.norm == "post":
-        if config.positions == "learned":
-            return ["model.positions=learned with model.norm=post: its post-norm models (MarianMT) compute positions"]
         return []
     found = []
     if not config.tie_embeddings:
@@ -129,7 +129,7 @@ def _model_config(config: TransformerConfig, tokenizers: TokenizerPair, special:
         "tie_word_embeddings": config.tie_embeddings,
         "d_model": config.width,
         "scale_embedding": config.scale_embeddings,
-        "max_position_embeddings": positions_of(config),
+        "max_position_embeddings": max_positions(config),
         "encoder_layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
         "encoder_attention_heads": config.heads,
@@ -168,7 +168,7 @@ def _generation_config(
         "length_penalty": decoding.length_penalty,
         "early_stopping": True,  # a sentence is finished when num_beams of its hypotheses are
         # Here BOS and EOS count. The decoder reads BOS and all other pieces, but not EOS.
-        "max_length": min(longest + 2, positions_of(config) + 1),
+        "max_length": min(longest + 2, max_positions(config) + 1),
         "do_sample": False,
         "suppress_tokens": sorted({special[name] for name in ("pad", "unk", "start")}),
         **_numbers(special),
@@ -204,9 +204,3 @@ def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, specia
 
 def _write_json(path: Path, content: dict) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    from mt.cli.entry_points import export_for_hugging_face
-
-    export_for_hugging_face()

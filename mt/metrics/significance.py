@@ -103,8 +103,8 @@ def randomisation_test(
     If it made no difference which system produced which output, the two could exchange their outputs in any of the
     blocks, and the real difference would be one among the differences of all such exchanges. p is the share of
     exchanges whose difference is at least as large in absolute value, ties included. If n ≤ MAX_ENUMERATED_BLOCKS
-    blocks differ, all 2ⁿ exchanges are tried. Otherwise p is (c + 1) / (T + 1) if c of T random exchanges have such a difference,
-    which keeps the test's level (Phipson & Smyth 2010).
+    blocks differ, all 2ⁿ exchanges are tried. Otherwise p is (c + 1) / (T + 1) if c of T random exchanges have such a
+    difference, which keeps the test's level (Phipson & Smyth 2010).
 
     If each system has R outputs, all of a block's are exchanged together, the first with the first, the second with the
     second, and so on. The difference is then the one between the means of their scores.

@@ -79,17 +79,14 @@ def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> 
 def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
     """Read the word counts from a run folder.
 
-    Return None, with a warning that names the reason, if there are no usable ones: if the file is missing, if there are
-    too many different words, or if BLEU now counts the words of this language in another way (for example with
-    ja-mecab, which was not installed when the run was trained). At most MAX_BYTES are read.
+    Return None, with a warning that names the reason, if there are too many different words, or if BLEU now counts the
+    words of this language in another way (for example with ja-mecab, which was not installed when the run was trained).
+    At most MAX_BYTES are read.
 
     Raises:
         InputError: The file cannot be read or is damaged.
     """
     path = folder / TARGET_WORDS
-    if not path.exists():
-        logger.warning("%s: no such file", path)
-        return None
     try:
         with path.open("rb") as file:
             seal, _, content = file.read(MAX_BYTES).partition(b"\n")

@@ -21,21 +21,20 @@ from mt.models.kernels.linear import Linear
 from mt.text.tokenizer import PAD
 
 
-def padding_mask(pieces: Tensor) -> Tensor:
-    """Returns the mask (B, 1, 1, S) of pieces (B, S): False where a key is padding."""
-    return (pieces != PAD)[:, None, None, :]
+def padding_mask(tokens: Tensor) -> Tensor:
+    """Return the mask (B, 1, 1, S) of tokens (B, S): False where a key is padding."""
+    return (tokens != PAD)[:, None, None, :]
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
-    """Returns the mask (1, 1, T, T) that is True where the key's position is not after the query's."""
+    """Return the mask (1, 1, T, T): True where the key's position is not after the query's."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
 
 def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Returns a bias to add to attention scores, so that softmax gives no weight where the mask is False.
+    """Return the attention bias of a mask: 0 where it is True, the lowest finite number where it is False.
 
-    The bias is 0 where the mask is True and the lowest finite number where it is False: with -∞, a query that may
-    attend to nothing would get a row of NaN.
+    With -∞, a query that may attend to nothing would get a row of NaN.
     """
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
 
@@ -43,7 +42,7 @@ def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: nn.Module | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Computes softmax(QKᵀ / √d) V operation by operation, without a fused kernel.
+    """Compute softmax(QKᵀ / √d) V operation by operation, without a fused kernel.
 
     Args:
         query: (B, H, T, d).
@@ -76,9 +75,9 @@ class KeyValue:
     key: Tensor
     value: Tensor
 
-    def append(self, later: "KeyValue") -> "KeyValue":
-        """Returns these keys and values followed by the ``later`` ones, concatenated along the positions."""
-        return KeyValue(torch.cat([self.key, later.key], dim=2), torch.cat([self.value, later.value], dim=2))
+    def append(self, other: "KeyValue") -> "KeyValue":
+        """Concatenate along the positions."""
+        return KeyValue(torch.cat([self.key, other.key], dim=2), torch.cat([self.value, other.value], dim=2))
 
     def select(self, rows: Tensor) -> "KeyValue":
         return KeyValue(self.key.index_select(0, rows), self.value.index_select(0, rows))
@@ -86,9 +85,9 @@ class KeyValue:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The attention weights of one call of one attention module and, if asked for, the scores before the softmax.
+    """Attention weights of one call, and optionally the scores before the softmax, both (B, H, T, S).
 
-    Both are (B, H, T, S). Masked scores are close to the lowest finite number.
+    Masked scores are close to the lowest finite number.
     """
 
     weights: Tensor
@@ -96,7 +95,7 @@ class AttentionMap:
 
 
 class RecordableAttention(nn.Module):
-    """Base class of attention modules whose weights and scores ``record_attention`` can record."""
+    """Base class of attention modules that ``record_attention`` can record."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,11 +126,11 @@ class MultiHeadAttention(RecordableAttention):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, d)
 
     def keys_and_values(self, x: Tensor) -> KeyValue:
-        """Projects x (B, S, D) to keys and values. They are computed once and serve any number of queries."""
+        """Project x (B, S, D) to keys and values, for any number of queries."""
         return KeyValue(self._split_heads(self.key(x)), self._split_heads(self.value(x)))
 
     def forward(self, x: Tensor, key_value: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """Lets queries from x (B, T, D) attend to S keys; returns (B, T, D).
+        """Let queries from x (B, T, D) attend to S keys; returns (B, T, D).
 
         Args:
             x: (B, T, D).
@@ -160,10 +159,7 @@ class MultiHeadAttention(RecordableAttention):
 
 
 class SingleHeadAttention(RecordableAttention):
-    """Base class of attention for a recurrent decoder, which attends to the source at every step.
-
-    The keys are projected once for each sentence, not at every step.
-    """
+    """Base class of attention for recurrent decoders. Keys are projected once per sentence."""
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
         super().__init__()
@@ -174,10 +170,10 @@ class SingleHeadAttention(RecordableAttention):
 
     @abstractmethod
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns the scores (B, K, S), before masking, of queries (B, K, Q) and projected keys (B, S, A)."""
+        """Return the scores (B, K, S), before masking, of queries (B, K, Q) and projected keys (B, S, A)."""
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Lets K queries attend to each sentence.
+        """Let K queries attend to each sentence.
 
         Args:
             query: (B, K, Q).
@@ -215,7 +211,7 @@ _RECORDING = threading.RLock()
 
 
 class _Recorder:
-    """Keeps the maps that one attention computes in the thread that made the recorder."""
+    """Keeps the maps of one attention module, of the thread that made the recorder."""
 
     def __init__(self, with_scores: bool) -> None:
         self.with_scores = with_scores
@@ -228,14 +224,14 @@ class _Recorder:
 
 @contextmanager
 def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[dict[str, list[AttentionMap]]]:
-    """Within this context, every attention module of the model records its weights and, if asked for, its scores.
+    """Context manager: every attention module of the model records its weights and, if asked for, its scores.
 
-    For that, the modules compute attention without the fused kernel. What other threads compute with the same model is
-    not recorded; they wait if they are to record, too.
+    The modules compute attention without the fused kernel meanwhile. Calls of other threads are not recorded, and
+    other threads that want to record wait.
 
     Yields:
-        For the name of each attention module (such as ``decoder.layers.0.cross_attention``), a list that gets one map
-        for each call.
+        A mapping from the name of each attention module (such as ``decoder.layers.0.cross_attention``) to the list of
+        its maps, one for each call.
     """
     attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
     with _RECORDING:

@@ -1,13 +1,13 @@
-"""Builds the model that a config describes."""
+"""Build a model from its config."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import torch
 from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
-from mt.config import ModelConfig, TransformerConfig
+from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Seq2Seq
 from mt.models.transformer import Transformer
@@ -15,28 +15,31 @@ from mt.text.tokenizer import TokenizerPair
 
 
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
-    """Returns a new model for the tokenizers' vocabularies, with weights drawn from torch's global generator."""
+    """Return a new model for the tokenizers' vocabularies, with weights drawn from torch's global generator."""
     source, target = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
     return build_of_sizes(config, source, target, tokenizers.joint)
 
 
 def build_of_sizes(config: ModelConfig, source: int, target: int, joint: bool) -> Seq2Seq:
-    """Returns the same for vocabularies of ``source`` and ``target`` pieces, which are one vocabulary if ``joint``."""
-    if isinstance(config, TransformerConfig):
-        return Transformer(config, source, target, joint)
-    return RNNAttention(config, source, target, joint)
+    """Return the same for vocabularies of ``source`` and ``target`` tokens. With ``joint``, they are one vocabulary."""
+    match config:
+        case TransformerConfig():
+            return Transformer(config, source, target, joint)
+        case RNNAttentionConfig():
+            return RNNAttention(config, source, target, joint)
+        case _:
+            assert_never(config)
 
 
 def build_shapes(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
-    """Returns the same model on the meta device: it has the shapes of its weights, but no weights, and takes no
-    memory."""
-    with torch.device("meta"), _NothingIsDrawn():
+    """Return the same model on the meta device: weights with shapes but without memory."""
+    with torch.device("meta"), _WithoutInitialisation():
         return build_model(config, tokenizers)
 
 
-class _NothingIsDrawn(TorchFunctionMode):
-    """Leaves out the drawing of first weights. On the meta device that has no effect but that it imports torch's
-    compiler, which takes longer than reading a small model."""
+class _WithoutInitialisation(TorchFunctionMode):
+    """Skips the initialisation of weights. On the meta device it only imports torch's compiler, and that takes longer
+    than reading a small model."""
 
     def __torch_function__(
         self,

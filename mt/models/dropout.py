@@ -10,12 +10,12 @@ from mt.core.device import eager_on_cpu
 class Dropout(nn.Module):
     """Sets random elements to zero and scales up the rest, in training only.
 
-    On a CPU, PyTorch draws the mask element by element in one thread, which takes an eighth of a training step. This
-    class draws random 64-bit words and uses one of their bytes for each element, which takes a thirtieth of that time.
-    The probability is thereby rounded to a multiple of 1/256, and the scale is the exact inverse of the share that is
-    kept. On other devices, and under torch.compile, this is PyTorch's own dropout.
+    On a CPU, PyTorch draws the mask element by element in one thread: an eighth of a training step. This class draws
+    random 64-bit words and uses a byte of them for each element, 30 times faster. The probability is rounded to a
+    multiple of 1/256, and the scale is the exact inverse of the kept share. On other devices, and under torch.compile,
+    this is PyTorch's own dropout.
 
-    Masks come from torch's global generator, which the trainer seeds anew for every update.
+    Masks come from torch's global generator; the trainer seeds it for every update.
     """
 
     def __init__(self, probability: float) -> None:
@@ -40,8 +40,8 @@ class Dropout(nn.Module):
 class ReluDropout(Dropout):
     """Applies ReLU, then dropout, to finite x. If there is no dropout, as in evaluation, x is overwritten.
 
-    On a CPU, the lowest finite number is added to the elements that are to be dropped, so that ReLU sets them to zero.
-    The derivative of ReLU is zero for the same elements, so no mask has to be kept for the backward pass.
+    On a CPU, the lowest finite number is added to the dropped elements, so that ReLU sets them to zero. ReLU's
+    derivative is zero for the same elements, so the backward pass needs no mask.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -56,13 +56,13 @@ class SharedDropout(Dropout):
     inputs and outputs."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps (B, T, D) to (B, T, D)."""
+        """Map (B, T, D) to (B, T, D)."""
         if not self.training or self.probability == 0:
             return x
         return x * super().forward(torch.ones_like(x[:, :1]))
 
 
 def _random_bytes(x: Tensor) -> Tensor:
-    """Returns one random byte for each element of x, in the shape of x."""
+    """Return one random byte for each element of x, in the shape of x."""
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     return words.view(torch.uint8)[: x.numel()].view(x.shape)

@@ -1,8 +1,9 @@
-"""Several models that translate together: each next piece has the mean of the probabilities that the models give it.
+"""Ensembles: the probability of the next token is the mean over several models.
 
-Shapes: N rows, T target positions, V pieces.
+Shapes: N rows, T target positions, V tokens.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -24,13 +25,13 @@ class EnsembleState(State):
 
 
 class Ensemble(TranslationModel):
-    """Models with one vocabulary for each side, of whatever architectures. Memories, states and features are lists with
-    one of each member."""
+    """Models of any architectures with the same vocabularies. Memories, states and features are lists with an element
+    for each member."""
 
     def __init__(self, members: Sequence[Seq2Seq]) -> None:
         """
         Args:
-            members: The models, on one device. They are the same objects afterwards, not copies.
+            members: The models, on one device. They are not copied.
         """
         super().__init__()
         self.members: Sequence[Seq2Seq] = nn.ModuleList(members)  # type: ignore[assignment]
@@ -39,33 +40,30 @@ class Ensemble(TranslationModel):
         return [model.encode(source) for model in self.members]
 
     def decode(self, memory: list[Memory], target: Tensor) -> list[Tensor]:
-        return [model.decode(one, target) for model, one in zip(self.members, memory, strict=True)]
+        return [model.decode(part, target) for model, part in zip(self.members, memory, strict=True)]
 
     def start(self, memory: list[Memory]) -> EnsembleState:
-        return EnsembleState([model.start(one) for model, one in zip(self.members, memory, strict=True)])
+        return EnsembleState([model.start(part) for model, part in zip(self.members, memory, strict=True)])
 
-    def advance(self, pieces: Tensor, state: EnsembleState) -> tuple[list[Tensor], EnsembleState]:
-        steps = [model.advance(pieces, one) for model, one in zip(self.members, state.members, strict=True)]
+    def advance(self, tokens: Tensor, state: EnsembleState) -> tuple[list[Tensor], EnsembleState]:
+        steps = [model.advance(tokens, part) for model, part in zip(self.members, state.members, strict=True)]
         return [features for features, _ in steps], EnsembleState([after for _, after in steps])
 
     def log_probabilities(self, features: list[Tensor]) -> Tensor:
-        """Returns log ((p₁ + … + pₙ) / n), (…, V), where pᵢ are the probabilities of member i.
+        """Return log ((p₁ + … + pₙ) / n), (…, V), for the probabilities pᵢ of member i.
 
-        The largest pᵢ is divided out first, so that nothing underflows. Copies of one model therefore give exactly that
-        model's log-probabilities: all quotients are 1.
+        Dividing by the largest pᵢ first avoids underflow, and makes an ensemble of copies exact: all quotients are 1.
         """
-        log_p = [model.log_probabilities(one) for model, one in zip(self.members, features, strict=True)]
-        largest = log_p[0]
-        for one in log_p[1:]:
-            largest = torch.maximum(largest, one)
+        members = [model.log_probabilities(part) for model, part in zip(self.members, features, strict=True)]
+        largest = functools.reduce(torch.maximum, members)
         total = torch.zeros_like(largest)
-        for one in log_p:
-            total += (one - largest).exp_()
-        return largest + total.div_(len(log_p)).log_()
+        for log_p in members:
+            total += (log_p - largest).exp_()
+        return largest + total.div_(len(members)).log_()
 
     @property
     def never_written(self) -> list[int]:
-        return sorted({piece for model in self.members for piece in model.never_written})
+        return sorted({token for model in self.members for token in model.never_written})
 
     @property
     def max_length(self) -> int | None:

@@ -21,14 +21,14 @@ from mt.models.seq2seq import Memory, Seq2Seq, State, sentences_of
 from mt.text.tokenizer import PAD
 
 
-def reversed_positions(is_piece: Tensor) -> Tensor:
-    """Returns indices (B, S) that reverse the pieces of each sentence and leave the padding behind them.
+def reversed_positions(is_token: Tensor) -> Tensor:
+    """Return indices (B, S) that reverse the tokens of each sentence and leave the padding behind them.
 
     Args:
-        is_piece: (B, S), False where a position is padding.
+        is_token: (B, S), False where a position is padding.
     """
-    lengths = is_piece.sum(dim=1, keepdim=True)
-    positions = torch.arange(is_piece.shape[1], device=is_piece.device).expand_as(is_piece)
+    lengths = is_token.sum(dim=1, keepdim=True)
+    positions = torch.arange(is_token.shape[1], device=is_token.device).expand_as(is_token)
     return torch.where(positions < lengths, lengths - 1 - positions, positions)
 
 
@@ -50,7 +50,7 @@ class BidirectionalLSTM(nn.Module):
             open_forget_gate(lstm.get_parameter("bias_ih_l0"))
 
     def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
-        """Returns the concatenated states of both directions (B, S, H).
+        """Return the concatenated states of both directions (B, S, H).
 
         Args:
             x: (B, S, ·).
@@ -69,7 +69,7 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
-    """Initialises the weight (4H, ·) of an LSTM, each of its four gates separately.
+    """Initialise the weight (4H, ·) of an LSTM gate by gate.
 
     The columns from ``recurrent_from`` on, which multiply the previous state, become orthogonal; the others are drawn
     after Glorot & Bengio 2010.
@@ -82,7 +82,7 @@ def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
 
 
 def open_forget_gate(bias: Tensor) -> None:
-    """Sets the bias of the forget gate, the second of four, to 1, so that training begins with a long memory
+    """Set the bias of the forget gate, the second of four, to 1, so that training begins with a long memory
     (Jozefowicz et al. 2015)."""
     bias.detach().chunk(4)[1].fill_(1.0)
 
@@ -98,7 +98,7 @@ class Encoder(nn.Module):
         self.residual = config.residual
 
     def forward(self, source: Tensor) -> Tensor:
-        """Encodes source pieces (B, S) as features (B, S, H)."""
+        """Encode source tokens (B, S) as features (B, S, H)."""
         reversal = reversed_positions(source != PAD)
         x = self.dropout(self.tokens(source))
         for depth, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
@@ -120,8 +120,8 @@ class LayerState:
 
 @dataclass(frozen=True)
 class RNNState(State):
-    """The states of the decoder's layers, and what the decoder attends to: projected keys (B, S, A), values (B, S, H)
-    and the bias of ``mask_bias`` (B, 1, S)."""
+    """The states of the decoder's layers, and the attention's projected keys (B, S, A), values (B, S, H) and bias
+    (B, 1, S), from ``mask_bias``."""
 
     layers: list[LayerState]
     keys: Tensor
@@ -150,7 +150,7 @@ class LSTMCell(nn.Module):
             open_forget_gate(self.gates.bias)
 
     def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
-        """Returns the state after x.
+        """Return the state after x.
 
         Args:
             x: (N, ·).
@@ -168,7 +168,7 @@ class Decoder(nn.Module):
     """LSTM decoder with attention to the source.
 
     At step i, attention with the top layer's state sᵢ₋₁ as query gives the context cᵢ. The new state is
-    sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁), and the next piece is predicted from [sᵢ; cᵢ; yᵢ₋₁], or from sᵢ alone if there is no
+    sᵢ = LSTM([yᵢ₋₁; cᵢ], sᵢ₋₁), and the next token is predicted from [sᵢ; cᵢ; yᵢ₋₁], or from sᵢ alone if there is no
     readout layer. With residual connections, the prediction uses the sum of all layers' states instead of sᵢ.
     """
 
@@ -194,7 +194,7 @@ class Decoder(nn.Module):
         open_forget_gate(self.from_embedding.bias)
 
     def start(self, memory: Memory) -> RNNState:
-        """Returns the state before the first piece.
+        """Return the state before the first token.
 
         For each layer, s₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions; c₀ likewise.
         """
@@ -209,16 +209,15 @@ class Decoder(nn.Module):
         return RNNState(layers, keys, features.to(keys.dtype), bias)
 
     def forward(self, target: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
-        """Reads pieces (N, T) that follow the state. Returns features (N, T, D) and the state after the pieces."""
+        """Read tokens (N, T) that follow the state. Returns features (N, T, D) and the state after the tokens."""
         embedded = self.dropout(self.tokens(target))  # (N, T, E)
-        # unbind takes all steps at once: the gradient of a selection of one step would be (N, T, 4H), almost all zeros,
-        # and there would be T of them.
+        # unbind splits all steps at once. Selecting them one by one would cost T gradients of (N, T, 4H), mostly zeros.
         from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
         masks = self._masks_between_layers(embedded)
         layers = state.layers
         outputs: list[Tensor] = []
         contexts: list[Tensor] = []
-        seen: list[tuple[Tensor, Tensor]] = []
+        attended: list[tuple[Tensor, Tensor]] = []
         for step in range(target.shape[1]):
             query = layers[-1].hidden.view(len(state.keys), -1, layers[-1].hidden.shape[-1])  # (B, K, H)
             context, weights, scores = self.cross_attention(query, state.keys, state.values, state.bias)
@@ -226,9 +225,9 @@ class Decoder(nn.Module):
             output, layers = self._step(context, layers, from_embedding[step], [mask[:, step] for mask in masks])
             outputs.append(output)
             contexts.append(context)
-            seen.append((weights, scores))
+            attended.append((weights, scores))
         if (recorder := self.cross_attention.active_recorder()) is not None:
-            weights, scores = (torch.cat(steps, dim=1)[:, None] for steps in zip(*seen, strict=True))
+            weights, scores = (torch.cat(steps, dim=1)[:, None] for steps in zip(*attended, strict=True))
             recorder.keep(weights, scores)
         features = torch.stack(outputs, dim=1)  # (N, T, H)
         if self.readout is not None:
@@ -239,7 +238,7 @@ class Decoder(nn.Module):
     def _step(
         self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]
     ) -> tuple[Tensor, list[LayerState]]:
-        """Runs one step through all layers.
+        """Run one step through all layers.
 
         Args:
             context: (N, H).
@@ -260,11 +259,11 @@ class Decoder(nn.Module):
         return output, after
 
     def _masks_between_layers(self, embedded: Tensor) -> list[Tensor]:
-        """Returns dropout masks (N, T, H) for the output of each layer but the top one; none outside training."""
+        """Return dropout masks (N, T, H) for the output of each layer but the top one; none outside training."""
         if not self.training:
             return []
-        ones = embedded.new_ones(*embedded.shape[:2], self.layers[0].hidden)
-        return [self.dropout(ones) for _ in range(len(self.layers) - 1)]
+        shape = (*embedded.shape[:2], self.layers[0].hidden)
+        return [self.dropout(embedded.new_ones(shape)) for _ in range(len(self.layers) - 1)]
 
 
 class RNNAttention(Seq2Seq):
@@ -308,8 +307,8 @@ class RNNAttention(Seq2Seq):
     def start(self, memory: Memory) -> RNNState:
         return self.decoder.start(memory)
 
-    def advance(self, pieces: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
-        features, after = self.decoder(pieces[:, None], state)
+    def advance(self, tokens: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        features, after = self.decoder(tokens[:, None], state)
         return features[:, 0], after
 
 

@@ -1,6 +1,6 @@
-"""The model interface: all that training, search and comparison know of a model.
+"""The model interface. Training, search and comparison use nothing else of a model.
 
-Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D features, V pieces.
+Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D features, V tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -23,23 +23,21 @@ class Memory:
 
 
 class State(ABC):
-    """State of a decoder between two steps: K rows (beams) for each of B sentences, the rows of one sentence side by
-    side."""
+    """State of a decoder between two steps: B sentences × K rows (beams), the rows of a sentence side by side."""
 
     @abstractmethod
     def select(self, rows: Tensor) -> Self:
-        """Gathers rows of the state, as beam search reorders, repeats and drops them. In the result, sentence b has the
-        rows ``rows[b]`` of this state.
+        """Gather rows of the state, as beam search reorders, repeats and drops them: sentence b of the result has the
+        rows ``rows[b]``.
 
         Args:
-            rows: (B', K'). The K' rows of one sentence must all come from one sentence of this state. Rows may be
-                repeated (beams that split) and sentences left out (finished ones), but if none is left out, the
-                sentences must keep their order.
+            rows: (B', K'). The K' rows of a sentence come from one sentence of this state. Rows may be repeated, and
+                finished sentences left out; if none is left out, the sentences keep their order.
         """
 
 
 def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
-    """Finds the sentences that ``State.select`` keeps.
+    """Return the sentences that ``State.select`` keeps.
 
     Args:
         rows: (B', K'), as in ``State.select``.
@@ -47,62 +45,61 @@ def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
         count: The number of sentences in the current state.
 
     Returns:
-        The sentences' numbers (B'), or None if all are kept, so that what belongs to sentences can stay as it is.
+        The sentences' numbers (B'), or None if all are kept, so that per-sentence tensors need no copy.
     """
     return None if len(rows) == count else rows[:, 0] // beams
 
 
 class TranslationModel(ABC, nn.Module):
-    """What search and forced scoring need: one model (``Seq2Seq``), or an ensemble of several.
+    """The interface for search and forced scoring: one model (``Seq2Seq``), or an ensemble.
 
-    What ``encode`` returns, and the features that ``decode`` and ``advance`` return, are only handed on to the other
-    calls of the same model.
+    The memory and the features are opaque to callers, who pass them to other methods of the same model.
     """
 
     @abstractmethod
     def encode(self, source: Tensor) -> Any:
-        """Encodes source pieces (B, S), padded on the right with PAD. Returns what ``decode`` and ``start`` take."""
+        """Encode source tokens (B, S), padded on the right with PAD, as the memory for ``decode`` and ``start``."""
 
     @abstractmethod
     def decode(self, memory: Any, target: Tensor) -> Any:
-        """Returns features (B, T, D) that predict y₁ y₂ …, given the pieces BOS y₁ … (B, T) (teacher forcing).
+        """Return features (B, T, D) that predict y₁ y₂ …, given the tokens BOS y₁ … (B, T) (teacher forcing).
 
-        A model that starts with another piece reads that one in place of BOS, here and in the first ``advance``.
+        A model with another start token reads it in place of BOS, here and in the first ``advance``.
         """
 
     @abstractmethod
     def start(self, memory: Any) -> State:
-        """Returns the state before the first piece, with one row for each sentence (K = 1)."""
+        """Return the state before the first token, with one row for each sentence (K = 1)."""
 
     @abstractmethod
-    def advance(self, pieces: Tensor, state: Any) -> tuple[Any, State]:
-        """Decodes one step.
+    def advance(self, tokens: Tensor, state: Any) -> tuple[Any, State]:
+        """Decode one step.
 
         Args:
-            pieces: The last piece of every row, (N,).
-            state: The state before these pieces.
+            tokens: The last token of every row, (N,).
+            state: The state before these tokens.
 
         Returns:
-            Features (N, D) that predict the next piece of every row, and the state after ``pieces``.
+            Features (N, D) that predict the next token of every row, and the state after ``tokens``.
         """
 
     @abstractmethod
     def log_probabilities(self, features: Any) -> Tensor:
-        """Returns the log-probability of every piece in fp32, (…, V), given features (…, D)."""
+        """Return the log-probability of every token in fp32, (…, V), given features (…, D)."""
 
     @property
     @abstractmethod
     def max_length(self) -> int | None:
-        """Largest number of positions (EOS included) that a source or target may have; None if there is no limit."""
+        """Maximum number of positions of a source or target, EOS included; None if there is no limit."""
 
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """The device that the pieces must be on."""
+        """The device of the weights; tokens must be on it."""
 
     @property
     def never_written(self) -> list[int]:
-        """The pieces that no translation may have."""
+        """The tokens that search must not generate."""
         return [PAD, UNK, BOS]
 
     @property
@@ -111,11 +108,11 @@ class TranslationModel(ABC, nn.Module):
 
 
 class Seq2Seq(TranslationModel):
-    """Base class of encoder-decoder models over pieces. Every subclass can be trained, searched and compared.
+    """Base class of encoder-decoder models over tokens. Every subclass can be trained, searched and compared.
 
-    A subclass must also follow three conventions: it embeds pieces with ``TokenEmbedding`` (which SimCut cuts, and
-    which has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
-    attention to the source is an attribute called ``cross_attention``, by which its attention maps are found.
+    A subclass also follows three conventions: it embeds tokens with ``TokenEmbedding`` (SimCut zeroes its vectors, and
+    it has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
+    attention to the source is an attribute called ``cross_attention``.
     """
 
     @abstractmethod
@@ -125,7 +122,7 @@ class Seq2Seq(TranslationModel):
     def decode(self, memory: Memory, target: Tensor) -> Tensor: ...
 
     @abstractmethod
-    def advance(self, pieces: Tensor, state: Any) -> tuple[Tensor, State]: ...
+    def advance(self, tokens: Tensor, state: Any) -> tuple[Tensor, State]: ...
 
     @property
     @abstractmethod
@@ -139,17 +136,16 @@ class Seq2Seq(TranslationModel):
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:
-        """Parameters that the optimizer Muon may update: matrices through which features flow from layer to layer."""
+        """Matrices of the hidden layers, for the optimizer Muon."""
         return []
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """Submodules to wrap with FSDP, inner ones first. The weights of each are needed together, and only inside its
-        own ``forward``."""
+        """Submodules to wrap with FSDP, inner ones first. Each uses its weights only inside its own ``forward``."""
         return []
 
     def project(self, features: Tensor) -> Tensor:
-        """Applies the output layer to features (…, D); returns logits (…, V)."""
+        """Apply the output layer to features (…, D); returns logits (…, V)."""
         return linear(features, self.output_weight, self.output_bias)
 
     def log_probabilities(self, features: Tensor) -> Tensor:

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from mt.config import TransformerConfig
 from mt.models.attention import KeyValue, MultiHeadAttention, padding_mask
 from mt.models.dropout import Dropout, ReluDropout
-from mt.models.embedding import Embedding, LearnedPositions, SinusoidalPositions, TokenEmbedding
+from mt.models.embedding import Embedding, TokenEmbedding
 from mt.models.kernels.linear import Linear
+from mt.models.positions import POSITIONS
 from mt.models.seq2seq import Memory, Seq2Seq, State, sentences_of
 from mt.text.tokenizer import PAD, UNK
 
@@ -36,7 +37,7 @@ class FeedForward(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps (B, T, D) to (B, T, D)."""
+        """Map (B, T, D) to (B, T, D)."""
         return self.outer(self.activation(self.inner(x)))
 
 
@@ -53,11 +54,11 @@ class Residual(nn.Module):
         self.norm_first = config.norm == "pre"
 
     def enter(self, x: Tensor) -> Tensor:
-        """Returns the input (B, T, D) of the sublayer for x (B, T, D)."""
+        """Return the input (B, T, D) of the sublayer for x (B, T, D)."""
         return self.norm(x) if self.norm_first else x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        """Returns the sum (B, T, D) of x (B, T, D) and the sublayer's output y (B, T, D), normalised if post-norm."""
+        """Return the sum (B, T, D) of x (B, T, D) and the sublayer's output y (B, T, D), normalised if post-norm."""
         x = x + self.dropout(y)
         return x if self.norm_first else self.norm(x)
 
@@ -96,7 +97,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, memory: KeyValue, memory_mask: Tensor, past: KeyValue | None = None
     ) -> tuple[Tensor, KeyValue]:
-        """Runs the layer on whole targets, or on the one position that follows ``past``.
+        """Run the layer on whole targets, or on the one position that follows ``past``.
 
         Args:
             x: (N, T, D). Without ``past`` these are all T positions, which attend to each other under the causal mask;
@@ -131,7 +132,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def forward(self, source: Tensor) -> Tensor:
-        """Encodes source pieces (B, S) as features (B, S, D)."""
+        """Encode source tokens (B, S) as features (B, S, D)."""
         x, mask = self.embedding(source), padding_mask(source)
         for layer in self.layers:
             x = layer(x, mask)
@@ -148,16 +149,16 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def project_memory(self, memory: Memory) -> list[KeyValue]:
-        """Returns the keys and values (B, H, S, d) of the memory for each layer."""
+        """Return the keys and values (B, H, S, d) of the memory for each layer."""
         return [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
 
     def forward(
         self, target: Tensor, memory: list[KeyValue], memory_mask: Tensor, past: list[KeyValue] | None = None
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Reads pieces (N, T) that follow ``past``.
+        """Read tokens (N, T) that follow ``past``.
 
         Returns:
-            Features (N, T, D), and the keys and values of each layer's self-attention up to and including the pieces.
+            Features (N, T, D), and the keys and values of each layer's self-attention up to and including the tokens.
         """
         start = 0 if past is None else past[0].key.shape[2]
         x = self.embedding(target, start)
@@ -170,7 +171,7 @@ class Decoder(nn.Module):
 
 @dataclass(frozen=True)
 class TransformerState(State):
-    """Keys and values of every decoder layer: ``own`` (N, H, t, d) for its self-attention, None before the first piece,
+    """Keys and values of every decoder layer: ``own`` (N, H, t, d) for its self-attention, None before the first token,
     and ``memory`` (B, H, S, d) for its attention to the source."""
 
     rows: int
@@ -210,8 +211,9 @@ class Transformer(Seq2Seq):
         target_tokens = (
             source_tokens if shared else TokenEmbedding(target_vocabulary, config.width, config.scale_embeddings)
         )
-        self.encoder = Encoder(config, Embedding(source_tokens, _positions(config), config.dropout))
-        self.decoder = Decoder(config, Embedding(target_tokens, _positions(config), config.dropout))
+        positions = POSITIONS[config.positions]
+        self.encoder = Encoder(config, Embedding(source_tokens, positions(config), config.dropout))
+        self.decoder = Decoder(config, Embedding(target_tokens, positions(config), config.dropout))
         self.output = Linear(config.width, target_vocabulary, bias=config.output_bias)
         self.starts_with_pad = config.decoder_start == "pad"
         if config.output_bias:
@@ -235,8 +237,7 @@ class Transformer(Seq2Seq):
 
     @property
     def max_length(self) -> int | None:
-        positions = self.encoder.embedding.positions
-        return positions.num_embeddings if isinstance(positions, LearnedPositions) else None
+        return self.encoder.embedding.positions.max_length
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:
@@ -264,14 +265,8 @@ class Transformer(Seq2Seq):
         mask = memory.mask[:, None, None]
         return TransformerState(len(mask), None, self.decoder.project_memory(memory), mask)
 
-    def advance(self, pieces: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+    def advance(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         if self.starts_with_pad and state.own is None:
-            pieces = torch.full_like(pieces, PAD)
-        features, own = self.decoder(pieces[:, None], state.memory, state.memory_mask, state.own)
+            tokens = torch.full_like(tokens, PAD)
+        features, own = self.decoder(tokens[:, None], state.memory, state.memory_mask, state.own)
         return features[:, 0], replace(state, own=own)
-
-
-def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions:
-    if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.width)
-    return LearnedPositions(config.width, config.max_positions)

@@ -1,4 +1,4 @@
-"""``python -m mt.serving``: answers other programs and a page in the browser until it is told to end."""
+"""``python -m mt serve``: answers other programs and a page in the browser until it is told to end."""
 
 import asyncio
 import contextlib

@@ -11,13 +11,13 @@ from langcodes import LanguageTagError, standardize_tag
 from langcodes.registry_parser import parse_registry
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from mt.config import DecodingChoice, ServingConfig
+from mt.config import ServingConfig
 from mt.core.language import base_language
 from mt.serving.batching import Batcher
-from mt.storage.run_folder import read_description
 from mt.text.tags import cut_into_blocks
-from mt.translation.search import Hypothesis
-from mt.translation.translator import LINE_BREAKS, ScoredText, SentenceAttention, Translator
+from mt.translation.hypotheses import Hypothesis
+from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
+from mt.translation.translator import Translator
 
 _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
@@ -30,26 +30,21 @@ MOST_CHARACTERS_LOOKED_AT = 1000
 class ServedModel:
     """A model with its queue. Its translations are those of ``translate.py``."""
 
-    def __init__(self, name: str, translator: Translator, capacity: int, max_pieces: int) -> None:
+    def __init__(self, name: str, translator: Translator, capacity: int, max_tokens: int) -> None:
         """
         Args:
-            name: What the page calls it.
-            translator: Its n_best is the most translations that can be asked for.
-            capacity: The most requests that may wait.
-            max_pieces: The most pieces of a request.
+            name: The model's name on the page.
+            translator: The model's translator.
+            capacity: Maximum number of waiting requests.
+            max_tokens: Maximum number of tokens in a request.
         """
         self.name = name
         self.source = served_code(translator.layer.source_language)
         self.target = served_code(translator.layer.target_language)
-        self._ways = {
-            "text": translator.returning(1),
-            "html": translator.returning(1, "html"),
-            "all": translator,
-        }
+        self._translator = translator
         translator.model.eval()
-        on_cpu = translator.device.type == "cpu"
-        lanes = torch.get_num_threads() if on_cpu else 1
-        self.batcher = Batcher(self, capacity, max_pieces, lanes, lambda: torch.set_num_threads(1))
+        lanes = torch.get_num_threads() if translator.device.type == "cpu" else 1
+        self.batcher = Batcher(self, capacity, max_tokens, lanes, lambda: torch.set_num_threads(1))
 
     async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
         """Returns the translation of each text, followed by up to so many others. HTML has one."""
@@ -78,18 +73,18 @@ class ServedModel:
         """See Work."""
         if kind == "attention":
             return item, []
-        (line,) = self._ways[kind].cut([item], [0], ["html" if kind == "html" else None])
+        (line,) = self._translator.cut([item], [0], ["html" if kind == "html" else None])
         return line, line.sources
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
         """See Work."""
-        return self._ways["all"].search(sources, before_step)
+        return self._translator.search(sources, self._translator.config.beam_size, before_step)
 
     def finish(self, kind: str, cut: Any, found: list[list[Hypothesis]]) -> Any:
         """See Work."""
         if kind == "attention":
-            return self._ways["all"].attention(*cut)
-        return self._ways[kind].finish([cut], found, aligned=kind == "all")[0]
+            return self._translator.attention(*cut)
+        return self._translator.join([cut], found, kind == "all", None if kind == "all" else 1)[0]
 
 
 class ServedModels:
@@ -134,20 +129,15 @@ def open_models(config: ServingConfig) -> ServedModels:
         InputError: A folder cannot be used. The message names it.
     """
     names = [Path(folder).resolve().name for folder in config.runs]
-    translators = [_open(folder, config) for folder in config.runs]
+    translators = [
+        Translator.load(folder, config.decoding, config.device, config.precision, config.text) for folder in config.runs
+    ]
     return ServedModels(
         [
             ServedModel(name if names.count(name) == 1 else folder, translator, config.waiting, config.tokens)
             for name, folder, translator in zip(names, config.runs, translators, strict=True)
         ]
     )
-
-
-def _open(folder: str, config: ServingConfig) -> Translator:
-    choice: DecodingChoice = config.decoding
-    beam = choice.beam_size if choice.is_given("beam_size") else read_description(Path(folder)).decoding.beam_size
-    choice = choice.model_copy(update={"n_best": beam})
-    return Translator.load(folder, choice, config.device, config.precision, config.text)
 
 
 def served_code(language: str) -> str:

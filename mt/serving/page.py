@@ -10,7 +10,7 @@ from starlette.routing import Route
 from mt.config import ServingConfig
 from mt.serving.models import ServedModel, ServedModels, cut_into_lines, language_name, whole
 from mt.serving.requests import Values
-from mt.translation.translator import ScoredText
+from mt.translation.results import ScoredText
 
 FOLDER = Path(__file__).with_name("page")
 FILES = {

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mt.config import TransformerConfig
-from mt.models.embedding import LearnedPositions, sinusoidal_positions
+from mt.models.positions import LearnedPositions, sinusoidal_positions
 from mt.models.transformer import Transformer
 from mt.storage.weights import weights_of
 from mt.text.tokenizer import TokenizerPair
@@ -123,5 +123,5 @@ def _reordered(name: str, weight: Tensor, order: Tensor) -> Tensor:
 def _positions(model: Transformer, count: int, order: Tensor) -> Iterator[tuple[str, Tensor]]:
     for side, embedding in (("encoder", model.encoder.embedding), ("decoder", model.decoder.embedding)):
         positions = embedding.positions
-        length = positions.num_embeddings if isinstance(positions, LearnedPositions) else count
+        length = len(positions.weight) if isinstance(positions, LearnedPositions) else count
         yield f"model.{side}.embed_positions.weight", positions(0, length).detach()[:, order]

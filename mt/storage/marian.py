@@ -259,7 +259,7 @@ def _described(
     return ModelDescription(
         source_language=_language(settings.source_lang),
         target_language=_language(settings.target_lang),
-        text=TextDescription(rules=0),
+        text=TextDescription(enabled=False),
         model=model,
         tokenizer=PiecesConfig(
             kind="unigram" if tokenizers.source.is_unigram else "bpe",

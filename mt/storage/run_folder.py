@@ -18,13 +18,11 @@ from mt.config import (
     KeptConfig,
     ModelConfig,
     ModelDescription,
-    PiecesConfig,
     RulesConfig,
     Section,
     TrainConfig,
     TransformerConfig,
 )
-from mt.config.earlier import as_of_today, with_text_layer, without_cleaning
 from mt.core.errors import InputError
 from mt.core.files import read_lines, resolved, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
@@ -64,9 +62,8 @@ SOURCE_WORDS = "source_words.json"
 MISTAKES_TOLD = 10
 """How many mistakes in one file an error message tells."""
 
-FORMAT = 5
-"""The format of model.yaml. It is raised whenever a key is added, taken away or given another meaning. Every earlier
-format stays readable. Folders of format 1 have no model.yaml; their config.yaml says the same among other things."""
+FORMAT = 1
+"""The format of model.yaml. Raise it whenever a key is added, removed or given another meaning."""
 
 # fmt: off
 NO_PART_OF_A_RUN = (
@@ -77,10 +74,6 @@ NO_PART_OF_A_RUN = (
 """Settings that may change when a run goes on: where it lies, what it runs on, how often it logs, and the file that its
 settings were taken from, of which it has a copy. On another device, with another number of threads or workers, or
 compiled, its result is no longer the same to the last bit."""
-
-
-WITHOUT_RULES = {"rules": 0}
-"""The text layer of models of formats 1 and 2, which knew none."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +93,7 @@ class TrainedModel:
         """
         described, rules = self.description, self.description.text
         if kept.terms or kept.patterns:
-            if not rules.rules:
+            if not rules.enabled:
                 raise InputError("text.terms and text.patterns need slots, without which this model was trained")
             more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
             rules = rules.model_copy(update=more)
@@ -131,8 +124,8 @@ def open_model(folder: Path) -> TrainedModel:
             f"{folder}: there is {kinds[tokenizers.joint]}, but the model was trained with "
             f"{kinds[description.tokenizer.joint]}"
         )
-    if description.text.rules and not (tokenizers.source.slots and tokenizers.target.slots):
-        raise InputError(f"{folder / MODEL}: says text.rules={description.text.rules}, but the tokenizer has no slots")
+    if description.text.enabled and not (tokenizers.source.slots and tokenizers.target.slots):
+        raise InputError(f"{folder / MODEL}: says text.enabled=true, but the tokenizer has no slots")
     spelling = read_spelling(folder, description)
     # A description may claim a model of any size, so no memory is allocated for it before the shapes of the weights
     # have confirmed it.
@@ -149,7 +142,7 @@ def _open_marian(folder: Path) -> TrainedModel:
     tensors = read_weights(folder, description.model, tokenizers)
     model = build_model(description.model, tokenizers)
     copy_weights(tensors, model)
-    logger.info("%s: a MarianMT model, without slots: lines go to it as they are (text.rules=0)", folder)
+    logger.info("%s: a MarianMT model, without slots: lines go to it as they are (text.enabled=false)", folder)
     return TrainedModel(description, tokenizers, model.eval(), None)
 
 
@@ -240,11 +233,11 @@ def refuse_changed_files(run: Path, results: dict) -> None:
 
     Args:
         run: The run's folder.
-        results: The content of its results.json. That of an earlier version has no checksums, and nothing is checked.
+        results: The content of its results.json.
     """
     recorded = results.get(FILES)
     if not isinstance(recorded, dict):
-        return
+        raise InputError(f"{run / RESULTS}: damaged or of another version: {FILES}")
     try:
         found = file_checksums(run)
     except OSError as error:
@@ -291,55 +284,23 @@ def refuse_links_out(folder: Path) -> None:
 
 
 def read_description(folder: Path) -> ModelDescription:
-    """Reads model.yaml or, in folders of format 1, which have none, the same values from config.yaml.
-
-    The rest of config.yaml is ignored, because a setting of training that has since been renamed or dropped does not
-    make a model useless.
+    """Reads model.yaml.
 
     Raises:
-        InputError: A file is missing, damaged or of a newer format. The message names it.
+        InputError: The file is missing, damaged or of another format. The message names it.
     """
     folder = _found(folder)
     if is_marian(folder):
         return describe(folder)[0]
     path = folder / MODEL
     if not path.exists():
-        return _read_description_of_format_1(folder)
+        raise InputError(f"{path}: no such file; a run or model folder holds {MODEL}, a tokenizer and {WEIGHTS}")
     values = _read_mapping(path)
     _warn_of_a_change(path, values.pop(CHECKSUM_KEY, None))
     version = values.pop("format", None)
-    if type(version) is not int or not 2 <= version < 1_000_000:
-        raise InputError(f"{path}: damaged: it does not say its format, a number from 2 on")
-    if version > FORMAT:
-        raise InputError(f"{path}: written by a newer version: format {version}, this code reads up to {FORMAT}")
-    if version == 2:
-        values["text"] = WITHOUT_RULES
-    return _checked(path, f"not a model description of format {version}", ModelDescription, values, strict=True)
-
-
-def _read_description_of_format_1(folder: Path) -> ModelDescription:
-    path = folder / CONFIG
-    if not path.exists():
-        raise InputError(
-            f"{folder / MODEL}: no such file; a run or model folder holds {MODEL}, a tokenizer and {WEIGHTS}"
-        )
-    values = _read_mapping(path)
-    data, tokenizer, decoding = _part(values, "data"), _part(values, "tokenizer"), dict(_part(values, "decoding"))
-    decoding.pop("seed", None)  # for sampling, which has never been a model's own decoding
-    for name in ("max_source_length", "batch_tokens"):  # they had no upper bound; cutting them makes no difference
-        if isinstance(decoding.get(name), int):
-            decoding[name] = min(decoding[name], 2**31 - 1)
-    described = {
-        "text": WITHOUT_RULES,
-        **{name: data[name] for name in ("source_language", "target_language") if name in data},
-        **({"model": values["model"]} if "model" in values else {}),
-        "decoding": decoding,
-        "tokenizer": {
-            **{name: value for name, value in tokenizer.items() if name in PiecesConfig.model_fields},
-            "joint": not (folder / "source.model").exists(),
-        },
-    }
-    return _checked(path, "describes no model that this version knows", ModelDescription, described)
+    if type(version) is not int or version != FORMAT:
+        raise InputError(f"{path}: written by another version: its format is not {FORMAT}")
+    return _checked(path, f"not a model description of format {FORMAT}", ModelDescription, values, strict=True)
 
 
 def _printable(key: str) -> str:
@@ -347,13 +308,8 @@ def _printable(key: str) -> str:
     return key[:80].encode("unicode_escape").decode()
 
 
-def _part(values: dict, name: str) -> dict:
-    part = values.get(name)
-    return part if isinstance(part, dict) else {}
-
-
 def write_description(folder: Path, description: ModelDescription) -> None:
-    """Writes model.yaml: complete, in the newest format, with a last line that holds the checksum of the others."""
+    """Writes model.yaml: complete, with a last line that holds the checksum of the others."""
     text = _as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
     write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
 
@@ -404,32 +360,13 @@ def _warn_of_a_change(path: Path, checksum: object) -> None:
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """Reads the config of a run and checks it. That of an older run is first put into today's terms.
+    """Reads the config of a run and checks it.
 
     Raises:
         InputError: The config is missing or wrong. The message names the file.
     """
     path = folder / CONFIG
-    values = without_cleaning(with_text_layer(_read_mapping(path)))
-    if not _tells_what_took_effect(folder):
-        values = as_of_today(values)
-    return _checked(path, "not a config of this version", TrainConfig, values)
-
-
-def written_settings(folder: Path) -> dict[str, object]:
-    """Returns every value of config.yaml under its full key, as it stands in the file."""
-    return dict(_leaves(_read_mapping(folder / CONFIG)))
-
-
-def _tells_what_took_effect(folder: Path) -> bool:
-    """Returns whether provenance.json says what took effect.
-
-    If so, the run was begun or resumed by a version that writes this, and its config is already in today's terms.
-    """
-    try:
-        return TOOK_EFFECT in read_json(folder / PROVENANCE)
-    except InputError:  # a model folder may lack it
-        return False
+    return _checked(path, "not a config of this version", TrainConfig, _read_mapping(path))
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:

@@ -46,8 +46,7 @@ def deciding_settings(config: ModelConfig) -> dict[str, object]:
     Weights of the same shapes can be read as different models: with another number of heads, another activation or the
     norm in another place they still fit, but translate to rubbish. So these settings are kept in the weights' own file,
     under its checksum, and a config that says something else is refused. They are stored as they are and not as a
-    digest, so that the error message can name the key, and so that a key which a later version adds can be told from
-    one that was changed.
+    digest, so that the error message can name the key.
     """
     settings = config.model_dump(mode="json")
     return {name: value for name, value in settings.items() if not name.endswith("dropout")}
@@ -67,15 +66,11 @@ def what_belongs_to(config: ModelConfig, tokenizers: TokenizerPair) -> dict[str,
 def refuse_another_tokenizer(folder: Path, weights: Path) -> None:
     """Checks the tokenizer in a folder against what a file of weights records of it, without loading either.
 
-    Weights of earlier formats record nothing of it. With them, any tokenizer passes.
-
     Raises:
         InputError: A file of the tokenizer is damaged or missing, or it is not the one that the weights were trained
             with.
     """
     recorded = read_metadata(weights)
-    if not recorded.keys() & TOKENIZER_FILES:
-        return
     for path in (folder / name for name in sorted(TOKENIZER_FILES)):
         try:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -110,20 +105,16 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (OSError, SafetensorError, NotImplementedError) as error:  # the last: number formats that PyTorch lacks
         raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
-    if recorded and recorded.get(TENSORS) != checksum(tensors):
+    if recorded.get(TENSORS) != checksum(tensors):
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
     return tensors
 
 
 def read_metadata(path: Path) -> dict[str, object]:
-    """Returns what the metadata of a safetensors file record of its tensors and of what belongs to them.
-
-    Files of earlier formats have a checksum of their tensors only. Files of other programs may have no metadata, for
-    which the result is empty.
+    """Return what the metadata of a safetensors file record of its tensors and of what belongs to them.
 
     Raises:
-        InputError: The file is missing or damaged, or its metadata are not those that this project writes. Otherwise a
-            flipped bit in the key of the entry could turn a file that is checked into one that is not.
+        InputError: The file is missing or damaged, or its metadata are not those that this project writes.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -132,13 +123,9 @@ def read_metadata(path: Path) -> dict[str, object]:
         raise InputError(f"{path}: no such file") from None
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
-    if metadata.keys() == {CHECKSUMS}:
-        return unsealed(metadata[CHECKSUMS], path)
-    if metadata.keys() == {"sha256"}:  # an earlier format, in which the tensors were all there was to check
-        return {TENSORS: metadata["sha256"]}
-    if metadata:
+    if metadata.keys() != {CHECKSUMS}:
         raise InputError(f"{path}: damaged: its metadata are not those of this project")
-    return {}
+    return unsealed(metadata[CHECKSUMS], path)
 
 
 def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:
@@ -149,8 +136,9 @@ def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:
 def read_fitting(model: nn.Module, config: ModelConfig, path: Path) -> dict[str, Tensor]:
     tensors = read_tensors(path)
     own = weights_of(model)
-    recorded = read_metadata(path).get(ARCHITECTURE)
-    trained = recorded if isinstance(recorded, dict) else {}  # earlier formats did not record it
+    trained = read_metadata(path).get(ARCHITECTURE)
+    if not isinstance(trained, dict):
+        raise InputError(f"{path}: damaged or of another version: {ARCHITECTURE}")
     given = deciding_settings(config)
     wrong = [
         *(f"{name} is missing" for name in own.keys() - tensors.keys()),

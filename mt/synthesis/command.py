@@ -1,4 +1,4 @@
-"""``python -m mt.synthesis``: makes training pairs by having runs translate a text or their own corpus."""
+"""``python -m mt synthesize``: makes training pairs by having runs translate a text or their own corpus."""
 
 import hashlib
 import json
@@ -22,8 +22,8 @@ from mt.synthesis.lines import Lines, Side, held_out, lines_of_corpus, lines_of_
 from mt.synthesis.table import Done, Table, finished_passes, left_out, open_table
 from mt.text.tokenizer import TOKENIZER_FILES
 from mt.training.replay import corpus_of
-from mt.translation.ctranslate2_engine import CTranslate2Engine
-from mt.translation.translator import ScoredText, Translator, windows
+from mt.translation.results import ScoredText
+from mt.translation.translator import Translator, windows
 
 logger = logging.getLogger(__name__)
 
@@ -195,10 +195,9 @@ def _fill(
 
 def _effect(translator: Translator) -> dict[str, object]:
     """Returns what the settings of one pass have come to."""
-    by_ctranslate2 = isinstance(translator.engine, CTranslate2Engine)
     return {
         **translator.config.model_dump(mode="json"),
-        "engine": "ctranslate2" if by_ctranslate2 else "torch",
+        "engine": translator.engine.name,
         "device": str(translator.device),
         "precision": name_of(translator.precision),
         "threads": torch.get_num_threads(),

@@ -41,7 +41,7 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
     """Returns one side of the training pairs, without tags."""
 
     def since(first: int) -> Iterator[str]:
-        for line in _texts(corpus.train.select(range(first, len(corpus.train))), side):
+        for line in islice(_texts(corpus.train, side), first, None):
             yield line.removeprefix(f"{TAG} ")
 
     return _lines(since)

@@ -5,7 +5,6 @@ lines are done and how many bytes they have given. Whatever a killed process has
 so the finished table is the same as if nothing had happened.
 """
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,13 +14,11 @@ from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from mt.core.errors import InputError, RunError
-from mt.core.files import replace_durably, try_lock
+from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
+from mt.core.output import partial_file, partial_path
 from mt.core.wording import format_value
 from mt.training.provenance import code_revision
-
-logger = logging.getLogger(__name__)
 
 EXAMPLES = 10
 """The most examples that are recorded of each reason to leave a pair out."""
@@ -83,16 +80,17 @@ class Table:
         write_json(record_of(self._output), asdict(self._record))
 
     def finish(self) -> None:
-        """Gives the table its name. Raises InputError, and leaves nothing, if there is not one pair in it."""
+        """Records that the table is complete.
+
+        Raises:
+            InputError: There is not one pair in it.
+        """
         if not self._record.size:
-            for path in (_partial(self._output), record_of(self._output)):
-                path.unlink()
             lines = sum(done.lines for done in self.passes)
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out(self.passes).items())
             raise InputError(f"of {lines:,} lines none gave a pair that can be used: {reasons}")
         self._record.finished = True
         self.write([])
-        replace_durably(_partial(self._output), self._output)
 
 
 def left_out(passes: Sequence[Done]) -> dict[str, int]:
@@ -105,32 +103,24 @@ def record_of(output: Path) -> Path:
     return output.with_suffix(".provenance.json")
 
 
-def _partial(output: Path) -> Path:
-    return Path(f"{output}.partial")
-
-
 def finished_passes(output: Path, made_with: dict) -> list[Done] | None:
     """Returns what became of the lines of a table that is finished; None if it is not.
 
     Raises:
         InputError: There is a table of this name that was made in another way, or begun so, or nothing says how.
     """
-    partial, record = _partial(output), record_of(output)
-    for path in (output, partial, record):
+    record = record_of(output)
+    for path in (output, record):
         if path.is_dir():
             raise InputError(f"{path} is a folder")
-    if not output.parent.is_dir():
-        raise InputError(f"output={output}: the folder does not exist")
     if not record.exists():
         if output.exists():
             raise InputError(f"output={output} exists already: give output another name")
         return None
     found = _read(record)
-    if not output.exists() and not partial.exists():
+    if not output.exists() and not partial_path(output).exists():
         return None
     _refuse_other_settings(output, found.made_with, made_with)
-    if found.finished and not output.exists() and partial.stat().st_size == found.size:
-        replace_durably(partial, output)  # the process was killed just before it
     if not output.exists():
         return None
     if not found.finished or output.stat().st_size != found.size:
@@ -150,24 +140,25 @@ def open_table(output: Path, made_with: dict, passes: int) -> Iterator[Table]:
     Raises:
         RunError: Another process is writing it.
     """
-    partial, record = _partial(output), record_of(output)
-    with partial.open("ab") as stream:
-        if not try_lock(stream, partial):
-            raise RunError(f"output={output}: another process is writing {partial}")
-        begun = _read(record) if record.exists() and os.path.getsize(partial) else None
-        if begun is None:
-            record.unlink(missing_ok=True)  # that of a table which somebody has removed
-        found = begun or _Record(made_with, code_revision(), [Done() for _ in range(passes)])
-        if os.path.getsize(partial) < found.size:
-            raise InputError(f"{partial}: damaged: it is shorter than {record} says. Remove both to begin anew")
-        stream.truncate(found.size)
+    record_path = record_of(output)
+    with partial_file(output) as stream:
+        begun = os.path.getsize(stream.fileno())
+        if not begun:
+            record_path.unlink(missing_ok=True)  # that of a table which somebody has removed
+        record = (
+            _read(record_path)
+            if record_path.exists()
+            else _Record(made_with, code_revision(), [Done() for _ in range(passes)])
+        )
+        if begun < record.size:
+            partial = partial_path(output)
+            raise InputError(f"{partial}: damaged: it is shorter than {record_path} says. Remove both to begin anew")
+        stream.truncate(record.size)
         try:
-            yield Table(output, found, stream)
+            yield Table(output, record, stream)
         except BaseException:
-            if found.passes[0].lines and partial.exists():
-                logger.warning("not finished: the same command goes on with %s", partial)
-            elif partial.exists():
-                partial.unlink()
+            if not record.size:
+                record_path.unlink(missing_ok=True)
             raise
 
 

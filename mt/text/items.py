@@ -117,7 +117,7 @@ KINDS = {
 
 ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
-"""A number of one digit, an item since version 2 of the rules, as in 3 cats."""
+"""A number of one digit, as in 3 cats."""
 TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 """Every match of ITEM holds a match of this, so a line without one need not be searched."""
 
@@ -182,15 +182,12 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     return compiled
 
 
-def find_items(
-    text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters", of_one_digit: bool
-) -> list[Span]:
+def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
     """Returns the items of a text, in order. Items that touch or overlap are one.
 
     Args:
         patterns: Further patterns of the user's own.
         characters: Finds what the tokenizer cannot write.
-        of_one_digit: Whether a number of one digit is an item.
     """
     found = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     # Where letters may touch an item, they are like punctuation to the patterns, which look for the ends of words.
@@ -198,8 +195,7 @@ def find_items(
     found += [match.span() for match in LONG_RUN.finditer(searched)]
     if TRIGGER.search(text):
         found += [match.span() for match in ITEM.finditer(searched)]
-        if of_one_digit:
-            found += [match.span() for match in ONE_DIGIT.finditer(searched)]
+        found += [match.span() for match in ONE_DIGIT.finditer(searched)]
     found += characters.unfamiliar(text)
     return _united(span for span in found if span[0] < span[1])
 

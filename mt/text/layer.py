@@ -102,9 +102,6 @@ class TextLayer:
         self.source_language = source_language
         self.target_language = target_language
         self.slots = min(tokenizers.source.slots, tokenizers.target.slots)
-        self.has_slots_of_numbers = rules.rules >= 2 and all(
-            tokenizer.has_slots_of_numbers for tokenizer in (tokenizers.source, tokenizers.target)
-        )
         self._patterns = own_patterns(rules.terms, rules.patterns)
         self._source_characters = FamiliarCharacters(tokenizers.source, source_language)
         self._target_characters = FamiliarCharacters(tokenizers.target, target_language)
@@ -126,10 +123,10 @@ class TextLayer:
             correct: Whether typing errors are corrected.
             longest: Sentences with more pieces are cut into parts. By default ``long_source`` of the rules.
         """
-        if not self.rules.rules:
+        if not self.rules.enabled:
             return [Part(line, (), line, False, (), "", "", "")]
         line = UNDECODABLE.sub("\ufffd", line)
-        spans = self._items_of(line, self._source_characters)
+        spans = find_items(line, self._patterns, self._source_characters)
         following = iter([line[start:end] for start, end in spans])
         # Items are taken out first, so that no sentence ends inside one.
         marked = put_slots(line, spans, [0] * len(spans))
@@ -152,11 +149,11 @@ class TextLayer:
     def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
         """Returns the model's translation of a part's text with none of its slots twice and no others, and how many
         slots had to be removed."""
-        return without_surplus(translation, part.text) if self.rules.rules else (translation, 0)
+        return without_surplus(translation, part.text) if self.rules.enabled else (translation, 0)
 
     def missing_slots(self, part: Part, translation: str) -> int:
         """Returns how many slots of the part's text a translation of it lacks."""
-        return len(missing_slots(translation, part.text)) if self.rules.rules else 0
+        return len(missing_slots(translation, part.text)) if self.rules.enabled else 0
 
     def with_missing_slots(self, part: Part, translation: str, links: Sequence[Link]) -> str:
         """Returns the translation of a part's text with the slots that it lacks, each beside the translations of the
@@ -233,7 +230,7 @@ class TextLayer:
             order: The numbers of the slots of either kind, for the items in the order of the source. By default 0, 1,
                 2 …
         """
-        if not self.rules.rules:
+        if not self.rules.enabled:
             return source, target
         source, target = (SLOT.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.slots) if order is None else order
@@ -259,19 +256,12 @@ class TextLayer:
             written: The source as it was written, which tells better where sentences begin.
             begins: Whether it begins with a sentence.
         """
-        if self.rules.rules < 4 or not self.spelling or not self.spelling.has_capitals:
+        if not self.spelling or not self.spelling.has_capitals:
             return source
         first, *others = accumulate(map(len, sentences(written, self.source_language)), initial=0)
         starts = [first, *others[:-1]] if begins else others[:-1]
         source = begun_with_capitals(source, starts, self.source_language)
         return self.spelling.in_usual_case(source)
-
-    def _items_of(self, text: str, characters: FamiliarCharacters) -> list[Span]:
-        return find_items(text, self._patterns, characters, of_one_digit=self.has_slots_of_numbers)
-
-    def _is_number(self, item: str) -> bool:
-        """Returns whether an item's slot is one for numbers."""
-        return self.has_slots_of_numbers and PLAIN_NUMBER.fullmatch(item) is not None
 
     def _numbers(self, are_numbers: Iterable[bool], order: Sequence[int]) -> list[int]:
         """Returns the number of each item's slot.
@@ -294,7 +284,7 @@ class TextLayer:
             (0, source, self._source_characters),
             (1, target, self._target_characters),
         ):
-            spans = [(*span, _key(text[slice(*span)])) for span in self._items_of(text, characters)]
+            spans = [(*span, _key(text[slice(*span)])) for span in find_items(text, self._patterns, characters)]
             for number, words in enumerate(more):
                 word = (words.source, words.target)[side]
                 start = text.index(word)
@@ -309,7 +299,7 @@ class TextLayer:
                 return []
             sides.append(found)
         both = [
-            (place, other, more[int(key)].is_number if key.startswith("\n") else self._is_number(source[slice(*place)]))
+            (place, other, more[int(key)].is_number if key.startswith("\n") else _is_number(source[slice(*place)]))
             for key, places in sides[0].items()
             if len(places) == len(sides[1].get(key, ()))
             for place, other in zip(places, sides[1][key], strict=True)
@@ -357,7 +347,7 @@ class TextLayer:
         before, after = _filled_in_order(before, items[:first]), _filled_in_order(after, items[last:])
         places = [match.span() for match in SLOT.finditer(text)]
         items = items[first:last]
-        numbers = self._numbers(map(self._is_number, items), range(self.slots))
+        numbers = self._numbers(map(_is_number, items), range(self.slots))
         written, text = (put_slots(one, places, numbers) for one in (text, small))
         corrections: tuple[Correction, ...] = ()
         if case in ("capitals", "title"):
@@ -441,6 +431,11 @@ def _without_edges(text: str, items: Sequence[str], language: str) -> tuple[str,
             break
         end -= 1
     return text[:start], text[start:end], text[end:]
+
+
+def _is_number(item: str) -> bool:
+    """Return whether an item's slot is one for numbers."""
+    return PLAIN_NUMBER.fullmatch(item) is not None
 
 
 def _items(part: Part) -> dict[str, str]:

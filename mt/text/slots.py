@@ -44,11 +44,9 @@ def slot_number(slot: str) -> int:
     return ord(slot) - FIRST_SLOT
 
 
-def all_slots(count: int, of_numbers: bool) -> list[str]:
-    """Returns the slots that a tokenizer has: ``count`` of them, and as many more for numbers if these have their
-    own."""
-    first = (0, OF_NUMBERS) if of_numbers else (0,)
-    return [slot(start + number) for start in first for number in range(count)]
+def all_slots(count: int) -> list[str]:
+    """Return the slots that a tokenizer has: ``count`` of them, and as many more for numbers."""
+    return [slot(start + number) for start in (0, OF_NUMBERS) for number in range(count)]
 
 
 def put_slots(text: str, spans: Sequence[tuple[int, int]], numbers: Sequence[int]) -> str:

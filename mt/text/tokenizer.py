@@ -111,7 +111,6 @@ class Tokenizer:
         languages: tuple[str, ...],
         config: TokenizerConfig,
         slots: Sequence[str] = (),
-        single_digits: bool = False,
     ) -> "Tokenizer":
         """Trains a tokenizer on some text.
 
@@ -120,8 +119,8 @@ class Tokenizer:
             languages: The codes of its languages. They decide the share of characters that get a piece of their own,
                 and the normalisation, unless ``config`` does.
             config: Kind, size and normalisation.
-            slots: The slots (see ``mt.text.slots``), which become pieces.
-            single_digits: Whether every digit is a piece of its own, so that a model can copy any number.
+            slots: The slots (see ``mt.text.slots``), which become pieces. If there are any, every digit is a piece of
+                its own, so that a model can copy any number.
 
         Raises:
             InputError: The text has too little variety for the size of the vocabulary, or too many characters.
@@ -142,7 +141,7 @@ class Tokenizer:
                 character_coverage=coverage,
                 byte_fallback=True,
                 user_defined_symbols=list(slots),
-                split_digits=single_digits,
+                split_digits=bool(slots),
                 normalization_rule_name=rule,
                 remove_extra_whitespaces=config.normalization != "identity",
                 shuffle_input_sentence=False,
@@ -211,12 +210,12 @@ class Tokenizer:
     @functools.cached_property
     def slots(self) -> int:
         """The number of slots of each kind (see ``mt.text.slots``) that are pieces."""
-        return next(number for number in count() if not self.has_piece(slot(number)) or number == MOST_SLOTS)
-
-    @property
-    def has_slots_of_numbers(self) -> bool:
-        """Whether numbers have slots of their own, as many as there are others."""
-        return self.has_piece(slot(OF_NUMBERS))
+        kinds = 0, OF_NUMBERS
+        return next(
+            number
+            for number in count()
+            if number == MOST_SLOTS or not all(self.has_piece(slot(first + number)) for first in kinds)
+        )
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the pieces of each text, without BOS and EOS.
@@ -357,12 +356,11 @@ class TokenizerPair:
         config: TokenizerConfig,
         seed: int,
         slots: Sequence[str] = (),
-        single_digits: bool = False,
     ) -> "TokenizerPair":
         """Trains one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says.
 
         ``seed`` determines which pairs are taken if there are more than MOST_SENTENCES sentences or MOST_CHARACTERS
-        characters. For ``slots`` and ``single_digits`` see ``Tokenizer.train``.
+        characters. For ``slots`` see ``Tokenizer.train``.
 
         Raises:
             InputError: See ``Tokenizer.train``.
@@ -372,11 +370,11 @@ class TokenizerPair:
         rows = _sample(pairs, MOST_SENTENCES // 2 if config.joint else MOST_SENTENCES, characters, seed)
         if config.joint:
             both = chain(_texts(pairs, "source", rows), _texts(pairs, "target", rows))
-            tokenizer = Tokenizer.train(both, (source_language, target_language), config, slots, single_digits)
+            tokenizer = Tokenizer.train(both, (source_language, target_language), config, slots)
             return cls(tokenizer, tokenizer)
         return cls(
-            source=Tokenizer.train(_texts(pairs, "source", rows), (source_language,), config, slots, single_digits),
-            target=Tokenizer.train(_texts(pairs, "target", rows), (target_language,), config, slots, single_digits),
+            source=Tokenizer.train(_texts(pairs, "source", rows), (source_language,), config, slots),
+            target=Tokenizer.train(_texts(pairs, "target", rows), (target_language,), config, slots),
         )
 
     @classmethod

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import datasets
 
-from mt.cli.composition import model_presets
 from mt.config import CorpusConfig, ModelConfig
+from mt.config.presets import model_presets
 from mt.core.columns import numbers
 from mt.core.language import language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced

@@ -23,7 +23,8 @@ from mt.text.tokenizer import SPECIAL
 from mt.training.choice import CorpusFacts, Speed, pieces_of
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
-from mt.translation.search import search
+from mt.translation.engine import SearchRequest
+from mt.translation.torch_engine import TorchEngine
 
 BATCHES = {"cpu": (256, 1024)}
 """Target tokens of the two batches that are timed."""
@@ -63,8 +64,7 @@ def measure(
         (few, many), replica = _update_seconds(config, model, batches, precision, workers)
     with autocast(workers.device, precision), unsharded(replica):
         greedy, beam = (
-            _search_seconds(model.eval(), config.decoding.model_copy(update={"beam_size": beam}), source, target)
-            for beam in (1, config.decoding.beam_size)
+            _search_seconds(model.eval(), config.decoding, source, target, is_greedy) for is_greedy in (True, False)
         )
     token = max((many - few) / (batches[1].target_tokens - batches[0].target_tokens) / workers.size, LEAST)
     update = max(few - batches[0].target_tokens * workers.size * token, LEAST)
@@ -105,19 +105,21 @@ def _update_seconds(
     return [_median(functools.partial(update, batch)) for batch in batches], replica
 
 
-def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, target: int) -> float:
+def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, target: int, greedy: bool) -> float:
     """Returns the seconds of a search for each sentence. Hypotheses of a model without training do not end, so their
     limit is the usual length of a target."""
-    sentences = max(1, min(MOST_SENTENCES, decoding.batch_tokens // (source * decoding.beam_size)))
-    pieces = torch.randint(len(SPECIAL), model.output_weight.shape[0], (sentences, source), device=model.device)
     limited = decoding.model_copy(update={"max_length_ratio": 1e-6, "max_length_extra": target})
+    engine = TorchEngine(model, limited)
+    rows = source * engine.rows_per_source(greedy=greedy)
+    sentences = max(1, min(MOST_SENTENCES, decoding.batch_tokens // rows))
+    tokens = torch.randint(len(SPECIAL), model.output_weight.shape[0], (sentences, source - 1)).tolist()
     keys = [(number,) for number in range(sentences)]
     threads = torch.get_num_threads() if model.device.type == "cpu" else 1
     if threads > 1:
         torch.set_num_threads(1)  # each core translates a batch of its own
-    search(model, pieces[:2], limited, keys[:2])
+    engine.search(SearchRequest(tokens[:2], keys[:2], greedy=greedy))
     started = time.perf_counter()
-    search(model, pieces, limited, keys)
+    engine.search(SearchRequest(tokens, keys, greedy=greedy))
     seconds = time.perf_counter() - started
     if threads > 1:
         torch.set_num_threads(threads)

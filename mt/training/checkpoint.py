@@ -19,8 +19,8 @@ from mt.storage.weights import read_tensors, write_tensors
 START = f"{CHECKPOINTS}/start.safetensors"
 """The weights that a run with training.start_share began with. They are kept with it, because those in the folder of
 init_from may be others by the time that the run goes on."""
-FORMAT = 2
-"""The version of the checkpoint format. It is raised whenever older checkpoints can no longer be continued."""
+FORMAT = 1
+"""The format of a checkpoint. Raise it whenever checkpoints of another version cannot be continued."""
 
 
 @dataclass

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from mt.cli.composition import model_presets
 from mt.config import TrainConfig
+from mt.config.presets import model_presets
 from mt.core.columns import numbers
 from mt.core.device import choose_precision, name_of, processor_name
 from mt.core.errors import InputError

@@ -19,7 +19,7 @@ from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.word_counts import write_word_counts
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
-from mt.storage.weights import checksum, read_tensors, weights_of, write_tensors
+from mt.storage.weights import checksum, weights_of, write_tensors
 from mt.training.advice import advice_on_score
 from mt.training.blending import Blend
 from mt.training.checkpoint import Progress, average_weights
@@ -69,9 +69,6 @@ def write_weights(
             )
         write_tensors(run / WEIGHTS, blend.of(average_weights(averaged)), belonging)
         return len(averaged)
-    elif settings.weights == "best":
-        # Written again, because an earlier version may have written them without recording what belongs to them.
-        write_tensors(run / WEIGHTS, read_tensors(run / WEIGHTS), belonging)
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,14 +105,13 @@ def read_changes(run: Path, results: dict) -> dict[str, Change]:
     Raises:
         InputError: It is damaged.
     """
-    names = {field.name for field in fields(Change)}
     try:
-        recorded = {name: dict(values) for name, values in dict(results.get(FINE_TUNING, {})).items()}
-    except (TypeError, ValueError):
-        recorded = {"": {}}
-    if any(values.keys() != names or not all(map(is_number, values.values())) for values in recorded.values()):
-        raise InputError(f"{run / RESULTS}: damaged or of another version: {FINE_TUNING}")
-    return {name: Change(**values) for name, values in recorded.items()}
+        changes = {str(name): Change(**values) for name, values in results[FINE_TUNING].items()}
+        if all(is_number(value) for change in changes.values() for value in astuple(change)):
+            return changes
+    except (AttributeError, KeyError, TypeError):
+        pass
+    raise InputError(f"{run / RESULTS}: damaged or of another version: {FINE_TUNING}")
 
 
 def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:
@@ -138,7 +137,7 @@ def _translate_with_initial_weights(
     assert isinstance(model, Seq2Seq)
     try:
         load_weights_of(Path(str(config.training.init_from)), model, config.model, translator.tokenizers)
-        if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE).get("initial_weights"):
+        if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
             raise InputError("its weights are others than the run began with")
         return {name: translate_together(translator, each.sources, workers) for name, each in test_sets.items()}
     except InputError as error:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from mt.core.terminal import visible
 from mt.reporting.heat_map import heat_map
 from mt.storage.run_folder import METRICS, TENSORBOARD
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from mt.core.columns import numbers, release_memory, tables
 from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
 from mt.core.language import writes_spaces
-from mt.data.cleaning.findings import tell
+from mt.data.cleaning.findings import log_findings
 from mt.data.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
@@ -123,7 +123,7 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
     if resumes:
         return read_dropped(config.folder)
     findings = find_faulty(corpus, config.data)
-    tell(findings, corpus, config.data)
+    log_findings(findings, corpus, config.data)
     return dropped_pairs(findings, corpus)
 
 
@@ -135,9 +135,8 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         return tokenizers
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
-    rules = config.text.rules
-    slots = all_slots(config.text.slots, of_numbers=rules >= 2) if rules else ()
-    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed, slots, single_digits=rules > 0)
+    slots = all_slots(config.text.slots) if config.text.enabled else ()
+    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed, slots)
 
 
 def _texts_of(origin: Path) -> dict[str, list[str]] | None:
@@ -174,16 +173,15 @@ def _learnt(
     """
     language = config.data.source_language
     rules = TextDescription(**{name: getattr(config.text, name) for name in RulesConfig.model_fields})
-    if not rules.rules:
+    if not rules.enabled:
         return rules, None
     some = evenly_spaced(corpus.train, LINES_COUNTED)
     rules = rules.model_copy(update={"most_sentences": usual_most(_sources(some), language)})
-    if rules.rules >= 3 and writes_spaces(language):
-        sides = (part.to_pydict() for part in tables(some, ["source", "target"]))
-        pairs = (pair for side in sides for pair in zip(side["source"], side["target"], strict=True))
-        rules = rules.model_copy(update={"final_marks": learn_marks(pairs, language)})
-    if rules.rules < 2 or not writes_spaces(language):
+    if not writes_spaces(language):
         return rules, None
+    sides = (part.to_pydict() for part in tables(some, ["source", "target"]))
+    pairs = (pair for side in sides for pair in zip(side["source"], side["target"], strict=True))
+    rules = rules.model_copy(update={"final_marks": learn_marks(pairs, language)})
     known = read_spelling(origin, read_description(origin)) if origin else None
     if known and origin == config.folder:
         return rules.model_copy(update={"fewest_times": known.fewest}), known.counts

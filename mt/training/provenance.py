@@ -35,26 +35,19 @@ PACKAGE = Path(__file__).parents[1]
 """The folder of the code."""
 MAY_CHANGE = ("code_revision", "libraries", "python", "machine", TOOK_EFFECT)
 """The entries of provenance.json that may be different when a run goes on."""
-NOT_RECORDED = "not recorded"
-"""Stands for the earlier value of an entry that was not recorded at the time."""
 
 
-class _Facts(BaseModel):
-    """The entries of provenance.json that MAY_CHANGE names. Older runs lack some of them."""
+class _Resumed(BaseModel):
+    """What was different when the run was resumed after ``update``: some of the entries that MAY_CHANGE names."""
 
     model_config = ConfigDict(strict=True)
 
+    update: NonNegativeInt
     code_revision: str | None = None
     libraries: dict[str, Value] = {}
     python: str | None = None
     machine: dict[str, Value] = {}
     took_effect: dict[str, dict[str, Value]] = {}
-
-
-class _Resumed(_Facts):
-    """What was different when the run was resumed after ``update``."""
-
-    update: NonNegativeInt
 
 
 class _File(BaseModel):
@@ -68,10 +61,36 @@ class _File(BaseModel):
     left_out: str
 
 
-class _Recorded(_Facts):
+class _Split(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    pairs: NonNegativeInt
+    sha256: str
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    train: _Split
+    valid: _Split
+    test: _Split
+
+
+class _Recorded(BaseModel):
+    """The content of provenance.json, but for the checksum of the final weights."""
+
+    model_config = ConfigDict(strict=True)
+
+    code_revision: str | None
+    libraries: dict[str, Value]
+    python: str
+    machine: dict[str, Value]
+    data: _Data
     files: dict[str, list[_File]] = {}
-    base_model: str | None = None
-    resumed: list[_Resumed] = []
+    initial_weights: str | None
+    base_model: str | None
+    took_effect: dict[str, dict[str, Value]]
+    resumed: list[_Resumed]
 
 
 def begin_provenance(
@@ -213,7 +232,7 @@ def took_effect(
             },
         },
         "text": {
-            "rules": data.layer.rules.rules,
+            "enabled": data.layer.rules.enabled,
             "slots": data.layer.slots,
             "sentences of a line that is not cut": data.layer.rules.most_sentences,
             "pieces of a sentence that is not cut": data.layer.rules.long_source,
@@ -234,23 +253,21 @@ def took_effect(
     }
 
 
-def read_provenance(run: Path, *needed: str) -> dict:
-    """Reads provenance.json of a run. Raises InputError if it is damaged, or lacks one of the ``needed`` keys."""
-    content = read_json(run / PROVENANCE, "data", *needed)
+def read_provenance(run: Path) -> dict:
+    """Read provenance.json of a run. Raise InputError if it is damaged."""
+    content = read_json(run / PROVENANCE)
     try:
         _Recorded.model_validate(content)
     except ValidationError as error:
         wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors()))
         raise InputError(f"{run / PROVENANCE}: damaged or of another version: {wrong}") from None
-    if not isinstance(content["data"], dict):
-        raise InputError(f"{run / PROVENANCE}: damaged or of another version: data")
     return content
 
 
 def up_to(recorded: dict, update: int) -> dict:
     """Returns the content of provenance.json without the sessions that resumed the run at ``update`` or later. Nothing
     is left of them, because they were killed before they saved a checkpoint."""
-    return recorded | {"resumed": [one for one in recorded.get("resumed", []) if one["update"] < update]}
+    return recorded | {"resumed": [one for one in recorded["resumed"] if one["update"] < update]}
 
 
 def gone_on(recorded: dict, now: dict, update: int) -> dict:
@@ -263,10 +280,8 @@ def gone_on(recorded: dict, now: dict, update: int) -> dict:
     """
     changed = _changes(latest(recorded), {name: now[name] for name in MAY_CHANGE})
     resumed = [*recorded["resumed"], *([{"update": update, **changed}] if changed else [])]
-    # The checksum is left out, because the weights are about to change. A run that began before there was a section on
-    # what took effect gets an empty one, because what took effect then is unknown.
-    content = {TOOK_EFFECT: {}} | {name: value for name, value in recorded.items() if name != "weights_sha256"}
-    return content | {"resumed": resumed}
+    # The checksum is left out, because the weights are about to change.
+    return {name: value for name, value in recorded.items() if name != "weights_sha256"} | {"resumed": resumed}
 
 
 def latest(recorded: dict) -> dict:
@@ -297,8 +312,8 @@ def _with_changes(recorded: dict, combined: Callable[[Value, Value, int], Value]
         combined: Returns the combined value, given the value before a change, the value after it, and the update after
             which the change came.
     """
-    facts = {name: recorded[name] for name in MAY_CHANGE if name in recorded}
-    for change in recorded.get("resumed", []):
+    facts = {name: recorded[name] for name in MAY_CHANGE}
+    for change in recorded["resumed"]:
         changed = {name: change[name] for name in MAY_CHANGE if name in change}
         facts = _applied(facts, changed, combined, change["update"])
     return facts
@@ -310,7 +325,7 @@ def _applied(before: dict, changes: dict, combined: Callable[[Value, Value, int]
         if isinstance(value, dict):
             after[name] = _applied(before.get(name) or {}, value, combined, update)
         else:
-            after[name] = combined(before.get(name, NOT_RECORDED), value, update)
+            after[name] = combined(before.get(name), value, update)
     return after
 
 

@@ -75,12 +75,12 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
             f"{asked}: {origin} translates from {' to '.join(languages[0])}, this run from {' to '.join(languages[1])}"
         )
     pairs = earlier.train
-    _, shared = share_a_sentence(pairs, [corpus.valid, corpus.test], config.data.split_version)
+    _, shared = share_a_sentence(pairs, [corpus.valid, corpus.test])
     if shared.all():
         raise InputError(f"{asked}: each pair of {origin} shares a sentence with valid or test of this run")
     if shared.any():
         held_out = [corpus.valid._fingerprint, corpus.test._fingerprint]
-        pairs = chosen(pairs, ("replayed", config.data.split_version, held_out), partial(np.flatnonzero, ~shared))
+        pairs = chosen(pairs, ("replayed", held_out), partial(np.flatnonzero, ~shared))
     first_id = sum(report.read for report in corpus.report if report.split == "train")
     own, replayed = (float(numbers(part, "weight").sum(dtype=np.float64)) for part in (corpus.train, pairs))
     pairs = _renumbered(pairs, first_id, weight=share / (1 - share) * own / replayed)

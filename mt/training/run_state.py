@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt.cli.composition import default_model, model_presets
 from mt.config import ModelConfig, RulesConfig, TextConfig, TrainConfig
+from mt.config.presets import default_model, model_presets
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
@@ -19,7 +19,6 @@ from mt.storage.run_folder import (
     config_differences,
     read_config,
     read_description,
-    written_settings,
 )
 from mt.storage.weights import deciding_settings, refuse_another_tokenizer
 from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
@@ -38,8 +37,7 @@ class RunState:
     """The state of a run folder."""
 
     config: TrainConfig
-    """The run's config, with the settings that come from a folder: those of a tokenizer that was trained before, and
-    the versions of the split and of the text layer that the run was begun with."""
+    """The run's config, with the settings of a tokenizer that was trained before."""
     checkpoint: Checkpoint | None
     """The checkpoint to resume from; None for a new run."""
     tokenizer_from: Path | None
@@ -51,8 +49,7 @@ def run_state(config: TrainConfig) -> RunState:
     """Determines whether a run is new, unfinished or finished, from its folder and that of the model it starts from.
 
     Returns:
-        Its state. The config in it is completed with what an existing run has already settled: the tokenizer's settings
-        and the versions of the split and of the text layer.
+        Its state. The config in it is completed with what an existing run has already settled.
 
     Raises:
         InputError: A file is damaged; or the run was begun with another config; or it is finished and its checkpoints
@@ -62,7 +59,7 @@ def run_state(config: TrainConfig) -> RunState:
     checkpoint = newest_checkpoint(run)
     origin = config.training.init_from or config.tokenizer.reuse
     if checkpoint or (run / RESULTS).is_file():
-        config = _as_begun(run, _with_choice(run, config))
+        config = _with_begun_learning_rate(run, _with_choice(run, config))
         config = _with_tokenizer_of(run, config) if origin else config
         config = _with_model_of(run, config) if config.training.init_from else config
         _refuse_another_config(config)
@@ -105,17 +102,16 @@ def _starting_from(origin: Path, config: TrainConfig) -> TrainConfig:
     config = _with_tokenizer_of(origin, config)
     if config.training.init_from:
         config = _with_slow_learning(_with_model_of(origin, config))
-        _warn_of_another_split(config, origin)
     if not is_marian(folder) and ((folder / WEIGHTS).is_file() or config.training.init_from):
         refuse_another_tokenizer(folder, folder / WEIGHTS)
     return config
 
 
 def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
-    """Returns the config with the settings that the tokenizer of a folder was trained with, the rules of its text layer
-    and the number of its slots among them. Sampling stays as it is: it is no property of a tokenizer."""
+    """Returns the config with the settings that the tokenizer of a folder was trained with, whether its text layer is
+    on and the number of its slots among them. Sampling stays as it is: it is no property of a tokenizer."""
     theirs = read_description(origin)
-    config = config.model_copy(update={"text": _with_rules_of(origin, theirs.text, config.text)})
+    config = config.model_copy(update={"text": _with_slots_of(origin, theirs.text, config.text)})
     ours = config.tokenizer
     tokenizer = ours.model_copy(update=theirs.tokenizer.model_dump())
     if tokenizer.kind == "char" and tokenizer.sampling > 0:
@@ -134,19 +130,22 @@ def _with_tokenizer_of(origin: Path, config: TrainConfig) -> TrainConfig:
     return config.model_copy(update={"tokenizer": tokenizer})
 
 
-def _with_rules_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextConfig:
-    """Returns our text layer with the rules and slots of another, whose tokenizer we take."""
-    replaced = [name for name in ("rules", "slots") if getattr(theirs, name) != getattr(ours, name)]
+def _with_slots_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextConfig:
+    """Return our text layer, turned on or off and with as many slots as another, whose tokenizer we take."""
+    replaced = [name for name in ("enabled", "slots") if getattr(theirs, name) != getattr(ours, name)]
     if given := [name for name in replaced if name in ours.model_fields_set]:
-        asked = " ".join(f"text.{name}={getattr(ours, name)}" for name in given)
-        needed = " ".join(f"text.{name}={getattr(theirs, name)}" for name in given)
+        asked = " ".join(f"text.{name}={format_value(getattr(ours, name))}" for name in given)
+        needed = " ".join(f"text.{name}={format_value(getattr(theirs, name))}" for name in given)
         raise InputError(f"{asked}: the tokenizer is that of {origin}; leave this out, or set {needed}")
     if not replaced:
         return ours
-    instead = (f"{name} {getattr(theirs, name)} instead of {getattr(ours, name)}" for name in replaced)
+    instead = (
+        f"{name} {format_value(getattr(theirs, name))} instead of {format_value(getattr(ours, name))}"
+        for name in replaced
+    )
     logger.info("the text layer is that of %s: %s", origin, ", ".join(instead))
     update: dict[str, object] = {name: getattr(theirs, name) for name in replaced}
-    if theirs.rules == 0:
+    if not theirs.enabled:
         if ours.terms or ours.patterns or ours.augmentation.is_given("slots"):
             raise InputError(
                 "text.terms, text.patterns and text.augmentation.slots need slots, which the tokenizer of "
@@ -156,37 +155,10 @@ def _with_rules_of(origin: Path, theirs: RulesConfig, ours: TextConfig) -> TextC
     return ours.model_copy(update=update)
 
 
-def _as_begun(run: Path, config: TrainConfig) -> TrainConfig:
-    """Returns the config with the versions of the split and of the text layer that the run was begun with, without
-    cleaning if it had none, with random embeddings if there were no others, and with the default length of that time.
-    Without this, the command that began a run before there were newer ones would no longer go on with it, or would
-    train a finished run for longer."""
-    begun = read_config(run)
-    version = begun.data.split_version
-    if version < config.data.split_version:
-        logger.info("%s was begun with an older split of its corpus and keeps it: data.split_version=%d", run, version)
-        config = config.model_copy(update={"data": config.data.with_split(version)})
-    if not begun.data.cleaning and config.data.cleaning and not config.data.is_given("cleaning"):
-        logger.info("%s was begun without cleaning and goes on without: data.cleaning=false", run)
-        config = config.model_copy(update={"data": config.data.without_cleaning()})
-    rules, is_asked_for = begun.text.rules, "rules" in config.text.model_fields_set
-    if rules < config.text.rules and not is_asked_for and (rules or config.text == TextConfig()):
-        logger.info("%s was begun with older rules for its text and keeps them: text.rules=%d", run, rules)
-        # Without rules, there were none of the other settings either.
-        text = config.text.model_copy(update={"rules": rules}) if rules else begun.text
-        config = config.model_copy(update={"text": text})
-    had_a_choice = "initial_embeddings" in begun.training.model_fields_set
-    if not had_a_choice and config.training.initial_embeddings != "random":
-        logger.info("%s was begun with random embeddings: training.initial_embeddings=random", run)
-        random = config.training.model_copy(update={"initial_embeddings": "random"})
-        config = config.model_copy(update={"training": random})
-    updates = begun.training.max_updates
-    is_open = "max_updates" not in config.training.model_fields_set and begun.training.minutes is None
-    if updates < config.training.max_updates and is_open:
-        logger.info("%s was begun when runs were shorter and stays so: training.max_updates=%d", run, updates)
-        config = config.model_copy(update={"training": config.training.model_copy(update={"max_updates": updates})})
+def _with_begun_learning_rate(run: Path, config: TrainConfig) -> TrainConfig:
+    """Return the config of a fine-tuned run with the learning rate that it was begun with, unless one is given."""
     if config.training.init_from and "learning_rate" not in config.training.optimizer.model_fields_set:
-        config = _with_learning_rate(config, begun.training.optimizer.learning_rate)
+        return _with_learning_rate(config, read_config(run).training.optimizer.learning_rate)
     return config
 
 
@@ -247,33 +219,12 @@ def _refuse_another_model(theirs: ModelConfig, config: TrainConfig, origin: Path
         )
 
 
-def _warn_of_another_split(config: TrainConfig, origin: Path) -> None:
-    """Warns where the same corpus was split by another version: the weights may have learnt from pairs that this run
-    holds out."""
-    try:
-        theirs = read_config(origin).data
-    except InputError:  # a model needs no config of its training
-        return
-    elsewhere = config_differences(theirs.with_split(config.data.split_version), config.data).keys()
-    if theirs.split_version != config.data.split_version and elsewhere <= {"max_length", "weight"}:
-        logger.warning(
-            "training.init_from=%s learnt from data.split_version=%d, so some pairs that are held out now may have "
-            "been among its training pairs; data.split_version=%d holds the same ones out",
-            origin,
-            theirs.split_version,
-            theirs.split_version,
-        )
-
-
 def _refuse_another_config(config: TrainConfig) -> None:
     """Raises InputError unless a run has the config that it was begun with. training.max_updates may have grown."""
     old = read_config(config.folder)
     differing = config_differences(old, config)
     if config.training.max_updates > old.training.max_updates:
         del differing["training.max_updates"]
-    # An older config is read in today's terms, but the command that began the run says what stands in the file.
-    written = written_settings(config.folder)
-    differing = {key: pair for key, pair in differing.items() if key not in written or written[key] != pair[1]}
     if differing:
         lines = "\n".join(
             f"  {name}: {format_value(before)} in the run, now {format_value(now)}"
@@ -308,7 +259,7 @@ def _unfinished_runs(config: TrainConfig) -> Iterator[Path]:
 
 def _differs(folder: Path, config: TrainConfig) -> bool:
     with contextlib.suppress(InputError):
-        return bool(config_differences(read_config(folder), _as_begun(folder, config)))
+        return bool(config_differences(read_config(folder), _with_begun_learning_rate(folder, config)))
     return True
 
 

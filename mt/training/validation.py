@@ -53,8 +53,7 @@ class Validator:
         self.precision = precision
         metrics = metrics_for(config.data.target_language)
         self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
-        greedy = config.decoding.model_copy(update={"beam_size": 1})
-        self.translator = translator_of(objective, data, config, greedy, precision)
+        self.translator = translator_of(objective, data, config, config.decoding, precision)
 
     @torch.inference_mode()
     def loss(self, after_batch: Callable[[], None]) -> float:
@@ -84,7 +83,7 @@ class Validator:
         """
         pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = translate_together(self.translator, sources, self.workers, after_batch)
+        hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
         scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in self.metrics.items()}
         return Validation(loss, scores, sources, references, hypotheses)
 
@@ -122,9 +121,13 @@ def translator_of(
 
 
 def translate_together(
-    translator: Translator, lines: list[str], workers: Workers, after_batch: Callable[[], None] | None = None
+    translator: Translator,
+    lines: list[str],
+    workers: Workers,
+    after_batch: Callable[[], None] | None = None,
+    greedy: bool = False,
 ) -> list[str]:
     """Returns the translations of all lines on every worker. Each translates its share."""
     own, numbers = workers.share(lines), workers.share(range(len(lines)))
     report = None if after_batch is None else lambda done, total: after_batch()
-    return workers.gather(translator.translate(own, numbers, report))
+    return workers.gather(translator.translate(own, numbers, report, greedy=greedy))

@@ -1,11 +1,11 @@
-"""Search by CTranslate2, a C++ library, for the hypotheses that ``mt.translation.search`` defines.
+"""Search by CTranslate2, a C++ library, as ``mt.translation.hypotheses`` defines scores, ends and limits.
 
 CTranslate2 and our own search agree in this: a score is log P(hypothesis, end included) / lengthᵅ, where
 ``return_end_token`` makes the end count; a hypothesis is finished when it ends among the best ``beam_size`` of a step;
 and a sentence is finished when ``beam_size`` (times ``patience``, which is 1) of its hypotheses are.
 
-They differ in the cases below. A sentence for which one of them is found is searched again by the model itself, which
-raises RunError if its scores are not finite.
+They differ in the cases below. A sentence with one of them is searched again by the model itself, which raises RunError
+if its scores are not finite.
 
 - Length limit. At the limit, CTranslate2 breaks off, while our search ends the hypothesis. CTranslate2 has one limit
   for a batch, our search one for each sentence. So a sentence counts as searched differently if a hypothesis, end
@@ -22,7 +22,8 @@ raises RunError if its scores are not finite.
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,110 +32,68 @@ import torch
 from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.export.ctranslate2 import EXPORT, export_into, library, obstacles, positions_of
+from mt.models.seq2seq import TranslationModel
 from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import EOS, UNK
-from mt.translation.engine import TorchEngine
-from mt.translation.search import Hypothesis, forced_log_probabilities, longest_hypotheses
+from mt.translation.ctranslate2_conversion import (
+    EXPORT_FOLDER,
+    export_into,
+    import_ctranslate2,
+    max_positions,
+    obstacles,
+)
+from mt.translation.engine import Engine, SearchRequest
+from mt.translation.hypotheses import Hypothesis, forced_log_probabilities, length_limits
+from mt.translation.torch_engine import TorchEngine
 
 logger = logging.getLogger(__name__)
 
 NO_PENALTY = 1e-9
-"""Given to CTranslate2 in place of a length penalty of 0, at which it would stop as soon as the best hypothesis has
-ended. A length to this power is 1 in fp32, as it is to the power 0."""
+"""Replaces a length penalty of 0, at which CTranslate2 would stop as soon as the best hypothesis has ended. A length to
+this power is 1 in fp32."""
 
 
-def check_machine(config: DecodingConfig | DecodingChoice, device: torch.device) -> None:
-    """Raises InputError if CTranslate2 runs on this device but does not support ``decoding.compute_type`` there."""
-    if config.compute_type is not None and not _machine_obstacles(device):
-        supported = library().get_supported_compute_types(device.type, device.index or 0)
-        if config.compute_type not in supported:
-            raise InputError(
-                f"decoding.compute_type={config.compute_type} is not supported on this machine's {device.type}; "
-                f"supported are {', '.join(sorted(supported))}"
-            )
-
-
-def open_engine(trained: TrainedModel, run: Path, config: DecodingConfig) -> "CTranslate2Engine | None":
-    """Returns an engine with an export of the model, which is kept in the run folder.
-
-    If CTranslate2 cannot be used, returns None after a warning with every reason.
-    """
-    device = trained.model.device
-    reasons = [*obstacles(trained), *_machine_obstacles(device)]
-    vocabulary = trained.tokenizers.target.vocabulary_size
-    if 2 * config.beam_size > vocabulary:
-        reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
-    if reasons:
-        logger.warning("PyTorch is used instead of CTranslate2: %s", "; ".join(reasons))
-        return None
-    exported = export_into(run, trained)
-    try:
-        engine = CTranslate2Engine(exported, str(run / EXPORT), trained, config)
-        if device.type == "cuda":
-            engine.find([[UNK]])
-    except RuntimeError as error:
-        if device.type != "cuda":
-            raise
-        # CTranslate2 does not use torch's CUDA libraries but looks for others, which may be missing.
-        logger.warning("PyTorch is used instead of CTranslate2: %s", error)
-        return None
-    return engine
-
-
-def _machine_obstacles(device: torch.device) -> list[str]:
-    if device.type not in ("cpu", "cuda"):
-        return [f"device={device}: it runs on CPUs and NVIDIA GPUs only"]
-    if device.type == "cuda" and library().get_cuda_device_count() == 0:
-        return [f"device={device}: the CTranslate2 that is installed finds no GPU"]
-    return []
-
-
-class CTranslate2Engine:
+class CTranslate2Engine(Engine):
     """Searches with CTranslate2. On a CPU it searches as many batches at a time as torch has threads, each on one core.
 
-    ``search`` has the model itself search the sentences that CTranslate2 would search differently.
+    The model itself searches the sentences that CTranslate2 would search differently.
     """
 
-    def __init__(
-        self,
-        files: dict[str, bytes],
-        name: str,
-        trained: TrainedModel,
-        config: DecodingConfig,
-    ) -> None:
+    name = "ctranslate2"
+
+    def __init__(self, files: dict[str, bytes], label: str, trained: TrainedModel, config: DecodingConfig) -> None:
         """
         Args:
-            files: The export's contents by file name, as ``export_into`` returns them.
-            name: What CTranslate2 calls the model.
+            files: The converted model's contents by file name, as ``export_into`` returns them.
+            label: CTranslate2's name for the model, in its messages.
+            trained: The model on its device.
+            config: How to search.
         """
         assert isinstance(trained.description.model, TransformerConfig)
-        device = trained.model.device
         self.model = trained.model
         self.config = config
-        self.by_model = TorchEngine(trained.model, config)
-        on_cpu = device.type == "cpu"
+        self.fallback = TorchEngine(trained.model, config)
+        self.max_positions = max_positions(trained.description.model)
+        self._on_cpu = trained.model.device.type == "cpu"
         compute_type = config.compute_type or "float32"
         # On a CPU, CTranslate2 cuts a core's batch itself, into parts of this many sentences. The numbers are the
         # fastest for beams of up to 5; wider ones get fewer sentences, so as not to take more memory. On a GPU, the
-        # whole batch at a time (0) is the fastest.
+        # undivided batch (0) is the fastest.
         sentences = 128 if compute_type == "float32" else 32
-        self._at_once = max(1, sentences * 5 // max(5, config.beam_size)) if on_cpu else 0
-        self.rows_each = 1 if on_cpu else config.beam_size
-        self.positions = positions_of(trained.description.model)
+        self.max_batch_size = max(1, sentences * 5 // max(5, config.beam_size)) if self._on_cpu else 0
         source, target = trained.tokenizers.source, trained.tokenizers.target
         self._source_names = source.pieces(range(source.vocabulary_size))
         names = target.pieces(range(target.vocabulary_size))
         self._target_numbers = {name: number for number, name in enumerate(names)}
         self._end = names[EOS]
-        self._ends = {self._end, *(names[piece] for piece in self.model.never_written)}
+        self._ends = {self._end, *(names[token] for token in self.model.never_written)}
         threads = torch.get_num_threads()
-        self._translator = library().Translator(
-            name,
-            device.type,
-            device_index=device.index or 0,
+        self._translator = import_ctranslate2().Translator(
+            label,
+            trained.model.device.type,
+            device_index=trained.model.device.index or 0,
             compute_type=compute_type,
-            inter_threads=threads if on_cpu else 1,
+            inter_threads=threads if self._on_cpu else 1,
             intra_threads=1,
             files=files,
         )
@@ -142,104 +101,137 @@ class CTranslate2Engine:
         # for this thread.
         torch.set_num_threads(threads)
 
-    def search(
-        self,
-        sources: Sequence[list[int]],
-        sampling_keys: Sequence[tuple[int, ...]],
-        before_step: Callable[[], None] = lambda: None,
-    ) -> list[list[Hypothesis]]:
-        """See Engine. Raises RunError if the model's scores are not finite.
+    @classmethod
+    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+        if model_count > 1:
+            raise InputError("CTranslate2 does not combine several models: an ensemble needs engine=torch")
+        if config.compute_type is not None and not _machine_obstacles(device):
+            supported = import_ctranslate2().get_supported_compute_types(device.type, device.index or 0)
+            if config.compute_type not in supported:
+                raise InputError(
+                    f"decoding.compute_type={config.compute_type} is not supported on this machine's {device.type}; "
+                    f"supported are {', '.join(sorted(supported))}"
+                )
 
-        CTranslate2 does all steps by itself: ``before_step`` is called by the model's search alone.
-        """
-        found = self.find(sources)
-        left = [place for place, hypotheses in enumerate(found) if not hypotheses]
+    @classmethod
+    def open(cls, model: TranslationModel, trained: TrainedModel, folder: Path, config: DecodingConfig) -> Engine:
+        """See Engine. The converted model is kept in the run folder. A warning names every obstacle."""
+        device = trained.model.device
+        reasons = [*obstacles(trained.description.model), *_machine_obstacles(device)]
+        vocabulary = trained.tokenizers.target.vocabulary_size
+        if 2 * config.beam_size > vocabulary:
+            reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
+        if not reasons:
+            files = export_into(folder, trained)
+            try:
+                engine = cls(files, str(folder / EXPORT_FOLDER), trained, config)
+                if device.type == "cuda":
+                    engine.find(SearchRequest([[UNK]], [()]))
+                return engine
+            except RuntimeError as error:
+                # CTranslate2 does not use torch's CUDA libraries but looks for others, which may be missing.
+                if device.type != "cuda":
+                    raise
+                reasons.append(str(error))
+        logger.warning("PyTorch is used instead of CTranslate2: %s", "; ".join(reasons))
+        return TorchEngine(model, config)
+
+    def rows_per_source(self, n_best: int | None = None, greedy: bool = False) -> int:
+        return 1 if self._on_cpu or greedy else self.config.beam_size
+
+    def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
+        """See Engine. ``before_step`` is called only while the model itself searches."""
+        found = self.find(request)
+        left = [index for index, hypotheses in enumerate(found) if not hypotheses]
         # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
-        at_once = max(1, len(sources) * self.rows_each // self.by_model.rows_each)
-        # They are searched right here, not after all batches, when one core would search the few that were left while
+        rows = len(found) * self.rows_per_source(greedy=request.greedy)
+        count = max(1, rows // self.fallback.rows_per_source(greedy=request.greedy))
+        # They are searched here and not after all batches, where one core would search the few that were left while
         # the others wait.
-        for start in range(0, len(left), at_once):
-            places = left[start : start + at_once]
-            searched = self.by_model.search(
-                [sources[n] for n in places], [sampling_keys[n] for n in places], before_step
-            )
-            for place, hypotheses in zip(places, searched, strict=True):
-                found[place] = hypotheses
+        for start in range(0, len(left), count):
+            indices = left[start : start + count]
+            sources, keys = [request.sources[n] for n in indices], [request.sampling_keys[n] for n in indices]
+            searched = self.fallback.search(replace(request, sources=sources, sampling_keys=keys))
+            for index, hypotheses in zip(indices, searched, strict=True):
+                found[index] = hypotheses
         return found
 
-    def find(self, sources: Sequence[list[int]]) -> list[list[Hypothesis]]:
-        """Searches with CTranslate2 alone. Returns an empty list for each sentence on which its search would differ
-        from ours.
+    def find(self, request: SearchRequest) -> list[list[Hypothesis]]:
+        """Search with CTranslate2 alone. Return no hypotheses for sentences that it would search differently.
 
-        See the module's docstring for these sentences. Arguments and results are as those of ``search``.
+        See the module's docstring for these sentences, and ``search`` for the result.
         """
+        sources, beam_size = request.sources, 1 if request.greedy else self.config.beam_size
         batch = collate(range(len(sources)), sources, [[]] * len(sources)).source
-        limits = longest_hypotheses(self.model, batch, self.config).tolist()
+        limits = length_limits(self.model, batch, self.config).tolist()
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        fitting = [place for place, pieces in enumerate(sources) if len(pieces) < self.positions]
+        fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
         if fitting:
-            translated = self._translate([sources[place] for place in fitting], max(limits[place] for place in fitting))
+            max_length = max(limits[index] for index in fitting)
+            translated = self._translate([sources[index] for index in fitting], max_length, beam_size)
             results = dict(zip(fitting, translated, strict=True))
-            for place, result in results.items():
-                found[place] = self._hypotheses(result, limits[place])
-            if self.config.beam_size == 1:
-                for place, hypothesis in self._ended_at_limit(results, sources, limits).items():
-                    found[place] = [hypothesis]
+            for index, result in results.items():
+                found[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
+            if beam_size == 1:
+                found = self._ended_at_limit(found, results, sources, limits)
         return found
 
-    def _ended_at_limit(
-        self, results: Mapping[int, Any], sources: Sequence[list[int]], limits: Sequence[int]
-    ) -> dict[int, Hypothesis]:
-        """Returns the greedy hypotheses that are longer than their limit, ended at it and scored by the model.
-
-        The keys are the indices of their sources.
-        """
-        written = {
-            place: self._numbers(result.hypotheses[0][: limits[place]])
-            for place, result in results.items()
-            if len(result.hypotheses[0]) > limits[place] and math.isfinite(result.scores[0])
-        }
-        if not written:
-            return {}
-        pairs = collate(list(written), [sources[place] for place in written], list(written.values()))
-        pairs = pairs.to(self.model.device)
-        totals = forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output)
-        return {
-            place: Hypothesis(pieces, total)
-            for (place, pieces), total in zip(written.items(), totals.tolist(), strict=True)
-        }
-
-    def _numbers(self, names: Sequence[str]) -> list[int]:
-        return [self._target_numbers[name] for name in names]
-
-    def _translate(self, sources: Sequence[list[int]], longest: int) -> list[Any]:
+    def _translate(self, sources: Sequence[list[int]], max_length: int, beam_size: int) -> list[Any]:
         return self._translator.translate_batch(
-            [[self._source_names[piece] for piece in pieces] for pieces in sources],
-            max_batch_size=self._at_once,
-            beam_size=self.config.beam_size,
-            num_hypotheses=self.config.beam_size,
+            [[self._source_names[token] for token in tokens] for tokens in sources],
+            max_batch_size=self.max_batch_size,
+            beam_size=beam_size,
+            num_hypotheses=beam_size,
             length_penalty=self.config.length_penalty or NO_PENALTY,
             end_token=[EOS, *self.model.never_written],
             return_end_token=True,
             return_scores=True,
             min_decoding_length=0,
-            max_decoding_length=min(longest + 1, self.positions),
+            max_decoding_length=min(max_length + 1, self.max_positions),
             max_input_length=0,
         )
 
-    def _hypotheses(self, result: Any, limit: int) -> list[Hypothesis]:
-        """Returns the n_best hypotheses of a sentence, best first, or none if it was searched differently.
-
-        See the module's docstring.
-        """
+    def _hypotheses(self, result: Any, limit: int, n_best: int) -> list[Hypothesis]:
+        """Return the best hypotheses of a sentence, best first, or none if it was searched differently."""
         hypotheses, scores = result.hypotheses, result.scores
         if max(map(len, hypotheses)) > limit or not all(map(math.isfinite, scores)):
             return []
-        for names in hypotheses:
-            if names[-1] != self._end or not self._ends.isdisjoint(names[:-1]):
-                return []
-        best = list(zip(hypotheses, scores, strict=True))[: self.config.n_best]
+        if any(names[-1] != self._end or not self._ends.isdisjoint(names[:-1]) for names in hypotheses):
+            return []
+        best = list(zip(hypotheses, scores, strict=True))[:n_best]
         return [
             Hypothesis(self._numbers(names[:-1]), score * len(names) ** self.config.length_penalty)
             for names, score in best
         ]
+
+    def _ended_at_limit(
+        self,
+        found: list[list[Hypothesis]],
+        results: Mapping[int, Any],
+        sources: Sequence[list[int]],
+        limits: Sequence[int],
+    ) -> list[list[Hypothesis]]:
+        """Replace greedy hypotheses that are longer than their limit: end them there and score them with the model."""
+        written = {
+            index: self._numbers(result.hypotheses[0][: limits[index]])
+            for index, result in results.items()
+            if len(result.hypotheses[0]) > limits[index] and math.isfinite(result.scores[0])
+        }
+        if written:
+            pairs = collate(list(written), [sources[index] for index in written], list(written.values()))
+            pairs = pairs.to(self.model.device)
+            totals = forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output)
+            for (index, tokens), total in zip(written.items(), totals.tolist(), strict=True):
+                found[index] = [Hypothesis(tokens, total)]
+        return found
+
+    def _numbers(self, names: Sequence[str]) -> list[int]:
+        return [self._target_numbers[name] for name in names]
+
+
+def _machine_obstacles(device: torch.device) -> list[str]:
+    if device.type not in ("cpu", "cuda"):
+        return [f"device={device}: it runs on CPUs and NVIDIA GPUs only"]
+    if device.type == "cuda" and import_ctranslate2().get_cuda_device_count() == 0:
+        return [f"device={device}: the CTranslate2 that is installed finds no GPU"]
+    return []

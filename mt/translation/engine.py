@@ -1,51 +1,71 @@
-"""The interface between Translator and the search for translations, and its implementation in PyTorch."""
+"""The interface between a translator and the search for translations."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
 
-from mt.config import DecodingConfig
-from mt.data.batching import collate
+import torch
+
+from mt.config import DecodingChoice, DecodingConfig
 from mt.models.seq2seq import TranslationModel
-from mt.translation.search import Hypothesis, search
+from mt.storage.run_folder import TrainedModel
+from mt.translation.hypotheses import Hypothesis
 
 
-class Engine(Protocol):
-    """Searches for translations. Every implementation finds the hypotheses that ``mt.translation.search`` defines."""
+@dataclass(frozen=True)
+class SearchRequest:
+    """A batch of B sources to translate."""
 
-    rows_each: int
-    """How many rows each source takes up in a batch, as counted against its budget, ``decoding.batch_tokens``."""
+    sources: Sequence[list[int]]
+    """Tokens without BOS and EOS, (B)."""
+    sampling_keys: Sequence[tuple[int, ...]]
+    """Keys (B) of the random numbers. The same key draws the same numbers in any batch."""
+    n_best: int | None = None
+    """Maximum number of hypotheses of each source, at most the beam size; None: ``decoding.n_best``."""
+    greedy: bool = False
+    """Whether to take the most probable token at every step, whatever the config says."""
+    before_step: Callable[[], None] = lambda: None
+    """Called before each decoding step, by engines that can. It may do other work, such as another search."""
 
-    def search(
-        self,
-        sources: Sequence[list[int]],
-        sampling_keys: Sequence[tuple[int, ...]],
-        before_step: Callable[[], None] = lambda: None,
-    ) -> list[list[Hypothesis]]:
-        """Returns the translations of each source, best first: n_best of them, or as many as there are.
 
-        This is called from several threads at once. The model must be in evaluation mode.
+class Engine(ABC):
+    """Searches for translations, as ``mt.translation.hypotheses`` defines scores, ends and limits.
+
+    What an engine cannot do exactly, it leaves to the PyTorch model.
+    """
+
+    name: ClassVar[str]
+    """Its value of ``decoding.engine``."""
+
+    @classmethod
+    @abstractmethod
+    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+        """Raise InputError if the engine cannot search so, before any model is loaded."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, model: TranslationModel, trained: TrainedModel, folder: Path, config: DecodingConfig) -> "Engine":
+        """Return an engine for a model, or after a warning another engine.
 
         Args:
-            sources: A batch of B sources, as pieces without BOS and EOS.
-            sampling_keys: One key for each source, (B). The same key draws the same random numbers in any batch.
-            before_step: Called before each decoding step, by engines that can.
+            model: The model on its device, or an ensemble.
+            trained: The model, or the first member of the ensemble, as it was opened.
+            folder: The run folder of ``trained``.
+            config: How to search.
         """
 
+    @abstractmethod
+    def rows_per_source(self, n_best: int | None = None, greedy: bool = False) -> int:
+        """Return the number of rows of a batch for each source, as counted against ``decoding.batch_tokens``."""
 
-class TorchEngine:
-    """Searches with the PyTorch model, on its current device and with its current weights."""
+    @abstractmethod
+    def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source, best first. Several threads may search at once.
 
-    def __init__(self, model: TranslationModel, config: DecodingConfig) -> None:
-        self.model = model
-        self.config = config
-        self.rows_each = config.n_best if config.method == "sample" else config.beam_size
+        The model must be in evaluation mode.
 
-    def search(
-        self,
-        sources: Sequence[list[int]],
-        sampling_keys: Sequence[tuple[int, ...]],
-        before_step: Callable[[], None] = lambda: None,
-    ) -> list[list[Hypothesis]]:
-        """See Engine. Raises RunError if the model's scores are not finite."""
-        source = collate(range(len(sources)), sources, [[]] * len(sources)).source
-        return search(self.model, source.to(self.model.device), self.config, sampling_keys, before_step)
+        Raises:
+            RunError: The model's scores are not finite.
+        """

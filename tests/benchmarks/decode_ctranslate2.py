@@ -12,7 +12,7 @@ import torch
 from sentencepiece import SentencePieceProcessor
 
 from mt.config import DecodingConfig
-from mt.export.ctranslate2 import EXPORT
+from mt.translation.ctranslate2_conversion import EXPORT_FOLDER
 from mt.translation.translator import Translator
 from tests.benchmarks import task
 
@@ -35,7 +35,7 @@ def _compare(run: Path, lines: list[str], references: list[str], compute_type: A
     config = DecodingConfig(beam_size=beam_size, engine="ctranslate2", compute_type=compute_type)
     ours = Translator.load(run, config, device="cpu")
     engine = ctranslate2.Translator(
-        str(run / EXPORT), compute_type=compute_type, inter_threads=task.THREADS, intra_threads=1
+        str(run / EXPORT_FOLDER), compute_type=compute_type, inter_threads=task.THREADS, intra_threads=1
     )
     torch.set_num_threads(task.THREADS)  # CTranslate2 has just set its own number
     tokenizer = SentencePieceProcessor(model_file=str(run / "tokenizer.model"))

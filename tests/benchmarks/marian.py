@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
-from mt.models.embedding import sinusoidal_positions
+from mt.models.positions import sinusoidal_positions
 from mt.text.tokenizer import BOS, EOS, PAD, UNK
 from tests.benchmarks import task
 

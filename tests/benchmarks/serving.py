@@ -68,7 +68,7 @@ def server(options: Options) -> Iterator[int]:
     """Yield the port of a server."""
     words = [f"run={options.run.resolve()}", "port=0", "device=cpu"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mt.serving", *words], cwd=options.project, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "mt", "serve", *words], cwd=options.project, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     line = next(line for line in process.stderr if "listening at" in line)

@@ -1,6 +1,7 @@
 """The two entry points as a shell sees them: output, messages, exit codes."""
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -11,20 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mt.cli.command_line import main
+from mt.cli.command_line import run_command
+from mt.cli.commands import COMMANDS, Command, load_function
 from mt.cli.composition import Files
 from mt.cli.keys import schema_keys
 from mt.cli.reference import help_text
-from mt.config import (
-    ArgosExportConfig,
-    ExportConfig,
-    HuggingFaceExportConfig,
-    RobustnessConfig,
-    ServingConfig,
-    SynthesisConfig,
-    TrainConfig,
-    TranslateConfig,
-)
+from mt.config import TrainConfig, TranslateConfig
+from mt.core.process_end import end_with
 from tests.processes import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,11 +39,12 @@ def write_command(body: str, folder: Path) -> str:
     script.write_text(
         "import errno, os, signal, sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from mt.cli.command_line import main\n"
-        "from mt.config import TranslateConfig\n"
+        "from mt.cli.command_line import run_command\n"
+        "from mt.cli.commands import COMMANDS\n"
         "from mt.core.errors import InputError, Interrupted, RunError\n"
+        "from mt.core.process_end import end_with\n"
         f"def command(config):\n    {body}\n"
-        "main('translate', TranslateConfig, command)\n",
+        "end_with(lambda: run_command(COMMANDS['translate'], sys.argv[1:], command))\n",
         encoding="utf-8",
     )
     return str(script)
@@ -59,27 +54,36 @@ def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedPr
     return call(write_command(body, folder), *words, folder=folder)
 
 
-@pytest.mark.parametrize(
-    ("command", "schema"),
-    [
-        ("train", TrainConfig),
-        ("translate", TranslateConfig),
-        ("robustness", RobustnessConfig),
-        ("synthesis", SynthesisConfig),
-        ("serving", ServingConfig),
-        ("export", ExportConfig),
-        ("export_hugging_face", HuggingFaceExportConfig),
-        ("export_argos", ArgosExportConfig),
-    ],
-)
-def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainConfig]) -> None:
+def test_every_command_is_listed(tmp_path: Path) -> None:
+    lists = [call("-m", "mt", *words, folder=tmp_path) for words in ((), ("--help",))]
+    for done in lists:
+        assert (done.returncode, done.stderr) == (0, "")
+        listed = re.findall(r"^  python -m mt (\w+) +\S.*$", done.stdout, re.MULTILINE)
+        assert listed == [*COMMANDS, "settings"]
+        assert max(map(len, done.stdout.splitlines())) <= 140
+
+
+def test_a_command_that_does_not_exist_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    done = call("-m", "mt", "tran", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tran: there is no such command; nearest: train; python -m mt lists them\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_the_functions_of_a_command_exist(command: Command) -> None:
+    for path in (command.work, command.explain):
+        assert path is None or callable(load_function(path))
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_help_tells_every_key_and_every_option(command: Command) -> None:
     text = help_text(command)
     words = " ".join(text.split())
-    for key, field in schema_keys(schema):
+    for key, field in schema_keys(command.schema):
         assert f"  {key}=" in text
         if not key.startswith("data."):  # the kinds of data describe their keys in words of their own
             assert " ".join((field.description or "").split()[:4]) in words
-    files = Files(command)
+    files = Files(command.name)
     for group in files.group_defaults():
         for option in files.options(group):
             assert f" {option} " in text
@@ -89,7 +93,7 @@ def test_help_tells_every_key_and_every_option(command: str, schema: type[TrainC
 def test_help_goes_to_standard_output(tmp_path: Path) -> None:
     done = call_train("--help", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == help_text("train")
+    assert done.stdout == help_text(COMMANDS["train"])
 
 
 def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path: Path) -> None:
@@ -227,13 +231,13 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
     done = call_command(ended_from_outside, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
     not_known_to_all = (
-        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 1e6\n    "
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 1e6\n    "
         "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')"
     )
     done = call_command(not_known_to_all, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     alone_with_it = (
-        "import mt.cli.command_line as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
+        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
     )
     done = call_command(alone_with_it, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "no such folder\n")
@@ -317,9 +321,8 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
 def run_jobs(command: str, *words: str) -> list[TrainConfig | TranslateConfig]:
     """The configs that a command line runs, in order, in this process."""
     done: list[TrainConfig | TranslateConfig] = []
-    schema = {"train": TrainConfig, "translate": TranslateConfig}[command]
     with pytest.raises(SystemExit) as caught:
-        main(command, schema, done.append, words)
+        end_with(lambda: run_command(COMMANDS[command], words, done.append))
     assert caught.value.code == (0 if done else 2)
     return done
 
@@ -353,7 +356,7 @@ def test_jobs_that_would_share_a_result_or_the_input_are_refused(
 def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, module: str) -> None:
     """Wherever it comes: while the config, PyTorch or the command itself is imported. Python tells what it has
     imported."""
-    shutil.copytree(ROOT / "tests/formats/2/transformer", tmp_path / "run")
+    shutil.copytree(ROOT / "tests/formats/current/transformer", tmp_path / "run")
     words = [sys.executable, "-X", "importtime", ROOT / "translate.py", f"run={tmp_path / 'run'}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # Tests that run in the background inherit an ignored SIGINT.

@@ -179,16 +179,11 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
         assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
         for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
             assert one["score"] == pytest.approx(two["score"], abs=1e-4)
-    command = ["-m", "mt.export.ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
+    command = ["-m", "mt", "export", "format=ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
     for status, message in ((0, b"exported the model for CTranslate2"), (2, b"output=export: exists")):
         done = run(*command, cwd=folder)
         assert done.returncode == status, done.stderr
         assert message in done.stderr and b"Traceback" not in done.stderr
-
-
-def test_a_command_that_has_moved_names_its_new_place(tmp_path):
-    done = run("-m", "mt.translation.ctranslate2", "run=runs/toy", "output=export", cwd=tmp_path)
-    assert done.returncode == 2 and b"python -m mt.export.ctranslate2" in done.stderr
 
 
 def test_decoding_sweeps_write_an_output_each(trained):

@@ -7,6 +7,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 from mt.cli.composition import _overlap, compose_jobs
 from mt.config import (
+    AugmentationConfig,
     CompareConfig,
     FilesConfig,
     HubConfig,
@@ -16,7 +17,6 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
-from mt.config.earlier import with_text_layer
 from mt.core.errors import InputError
 
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
@@ -127,12 +127,14 @@ def test_an_experiment_gives_way_to_the_command_line() -> None:
     assert local.tokenizer == recipe.tokenizer and local.training == recipe.training
 
 
-def test_text_off_is_what_runs_were_before_there_was_a_text_layer() -> None:
-    before = TextConfig.model_validate(with_text_layer({})["text"])
-    assert train_config("text=off").text == before
+def test_text_off_is_without_text_layer_and_augmentation() -> None:
+    off = TextConfig(
+        enabled=False, augmentation=AugmentationConfig(**dict.fromkeys(AugmentationConfig.model_fields, 0.0))
+    )
+    assert train_config("text=off").text == off
     # docs/results.md has the scores of these.
     for experiment in ("multi30k_en_de", "multi30k_en_de_rnn", "multi30k_speedrun"):
-        assert train_config(f"experiment={experiment}").text == before
+        assert train_config(f"experiment={experiment}").text == off
         assert train_config(f"experiment={experiment}", "text=default").text == TextConfig()
 
 

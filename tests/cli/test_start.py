@@ -31,7 +31,7 @@ def test_an_ignored_ctrl_c_stays_ignored(monkeypatch):
 @pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, b"interrupted\n"), (signal.SIGTERM, b"terminated\n")])
 def test_code_that_swallows_every_exception_cannot_swallow_a_signal(number, said):
     script = (
-        "import signal, mt.cli.entry_points\n"
+        "import signal, mt.cli.main\n"
         "from mt.cli.start import ending_at_once\n"
         "with ending_at_once():\n"
         f"    try: signal.raise_signal({int(number)})\n"
@@ -54,7 +54,7 @@ def test_code_that_swallows_every_exception_cannot_swallow_a_signal(number, said
 )
 def test_commands_limit_active_waiting_before_torch_unless_the_user_chose_something(given, expected):
     script = (
-        "import os, sys, mt.cli.entry_points, mt.cli.start\n"
+        "import os, sys, mt.cli.main, mt.cli.start\n"
         "assert 'torch' not in sys.modules\n"
         "print({name: os.environ[name] for name in mt.cli.start.WAIT_SETTINGS if name in os.environ})"
     )

@@ -258,7 +258,7 @@ def test_commands_name_an_output_that_is_a_link_in_a_circle(
         translate(TranslateConfig(run="nowhere", input="input", output=path))
     pytest.importorskip("ctranslate2")
     with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
-        export(ExportConfig(run="nowhere", output=path))
+        export(ExportConfig(format="ctranslate2", run="nowhere", output=path))
     assert Path("loop").is_symlink()
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.cli.command_line import end_with
 from mt.core.errors import InputError
+from mt.core.process_end import end_with
 from mt.core.terminal import VisibleFormatter, visible
 from mt.training.command import _log_file
 

@@ -54,13 +54,12 @@ def augmentation(
     pairs: int = ROWS,
     languages_: tuple[str, str] = ("en", "de"),
     with_numbers: np.ndarray | None = None,
-    rules: int = 2,
     **shares: float,
 ) -> Augmentation:
     """By default no pair has a number word."""
     config = AugmentationConfig(**(OFF | shares))
     with_numbers = np.zeros(pairs, bool) if with_numbers is None else with_numbers
-    return Augmentation(config, languages.layer(*languages_, rules=rules), seed, LEXICON, with_numbers)
+    return Augmentation(config, languages.layer(*languages_), seed, LEXICON, with_numbers)
 
 
 def is_ascending(slots: list[str]) -> bool:
@@ -197,7 +196,7 @@ def test_slots_are_of_all_numbers() -> None:
         assert "{x}" not in source and is_ascending(slots)
         assert 2 <= len(slots) <= languages.SLOTS and names in (0, len(slots) - 1)
         numbers.update(slots)
-    assert set(numbers) == set(all_slots(languages.SLOTS, of_numbers=True))
+    assert set(numbers) == set(all_slots(languages.SLOTS))
     for first in (0, OF_NUMBERS):
         counts = [numbers[slot(first + number)] for number in range(languages.SLOTS)]
         assert max(counts) < 1.6 * min(counts)
@@ -239,15 +238,6 @@ def test_number_words_and_other_slots_in_the_same_pair() -> None:
             assert (word in source) == (other in target)
         in_words["ten" not in source] += 1
     assert near(in_words[True], NUMBERS_IN_WORDS, 2000)
-
-
-def test_numbers_have_no_slots_of_their_own_in_version_1_of_the_rules() -> None:
-    changing = augmentation(with_numbers=np.ones(300, bool), pairs=300, rules=1, slots=ALWAYS)
-    for row in range(300):
-        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
-        slots = SLOT.findall(source)
-        assert sorted(SLOT.findall(target)) == sorted(slots) and all(one < slot(OF_NUMBERS) for one in slots)
-        assert "ten" in source and "250" not in source
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("zh", "en"), ("tr", "zh")])

@@ -126,7 +126,7 @@ def tokenizers() -> TokenizerPair:
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
         TokenizerConfig(vocabulary_size=318),
-        slots=all_slots(toy.SLOTS, of_numbers=True),
+        slots=all_slots(toy.SLOTS),
     )
     return TokenizerPair(tokenizer, tokenizer)
 
@@ -207,7 +207,7 @@ def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, layer: Tex
 
 
 def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:
-    layer = toy.layer(layer.tokenizers, rules=0)
+    layer = toy.layer(layer.tokenizers, enabled=False)
     texts = pairs.select_columns(["id", "source", "target", "weight"])
     many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 20)
     for sampling in (0.0, 0.1, 0.3):

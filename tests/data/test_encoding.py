@@ -32,7 +32,7 @@ def tokenizers(pairs: datasets.Dataset, size: int) -> TokenizerPair:
 
 def test_each_side_by_its_own_tokenizer(pairs: datasets.Dataset) -> None:
     both = tokenizers(pairs, 300)
-    encoded = encode_pairs(pairs, toy.layer(both, rules=0))
+    encoded = encode_pairs(pairs, toy.layer(both, enabled=False))
     assert encoded["id"][:] == pairs["id"][:]
     assert encoded["source_ids"][:] == both.source.encode(pairs["source"][:])
     assert encoded["target_ids"][:] == both.target.encode(pairs["target"][:])
@@ -49,13 +49,13 @@ def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs: datasets.Dataset) -
         path = Path(encoded.cache_files[0]["filename"])
         return str(path), path.stat().st_mtime_ns
 
-    once = state(encode_pairs(pairs, toy.layer(both, rules=0)))
-    assert (
-        state(encode_pairs(pairs, toy.layer(TokenizerPair(Tokenizer(both.source.model), both.target), rules=0))) == once
-    )
-    assert state(encode_pairs(pairs, toy.layer(swapped, rules=0))) != once
-    assert state(encode_pairs(pairs.select(range(50, 60)), toy.layer(both, rules=0))) != once
-    assert encode_pairs(pairs, toy.layer(both, rules=0))["source_ids"][0] == both.source.encode(["number 0 in here"])[0]
+    once = state(encode_pairs(pairs, toy.layer(both, enabled=False)))
+    again = TokenizerPair(Tokenizer(both.source.model), both.target)
+    assert state(encode_pairs(pairs, toy.layer(again, enabled=False))) == once
+    assert state(encode_pairs(pairs, toy.layer(swapped, enabled=False))) != once
+    assert state(encode_pairs(pairs.select(range(50, 60)), toy.layer(both, enabled=False))) != once
+    first = encode_pairs(pairs, toy.layer(both, enabled=False))["source_ids"][0]
+    assert first == both.source.encode(["number 0 in here"])[0]
 
 
 def test_several_processes_encode_as_one_does(pairs: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,10 @@ from mt.data.split import (
     PUNCTUATION_IN_NUMBER,
     SPACING_ACCENT,
     hold_out,
-    identities,
     normal_form,
     pair_hash,
     sentence_key,
+    sentence_keys,
 )
 
 SENTENCE = st.integers(0, 60).map("sentence {}".format)
@@ -50,29 +50,26 @@ def spelt(text: str, spellings: list[Callable[[str], str]]) -> str:
     return text
 
 
-def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...], version: int = 2) -> np.ndarray:
-    sources, targets = (identities(side, version) for side in zip(*pairs, strict=True))
+def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...]) -> np.ndarray:
+    sources, targets = (sentence_keys(side) for side in zip(*pairs, strict=True))
     return hold_out(np.array([pair_hash(*pair) for pair in pairs]), (sources, targets), sizes)
 
 
 @given(
     pairs=st.lists(st.tuples(SPELT_SENTENCE, SPELT_SENTENCE), min_size=20, max_size=60),
     size=st.integers(1, 5),
-    version=st.sampled_from([1, 2]),
 )
-def test_no_sentence_in_two_parts(pairs: list[tuple[str, str]], size: int, version: int) -> None:
+def test_no_sentence_in_two_parts(pairs: list[tuple[str, str]], size: int) -> None:
     try:
-        part = parts(pairs, (size, size + 1), version)
+        part = parts(pairs, (size, size + 1))
     except InputError:
         assume(False)
     for side in (0, 1):
         places: dict[str, set[int]] = {}
         for pair, number in zip(pairs, part, strict=True):
-            text = pair[side]
-            if version == 2:
-                # What is left when all that the split does not look at is gone, found in another way.
-                text = unicodedata.normalize("NFKC", text).casefold()
-                text = "".join(c for c in text if c.isalnum())
+            # What is left when all that the split does not look at is gone, found in another way.
+            text = unicodedata.normalize("NFKC", pair[side]).casefold()
+            text = "".join(c for c in text if c.isalnum())
             places.setdefault(text, set()).add(number)
         assert all(len(numbers) == 1 for numbers in places.values())
     assert (part == 1).sum() >= size
@@ -134,23 +131,15 @@ def test_holding_out_takes_few_bytes_a_pair() -> None:
     assert most < 70 * count
 
 
-def test_the_versions_never_change() -> None:
-    """The numbers are those of earlier code: of version 1 from before there were versions, of version 2 from when the
-    sentences themselves were compared."""
+def test_the_split_never_changes() -> None:
     draw = random.Random(1)
     pairs = [
         (f"Satz {draw.randrange(900)}{draw.choice('.!')}", f"Sentence {draw.randrange(900)}.") for _ in range(1000)
     ]
-    for version, sizes, checksum in (
-        (1, [930, 30, 40], "e284534fd9dcfab0d90d7af027f89a15"),
-        (2, [929, 30, 41], "369b30697b67ed7cb106f8d19ba0d561"),
-    ):
-        part = parts(pairs, (30, 40), version)
-        assert np.bincount(part).tolist() == sizes
-        assert hashlib.sha256(part.astype(np.int8).tobytes()).hexdigest().startswith(checksum)
-    # What is no near-copy of another pair has the same place in the order of version 2.
-    alone = [(f"{source} {number}", f"{target} {number}") for number, (source, target) in enumerate(pairs)]
-    assert (parts(alone, (30, 40), version=1) == parts(alone, (30, 40), version=2)).all()
+    part = parts(pairs, (30, 40))
+    assert np.bincount(part).tolist() == [929, 30, 41]
+    checksum = hashlib.sha256(part.astype(np.int8).tobytes()).hexdigest()
+    assert checksum.startswith("369b30697b67ed7cb106f8d19ba0d561")
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)

@@ -65,9 +65,9 @@ def test_what_is_translated():
         "end <c-9/> &amp; 5 * 3 snake_case <c-10>x</c-10>.",
         "one", "<c-0/> two", "a", "<c-0>x</c-0> y", "yes", "Setext",
     ]  # fmt: skip
-    assert document.written([line.text for line in document.lines()])[0].decode() == TEXT
+    assert document.render([line.text for line in document.lines()])[0].decode() == TEXT
     changed = [line.text.replace("e", "E") for line in document.lines()]
-    written = document.written(changed)[0].decode()
+    written = document.render(changed)[0].decode()
     assert blocks(written) == blocks(TEXT) and spans(written) == spans(TEXT)
     assert "> - A first **bold\n>   linE** and `code` hErE\\\n>   aftEr [a link](http://x.y" in written
     assert "1. onE\n2. [ ] two\n" in written and "title: kept" in written and "SEtExt\n===" in written
@@ -76,7 +76,7 @@ def test_what_is_translated():
 def test_what_would_be_markup_is_escaped():
     document = read_markdown(b"one\n\n- two\n\n| three |\n|---|\n", FRENCH, False)
     translations = ["# a *b* [c](d) `e` &lt;f&gt; _g_", "1. x", "a|b"]
-    written = document.written(translations)[0].decode()
+    written = document.render(translations)[0].decode()
     assert written == ("\\# a \\*b\\* \\[c\\](d) \\`e\\` \\<f> \\_g\\_\n\n- 1\\. x\n\n| a\\|b |\n|---|\n")
     assert blocks(written) == blocks("one\n\n- two\n\n| three |\n|---|\n") and not spans(written)
 
@@ -93,7 +93,7 @@ LINES = st.lists(
 def test_what_is_copied_is_the_document(lines, end):
     content = end.join(lines)
     document = read_markdown(content.encode(), FRENCH, False)
-    assert document.written([line.text for line in document.lines()])[0].decode() == content
+    assert document.render([line.text for line in document.lines()])[0].decode() == content
 
 
 @given(LINES, st.data())
@@ -102,5 +102,5 @@ def test_blocks_stay_whatever_the_translation(lines, data):
     document = read_markdown(content.encode(), FRENCH, False)
     words = st.text(st.sampled_from('ab *_`[]()#-+1.!|~\\:"é=>'), max_size=12).map(lambda text: " ".join(text.split()))
     translations = [f"{data.draw(words)} x" if line.text.isalpha() else f"{line.text} x" for line in document.lines()]
-    written = document.written(translations)[0].decode()
+    written = document.render(translations)[0].decode()
     assert blocks(written) == blocks(content)

@@ -17,7 +17,7 @@ ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x")
 
 
 def translated(document: Document, translate=str.upper) -> bytes:
-    return document.written([translate(line.text) for line in document.lines()])[0]
+    return document.render([translate(line.text) for line in document.lines()])[0]
 
 
 def properties(content: bytes) -> dict[str, str]:
@@ -86,7 +86,7 @@ def test_no_property_is_lost(text, data):
     document = read_properties(text.encode(), FRENCH, False)
     assert translated(document, str) == text.encode()
     before = properties(text.encode())
-    written = document.written([data.draw(ONE_LINE) for _ in document.lines()])[0]
+    written = document.render([data.draw(ONE_LINE) for _ in document.lines()])[0]
     assert list(properties(written)) == list(before)
 
 
@@ -94,7 +94,7 @@ def test_no_property_is_lost(text, data):
 def test_java_reads_what_was_translated(wanted, encoding):
     content = ("é=1\n" + "".join(f"{key} = a\n" for key in wanted)).encode(encoding)
     document = read_properties(content, FRENCH, False)
-    written = document.written([wanted[key] for key in wanted][: len(document.lines())] if wanted else [])
+    written = document.render([wanted[key] for key in wanted][: len(document.lines())] if wanted else [])
     if wanted and len(set(wanted)) == len(document.lines()):
         assert {key: value for key, value in properties(written[0]).items() if key in wanted} == wanted
 
@@ -126,7 +126,7 @@ def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
     content = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
     document = read_json(content, FRENCH, False)
     assert translated(document, str) == content
-    written = document.written([data.draw(ANY) for _ in document.lines()])[0]
+    written = document.render([data.draw(ANY) for _ in document.lines()])[0]
     assert shape(json.loads(written)) == shape(value)
 
 

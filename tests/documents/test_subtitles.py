@@ -25,7 +25,7 @@ def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
     )
     document = read_srt(content.encode(), FRENCH, False)
     assert [line.text for line in document.lines()] == ["Hello there, how are you?", "- <i>Fine.</i>", "- And you?"]
-    written = document.written(["Bonjour, comment vas-tu ?", "- <i>Bien.</i>", "- Et toi ?"])[0].decode()
+    written = document.render(["Bonjour, comment vas-tu ?", "- <i>Bien.</i>", "- Et toi ?"])[0].decode()
     expected = content.replace("Hello there,\nhow are you?", "Bonjour,\ncomment vas-tu ?")
     assert written == expected.replace("Fine", "Bien").replace("And you?", "Et toi ?")
 
@@ -38,7 +38,7 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
     document = read_vtt(content.encode(), FRENCH, False)
     first, second = document.lines()
     assert (first.text, first.markup) == ("<v Bob>Hello <c-0/>there &amp; you</v>", "html")
-    written = document.written(["<v Bob>Salut &lt; <c-0/>toi</v>", second.text])[0].decode()
+    written = document.render(["<v Bob>Salut &lt; <c-0/>toi</v>", second.text])[0].decode()
     assert written == content.replace("Hello <00:01.500>there &amp; you", "Salut &lt; <00:01.500>toi")
 
 
@@ -66,9 +66,9 @@ def test_times_and_blank_lines_stay(texts, end, is_vtt, data):
         content += f"{number}{end}00:00:0{number},000 --> 00:00:0{number},500{end}{text}{end}{end}"
     document = (read_vtt if is_vtt else read_srt)(content.encode(), FRENCH, False)
     found = document.lines()
-    assert document.written([line.text for line in found])[0] == content.encode()
+    assert document.render([line.text for line in found])[0] == content.encode()
     translations = [data.draw(SPOKEN.map(lambda text: " ".join(text.split()))) for _ in found]
-    written = document.written(translations)[0].decode()
+    written = document.render(translations)[0].decode()
     times = re.compile(r"\d\d:\d\d:\d\d,\d{3} --> [^\r\n]*")
     assert times.findall(written) == times.findall(content)
     assert written.count("-->") <= content.count("-->")

@@ -2,13 +2,15 @@
 
 import json
 import logging
+from typing import get_args
 
 import pytest
 
 from mt.cli.translate import translate
-from mt.config import DecodingChoice, TranslateConfig
+from mt.config import DecodingChoice, DocumentFormat, TranslateConfig
 from mt.core.errors import InputError
 from mt.documents import translation as documents
+from mt.documents.formats import FORMATS
 from mt.training.command import train
 from mt.translation.translator import Translator
 from tests import toy
@@ -148,7 +150,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, mo
 
 
 def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("mt.data.parsers.document.MOST_BYTES", 100)
+    monkeypatch.setattr("mt.data.parsers.document.MAX_BYTES", 100)
     (tmp_path / "a.po").write_text(po("ba"))
     with pytest.raises(InputError, match="a.po: larger than 0 MB, which is too much for a document"):
         translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
@@ -166,3 +168,7 @@ def test_what_was_translated_is_told(run, tmp_path, caplog):
     (tmp_path / "a.po").write_text(content)
     translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
     assert "a.po: 2 passages translated, 1 had a translation already" in caplog.text
+
+
+def test_the_setting_names_every_format_of_the_registry():
+    assert set(get_args(DocumentFormat)) == {"auto", "lines", *FORMATS}

@@ -48,7 +48,7 @@ def test_texts_titles_and_descriptions_are_translated():
     translations[1] = 'Un "texte" & plus'
     translations[2] = '<a href="x" title="a title">Ici</a>, salut <b>voiture rouge</b> <code>x</code><br>ligne'
     translations[3] = "un <titre>"
-    written = document.written(translations)[0].decode()
+    written = document.render(translations)[0].decode()
     assert '<html lang="fr">' in written
     assert 'content="Un &quot;texte&quot; &amp; plus"' in written
     assert '<a href="x" title="un <titre>">Ici</a>, salut <b>voiture rouge</b>' in " ".join(written.split())
@@ -58,16 +58,16 @@ def test_texts_titles_and_descriptions_are_translated():
 
 def test_a_model_that_copies_changes_the_language_alone():
     document = read_html(PAGE.encode(), FRENCH, False)
-    copied = document.written([line.text for line in document.lines()])[0].decode()
+    copied = document.render([line.text for line in document.lines()])[0].decode()
     assert copied == PAGE.replace('lang="en"', 'lang="fr"')
 
 
 def test_encodings():
     page = '<meta charset="ISO-8859-1"><p>caf\u00e9 \u2019</p>'
     document = read_html(page.encode("windows-1252"), FRENCH, False)
-    assert document.written(["\u00e9\u6f22"])[0] == b'<meta charset="ISO-8859-1"><p>\xe9&#28450;</p>'
+    assert document.render(["\u00e9\u6f22"])[0] == b'<meta charset="ISO-8859-1"><p>\xe9&#28450;</p>'
     wide = ("\ufeff<p>a</p>").encode("utf-16-le")
-    assert read_html(wide, FRENCH, False).written(["b"])[0] == ("\ufeff<p>b</p>").encode("utf-16-le")
+    assert read_html(wide, FRENCH, False).render(["b"])[0] == ("\ufeff<p>b</p>").encode("utf-16-le")
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_encodings():
         (b"no html at all, 1 < 2", "is no HTML: there is not one tag in it"),
         (b"", "is no HTML"),
         (b"\0\1\2", "is no HTML"),
-        (b'<meta charset="klingon"><p>a', "says that it is in klingon, an unknown encoding"),
+        (b'<meta charset="klingon"><p>a', "declares klingon, an unknown encoding"),
         (b"<p>\xff</p>", "line 1 is not in UTF-8"),
-        (b'<meta charset="ascii"><p>\xff</p>', "is not in ascii, as it says"),
+        (b'<meta charset="ascii"><p>\xff</p>', "line 1 is not in ascii, the encoding that it declares"),
     ],
 )
 def test_what_is_no_html_is_told(content, message):
@@ -99,7 +99,7 @@ BROKEN = st.lists(
 @given(BROKEN)
 def test_what_is_copied_is_the_page_however_broken(page):
     document = read_html(page.encode(), FRENCH, False)
-    copied = document.written([line.text for line in document.lines()])[0].decode()
+    copied = document.render([line.text for line in document.lines()])[0].decode()
     assert copied == page or copied.replace('lang="fr"', "lang=en") == page
 
 
@@ -123,7 +123,5 @@ def test_the_tree_stays(page, data):
         for line, one in zip(found, plain, strict=True)
     ]
     translations = [" ".join(one.split()) for one in translations]
-    before, after = (
-        html.fromstring(content.decode()) for content in (page.encode(), document.written(translations)[0])
-    )
+    before, after = (html.fromstring(content.decode()) for content in (page.encode(), document.render(translations)[0]))
     assert [one.tag for one in before.iter()] == [one.tag for one in after.iter()]

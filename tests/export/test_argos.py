@@ -12,7 +12,7 @@ import pytest
 import sentencepiece
 from pydantic import ValidationError
 
-from mt.config import ArgosExportConfig, DecodingConfig, TokenizerConfig
+from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
 from mt.core.errors import InputError
 from mt.export.argos import export
 from mt.text.tokenizer import Tokenizer, TokenizerPair
@@ -21,7 +21,7 @@ from tests.brief import train_briefly
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
-RUN = Path(__file__).parents[1] / "formats" / "2" / "transformer"
+RUN = Path(__file__).parents[1] / "formats" / "current" / "transformer"
 """A model that translates its toy language well, and without a text layer."""
 LINES = (RUN / "scored" / "test.source").read_text().splitlines()
 
@@ -29,7 +29,7 @@ LINES = (RUN / "scored" / "test.source").read_text().splitlines()
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     output = tmp_path_factory.mktemp("package") / "new" / "toy.argosmodel"
-    export(ArgosExportConfig(run=str(RUN), output=str(output), license="mit", version="1.2"))
+    export(ExportConfig(format="argos", run=str(RUN), output=str(output), license="mit", version="1.2"))
     assert [path.name for path in output.parent.iterdir()] == ["toy.argosmodel"]
     return output
 
@@ -113,7 +113,7 @@ def test_argos_translate_installs_it_and_translates(package, tmp_path):
 
 def test_a_quantised_package_is_smaller(package, tmp_path):
     output = tmp_path / "int8.argosmodel"
-    export(ArgosExportConfig(run=str(RUN), output=str(output), quantization="int8"))
+    export(ExportConfig(format="argos", run=str(RUN), output=str(output), quantization="int8"))
     assert output.stat().st_size < package.stat().st_size
 
 
@@ -125,7 +125,7 @@ def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons)
     one, other = (Tokenizer.train(LINES, ("xx",), TokenizerConfig(vocabulary_size=size)) for size in (290, 300))
     run = train_briefly(tmp_path / "run", TokenizerPair(one, other), architecture, updates=1)
     with pytest.raises(InputError) as caught:
-        export(ArgosExportConfig(run=str(run), output=str(tmp_path / "new" / "toy.argosmodel")))
+        export(ExportConfig(format="argos", run=str(run), output=str(tmp_path / "new" / "toy.argosmodel")))
     for reason in ("Argos Translate cannot run this model", *reasons):
         assert reason in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -134,7 +134,7 @@ def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons)
 def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, monkeypatch):
     before = package.read_bytes()
     with pytest.raises(InputError, match=r"output=.*toy\.argosmodel: exists"):
-        export(ArgosExportConfig(run=str(RUN), output=str(package)))
+        export(ExportConfig(format="argos", run=str(RUN), output=str(package)))
     assert package.read_bytes() == before
 
     def fail(*_):
@@ -142,7 +142,7 @@ def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, 
 
     monkeypatch.setattr("mt.export.argos.zipfile.ZipFile", fail)
     with pytest.raises(OSError):
-        export(ArgosExportConfig(run=str(RUN), output=str(tmp_path / "toy.argosmodel")))
+        export(ExportConfig(format="argos", run=str(RUN), output=str(tmp_path / "toy.argosmodel")))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -151,6 +151,6 @@ def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, 
     [("output", "toy.zip"), ("version", "one"), ("version", "1."), ("license", "my licence"), ("license", "a\nb: c")],
 )
 def test_settings_that_make_no_package_are_refused(setting, value):
-    settings = {"run": "runs/demo", "output": "toy.argosmodel", setting: value}
+    settings = {"format": "argos", "run": "runs/demo", "output": "toy.argosmodel", setting: value}
     with pytest.raises(ValidationError, match="must"):
-        ArgosExportConfig.model_validate(settings)
+        ExportConfig.model_validate(settings)

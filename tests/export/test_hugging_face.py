@@ -2,21 +2,24 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.config import HuggingFaceExportConfig, TokenizerConfig
+from mt.config import ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.export.hugging_face import export
+from mt.export.hugging_face import export, obstacles
 from mt.storage.run_folder import open_model
 from mt.text.slots import OF_NUMBERS, all_slots, slot
 from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
-from mt.translation.search import search
-from mt.translation.translator import LINE_BREAKS, Translator
+from mt.translation.engine import SearchRequest
+from mt.translation.results import LINE_BREAKS
+from mt.translation.torch_engine import TorchEngine
+from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly
 
@@ -31,7 +34,7 @@ DECODING = {"beam_size": 4, "max_length_ratio": 0.001, "max_length_extra": 40, "
 
 def _tokenizer(seed: int, size: int, slots: int = 0, kind: str = "bpe", **settings: object) -> Tokenizer:
     config = TokenizerConfig.model_validate({"kind": kind, "vocabulary_size": size, **settings})
-    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots, True), single_digits=True)
+    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,7 @@ def exported(request, tokenizers, tmp_path_factory):
 
 
 def _load(run, output):
-    export(HuggingFaceExportConfig(run=str(run), output=str(output)))
+    export(ExportConfig(format="hugging_face", run=str(run), output=str(output)))
     model, told = transformers.AutoModelForSeq2SeqLM.from_pretrained(output, output_loading_info=True)
     assert not any(told.values()), told
     return transformers.AutoTokenizer.from_pretrained(output), model.eval()
@@ -73,6 +76,11 @@ def _load(run, output):
 
 def _sources(trained, lines=LINES):
     return collate(range(len(lines)), trained.tokenizers.source.encode(lines), [[]] * len(lines)).source
+
+
+def _search(trained, config):
+    sources = trained.tokenizers.source.encode(LINES)
+    return TorchEngine(trained.model, config).search(SearchRequest(sources, [(0,)] * len(LINES)))
 
 
 @torch.inference_mode()
@@ -92,7 +100,7 @@ def test_logits_are_the_same(exported):
 def test_the_search_finds_the_same(exported, beam_size):
     trained, tokenizer, model = exported
     config = trained.description.decoding.model_copy(update={"beam_size": beam_size})
-    expected = search(trained.model, _sources(trained), config, [(0,)] * len(LINES))
+    expected = _search(trained, config)
     batch = tokenizer(LINES, return_tensors="pt", padding=True)
     assert batch.input_ids.equal(_sources(trained))
     settings = {"return_dict_in_generate": True, "output_scores": True}
@@ -113,7 +121,7 @@ def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
     decoding = DECODING | {"beam_size": 1, "max_length_extra": 7}
     run = train_briefly(tmp_path / "run", tokenizers[True], updates=3, decoding=decoding)
     trained, (tokenizer, model) = open_model(run), _load(run, tmp_path / "out")
-    expected = search(trained.model, _sources(trained), trained.description.decoding, [(0,)] * len(LINES))
+    expected = _search(trained, trained.description.decoding)
     assert any(len(best.pieces) == 7 for (best, *_) in expected)
     found = model.generate(**tokenizer(LINES, return_tensors="pt", padding=True)).tolist()
     ended = [[BOS, *best.pieces, EOS] for (best, *_) in expected]
@@ -124,7 +132,7 @@ def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
 def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
     """From line to line, with blanks, capitals, names and what is no piece."""
     trained, tokenizer, model = exported
-    assert trained.description.text.rules == 0
+    assert not trained.description.text.enabled
     translator = Translator(trained.model, trained.layer_with(trained.description.text), trained.description.decoding)
     lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]
     texts = tokenizer.batch_decode(
@@ -191,7 +199,7 @@ REFUSED = [
 def test_what_it_cannot_hold_is_refused_by_name(tokenizers, tmp_path, model, joint, reasons):
     run = train_briefly(tmp_path / "run", tokenizers[joint], updates=1, **model)
     with pytest.raises(InputError) as caught:
-        export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "new" / "out")))
+        export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "new" / "out")))
     for reason in ("transformers cannot run this model", *reasons):
         assert reason in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -201,15 +209,21 @@ def test_it_overwrites_nothing(tokenizers, tmp_path):
     run = train_briefly(tmp_path / "run", tokenizers[True], updates=1)
     before = {path: path.read_bytes() for path in run.iterdir()}
     with pytest.raises(InputError, match=r"output=.*run: exists and is not empty"):
-        export(HuggingFaceExportConfig(run=str(run), output=str(run)))
+        export(ExportConfig(format="hugging_face", run=str(run), output=str(run)))
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
 def test_the_folder_holds_data_alone(tokenizers, tmp_path):
     run = train_briefly(tmp_path / "run", tokenizers[False], updates=1, norm="post")
-    export(HuggingFaceExportConfig(run=str(run), output=str(tmp_path / "out"), license="cc-by-4.0"))
+    export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out"), license="cc-by-4.0"))
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "README.md", "config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm",
         "target_vocab.json", "tokenizer_config.json", "vocab.json",
     }  # fmt: skip
     assert json.loads((tmp_path / "out" / "generation_config.json").read_text())["num_beams"] == 2
+
+
+def test_unknown_position_encodings_are_refused():
+    config = TransformerConfig.model_construct(architecture="transformer", norm="pre", positions="rotary")
+    trained = SimpleNamespace(description=SimpleNamespace(model=config))
+    assert obstacles(trained) == ["model.positions=rotary with model.norm=pre: it has no such Transformer"]

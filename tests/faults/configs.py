@@ -8,12 +8,13 @@ import tempfile
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from mt.cli.command_line import _exit_status, _run
+from mt.cli.command_line import run_command
+from mt.cli.commands import COMMANDS
 from mt.cli.keys import schema_keys
-from mt.config import TrainConfig, TranslateConfig
+from mt.core.process_end import exit_status
 from tests.faults.outcome import Outcome
 
-SCHEMAS = {"train": TrainConfig, "translate": TranslateConfig}
+FUZZED = ("train", "translate")
 VALUES = [
     "", "null", "true", "-1", "0", "1.5", "1e999", "nan", "-.inf", "abc", "[", "]", "[]", "[a", "{", "{}", "{a:b}",
     "'", '"', "a'b", "\\", "${", "${}", "${nowhere}", "${oc.env:HOME}", "${seed}", "${name}", "a,b", "range(1,3)",
@@ -25,7 +26,7 @@ VALUES = [
 @st.composite
 def wrong_words(draw: st.DrawFn, command: str) -> list[str]:
     """One to four words: misspelt keys, impossible values, unknown options, broken grammar."""
-    keys = sorted({key for key, _ in schema_keys(SCHEMAS[command])})
+    keys = sorted({key for key, _ in schema_keys(COMMANDS[command].schema)})
 
     def word() -> str:
         key, value = draw(st.sampled_from(keys)), draw(st.sampled_from(VALUES))
@@ -64,7 +65,7 @@ def fuzz(times: int, number: int, command: str) -> Outcome:
     def check(words: list[str]) -> None:
         begun = []
         try:
-            status = _exit_status(lambda: _run(command, SCHEMAS[command], begun.append, words))
+            status = exit_status(lambda: run_command(COMMANDS[command], words, begun.append))
         except Exception as error:
             outcome.judge([f"{words}: {type(error).__name__}: {error}"])
             return

@@ -23,17 +23,16 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 from pydantic.fields import FieldInfo
 
-from mt.cli.command_line import _exit_status, _run, stderr_handler
+from mt.cli.command_line import run_command
+from mt.cli.commands import COMMANDS as REGISTRY
 from mt.cli.composition import _quoted, compose_jobs
 from mt.cli.translate import translate
 from mt.config import (
-    ArgosExportConfig,
     CleaningConfig,
     CompareConfig,
     DecodingChoice,
     DecodingConfig,
     ExportConfig,
-    HuggingFaceExportConfig,
     RobustnessConfig,
     Section,
     SynthesisConfig,
@@ -41,11 +40,12 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.device import choose_device
+from mt.core.process_end import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
 from mt.distributed.local_workers import number_of_workers
 from mt.evaluation.robustness.command import open_runs
 from mt.evaluation.systems import open_systems
-from mt.export import argos, ctranslate2, hugging_face
+from mt.export.command import export
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis.command import synthesise
 from mt.training.command import train
@@ -235,36 +235,14 @@ class Export(Command):
     schema = ExportConfig
 
     def bases(self) -> dict[str, list[str]]:
-        return {"": [f"run={self.place.runs[0]}", "output=exported"]}
+        run = self.place.runs[0]
+        output = {"ctranslate2": "exported", "hugging_face": "exported", "argos": "exported.argosmodel"}
+        return {format: [f"format={format}", f"run={run}", f"output={path}"] for format, path in output.items()}
 
     def work(self, config: Section) -> None:
         assert isinstance(config, ExportConfig)
         if self.place.holds(config.output):
-            ctranslate2.export(config)
-
-
-class HuggingFaceExport(Command):
-    schema = HuggingFaceExportConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        return {"": [f"run={self.place.runs[0]}", "output=exported"]}
-
-    def work(self, config: Section) -> None:
-        assert isinstance(config, HuggingFaceExportConfig)
-        if self.place.holds(config.output):
-            hugging_face.export(config)
-
-
-class ArgosExport(Command):
-    schema = ArgosExportConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        return {"": [f"run={self.place.runs[0]}", "output=exported.argosmodel"]}
-
-    def work(self, config: Section) -> None:
-        assert isinstance(config, ArgosExportConfig)
-        if self.place.holds(config.output):
-            argos.export(config)
+            export(config)
 
 
 class Synthesis(Command):
@@ -286,11 +264,9 @@ COMMANDS: dict[str, type[Command]] = {
     "translate": Translate,
     "compare": Compare,
     "robustness": Robustness,
-    "cleaning": Clean,
+    "clean": Clean,
     "export": Export,
-    "synthesis": Synthesis,
-    "export_hugging_face": HuggingFaceExport,
-    "export_argos": ArgosExport,
+    "synthesize": Synthesis,
 }
 
 
@@ -432,7 +408,7 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
 
     try:
         with _streams(), mock.patch("mt.cli.composition.hydra.compose", _compose_once):
-            status = _exit_status(lambda: _run(name, command.schema, work, [*case.base, *case.tried]))
+            status = exit_status(lambda: run_command(REGISTRY[name], [*case.base, *case.tried], work))
     except Exception as error:  # whatever it is, it is what is looked for
         command.place.clear()
         return [f"{type(error).__name__}: {error}"[:300]], "refused"

@@ -7,7 +7,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import matplotlib
@@ -15,10 +15,10 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from mt.cli.command_line import _trouble_outside
 from mt.config import CompareConfig, TrainConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
+from mt.core.process_end import machine_trouble
 from mt.data.cleaning.record import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.runs import read_run
@@ -86,8 +86,9 @@ def exploits(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     outcome = Outcome("malicious model folder")
     trace = folder / "trace"
     for what, attack in _attacks(trace, folder):
-        copy = _copy_to_attack(run, folder)
+        copy = _copy(run, folder, "attacked")
         attack(copy)
+        _record_checksums(copy)
         troubles = _open_everything(copy, must_fail=True)
         if trace.exists():
             troubles.append("something was executed")
@@ -122,7 +123,7 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
     )
     for name in ("config.yaml", "model.yaml"):
         yield f"a nest of lists in {name}", lambda run, name=name: (run / name).write_text("[" * 100_000)
-        yield f"a bomb of aliases in {name}", lambda run, name=name: (run / name).write_text("format: 2\n" + bomb)
+        yield f"a bomb of aliases in {name}", lambda run, name=name: (run / name).write_text("format: 1\n" + bomb)
     yield "a nest of lists in JSON", lambda run: (run / "results.json").write_text("[" * 100_000)
     for key in ("width", "feed_forward", "encoder_layers"):
         yield f"model.{key} of a billion", lambda run, key=key: _edit(run, "model", key, 10**9)
@@ -153,24 +154,27 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
         "a data set of the hub": {"kind": "hub", "path": "someone/something"},
         "pickles by a module of datasets": {"kind": "hub", "path": "pandas"},
     }
-    refusals = {"pickles by a module of datasets": "path=pandas is no data set"}
+    refusals = {("pickles by a module of datasets", counted): "path=pandas is no data set" for counted in (True, False)}
     # A folder without the counts, too, sends nobody to the corpus.
+    refusals |= {(what, False): f"{TARGET_WORDS}: cannot be read" for what in forged} | refusals
     cases = [(what, data, counted) for counted in (False, True) for what, data in forged.items()]
     for what, data, counted in cases[:times]:
-        copy = _copy_to_attack(run, folder)
+        copy = _copy(run, folder, "attacked")
         config = yaml.safe_load((copy / "config.yaml").read_text())
         (copy / "config.yaml").write_text(yaml.safe_dump(config | {"data": data | languages}))
         if not counted:
             (copy / TARGET_WORDS).unlink()
+        _record_checksums(copy)
+        expected = refusals.get((what, counted))
         report = folder / "report"
         little = {"timed_sentences": 0, "studied_sentences": 0, "output": str(report)}
         with _watched((copy, folder / "whole", report)) as troubles:
             try:
                 compare(CompareConfig.model_validate({"first": str(copy), "second": str(folder / "whole")} | little))
-                if what in refusals:
+                if expected is not None:
                     troubles.append("was not refused")
             except InputError as error:
-                if what not in refusals or refusals[what] not in str(error):
+                if expected is None or expected not in str(error):
                     troubles.append(f"was not compared: {error}")
             except Exception as error:  # whatever it is, it is what is looked for
                 troubles.append(f"{type(error).__name__}: {error}")
@@ -225,7 +229,7 @@ def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True, 
             if SECRET in str(error):
                 troubles.append(f"{read.__name__} shows what lies outside")
         except Exception as error:  # whatever it is, it is what is looked for
-            if told := _trouble_outside(error):
+            if told := machine_trouble(error):
                 refused += SECRET not in told
             else:
                 troubles.append(f"{read.__name__}: {type(error).__name__}: {error}")
@@ -292,11 +296,10 @@ def _copy(run: Path, folder: Path, name: str) -> Path:
     return Path(shutil.copytree(run, folder / name))
 
 
-def _copy_to_attack(run: Path, folder: Path) -> Path:
-    """Makes the same without checksums: who changes a file on purpose would change its checksum as well."""
-    copy = _copy(run, folder, "attacked")
-    shutil.rmtree(copy)
-    return toy.copy_to_change(run, copy)
+def _record_checksums(run: Path) -> None:
+    """Record the checksums of changed files, if they can be read: who changes a file on purpose would do so."""
+    with suppress(OSError, InputError):
+        toy.record_checksums(run)
 
 
 def _link(path: Path, to: Path) -> None:

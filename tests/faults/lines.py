@@ -14,7 +14,8 @@ import psutil
 from mt.cli.translate import _text
 from mt.config import DecodingConfig
 from mt.storage.run_folder import read_config
-from mt.translation.translator import LINE_BREAKS, ScoredText, Translator
+from mt.translation.results import LINE_BREAKS, ScoredText
+from mt.translation.translator import Translator
 from tests.faults.outcome import Outcome
 from tests.processes import ENVIRONMENT, PROJECT, Process, start, wait_for
 from tests.toy import SYLLABLES

@@ -57,7 +57,7 @@ def test_comparisons_of_malicious_runs_open_nothing_outside(tmp_path, run):
     _assert_survived(hostile.comparisons(tmp_path, 2, 7, run), 2)
 
 
-@pytest.mark.parametrize("command", configs.SCHEMAS)
+@pytest.mark.parametrize("command", configs.FUZZED)
 def test_wrong_configs_are_told(command):
     _assert_survived(configs.fuzz(60, 7, command), 30)
 

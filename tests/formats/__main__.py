@@ -1,4 +1,4 @@
-"""Makes the fixtures of the format that this code writes: ``python -m tests.formats``, once for each format.
+"""Make the fixtures of the format that this code writes, in the folder ``current``: ``python -m tests.formats``.
 
 Two finished runs with what they translate, and an unfinished one with its corpus; all on made-up text, and as small
 as they can be. Nothing in them names the machine.
@@ -17,12 +17,13 @@ from mt.cli.translate import translate
 from mt.config import TrainConfig, TranslateConfig
 from mt.core.errors import Interrupted
 from mt.core.json_file import read_json, write_json
-from mt.storage.run_folder import FILES, FORMAT, PROVENANCE, RESULTS, file_checksums
+from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, file_checksums
 from mt.training.command import train
 from mt.training.trainer import Trainer
 from tests import toy
 
 HERE = Path(__file__).resolve().parent
+CURRENT = HERE / "current"
 LEFT_OUT = shutil.ignore_patterns("tensorboard", "train.log", ".lock")
 
 SMALL = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -33,15 +34,15 @@ RNN = {**SMALL, "width": 8, "hidden": 16, "attention": "dot"}
 def main() -> None:
     """Works in a folder of its own, for the paths in a config to be relative."""
     torch.set_num_threads(1)
-    fixtures = HERE / str(FORMAT)
-    fixtures.mkdir()
+    shutil.rmtree(CURRENT, ignore_errors=True)
+    CURRENT.mkdir()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("large").mkdir()
         Path("corpus").mkdir()
         toy.write_corpus(Path("large"), "reverse", train=2500)
         toy.write_corpus(Path("corpus"), "copy", train=240)
-        shutil.copytree("corpus", fixtures / "corpus")
+        shutil.copytree("corpus", CURRENT / "corpus")
         transformer = _config(
             "transformer",
             "large",
@@ -56,9 +57,9 @@ def main() -> None:
         )
         for config in (transformer, rnn):
             train(config)
-            output = fixtures / f"{config.name}.txt"
+            output = CURRENT / f"{config.name}.txt"
             translate(TranslateConfig(run=str(config.folder), input=str(HERE / "lines.txt"), output=str(output)))
-            _keep(config, fixtures, "checkpoints")
+            _keep(config, "checkpoints")
         unfinished = _config(
             "unfinished",
             "corpus",
@@ -71,7 +72,7 @@ def main() -> None:
         )
         with suppress(Interrupted):
             _train_to(unfinished, 20)
-        _keep(unfinished, fixtures)
+        _keep(unfinished)
 
 
 def _config(
@@ -119,13 +120,13 @@ def _train_to(config: TrainConfig, update: int) -> None:
     train(config)
 
 
-def _keep(config: TrainConfig, fixtures: Path, *left_out: str) -> None:
+def _keep(config: TrainConfig, *left_out: str) -> None:
     """The run folder without what only looks at it, and without the machine's name."""
 
     def ignored(folder: str, names: list[str]) -> set[str]:
         return {*LEFT_OUT(folder, names), *left_out}
 
-    kept = Path(shutil.copytree(config.folder, fixtures / config.name, ignore=ignored))
+    kept = Path(shutil.copytree(config.folder, CURRENT / config.name, ignore=ignored))
     made = read_json(kept / PROVENANCE)
     made["machine"] |= {"system": "Linux", "processor": "a processor", "instruction sets": ""}
     write_json(kept / PROVENANCE, made)

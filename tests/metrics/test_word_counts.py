@@ -76,8 +76,9 @@ def test_too_much_text_is_not_kept(tmp_path, monkeypatch):
     assert (tmp_path / TARGET_WORDS).stat().st_size < 200 and read_word_counts(tmp_path, "fr") is None
 
 
-def test_missing_files_and_other_tokenizers_give_none_and_say_why(tmp_path, caplog):
-    assert read_word_counts(tmp_path, "fr") is None and "no such file" in caplog.text
+def test_other_tokenizers_give_none_and_say_why(tmp_path, caplog):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_word_counts(tmp_path, "fr")
     write_word_counts(tmp_path, LINES, "fr")
     assert read_word_counts(tmp_path, "zh") is None and "another way" in caplog.text
 

@@ -20,7 +20,7 @@ from tests import toy
 @pytest.fixture
 def process(runs):
     words = [f"run={runs[0]}", "port=0", "device=cpu", "threads=1", "decoding.beam_size=2"]
-    command = [sys.executable, "-m", "mt.serving", *words]
+    command = [sys.executable, "-m", "mt", "serve", *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         lines = []
         while not lines or "listening" not in lines[-1]:

@@ -11,14 +11,14 @@ from safetensors.torch import load_file, save_file
 os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
 
-from mt.config import DecodingConfig, HuggingFaceExportConfig  # noqa: E402
+from mt.config import DecodingConfig, ExportConfig  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
-from mt.export import ctranslate2  # noqa: E402
 from mt.export.hugging_face import export  # noqa: E402
 from mt.storage.marian import fetched, located  # noqa: E402
 from mt.storage.run_folder import open_model, read_description  # noqa: E402
 from mt.text.tokenizer import PAD, UNK  # noqa: E402
+from mt.translation.ctranslate2_conversion import import_ctranslate2, write_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
 from tests.marian_folder import EXTRA, LAYOUTS, sentences, write_folder  # noqa: E402
 
@@ -131,7 +131,7 @@ def _generate(tokenizer, model, beam_size):
 
 def test_it_comes_back_as_it_was(folder, tmp_path):
     """To the bit, with the numbers that the pieces had."""
-    export(HuggingFaceExportConfig(run=str(folder), output=str(tmp_path / "out")))
+    export(ExportConfig(format="hugging_face", run=str(folder), output=str(tmp_path / "out")))
     before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
     assert after.keys() == before.keys() - {"model.shared.weight"} | (after.keys() & {"model.shared.weight"})
     assert all(torch.equal(after[name], before[name]) for name in after)
@@ -171,13 +171,13 @@ def test_each_part_of_a_long_line_has_the_name_of_the_language(tmp_path):
 
 def test_converters_agree(tmp_path):
     """CTranslate2's own converter leaves <pad> out of the softmax; here, its bias makes that no difference."""
-    library = ctranslate2.library()
+    library = import_ctranslate2()
     folder = write_folder(tmp_path / "marian")
     _change_tensors(folder, lambda tensors: tensors["final_logits_bias"][0, -1:].fill_(-100.0))
     library.converters.TransformersConverter(str(folder)).convert(str(tmp_path / "converted"))
     trained = open_model(folder)
     (tmp_path / "ours").mkdir()
-    ctranslate2.write_model(trained, tmp_path / "ours")
+    write_model(trained, tmp_path / "ours")
     pieces = [[*trained.tokenizers.source.pieces(row), "</s>"] for row in trained.tokenizers.source.encode(LINES)]
     settings = {"beam_size": 4, "max_decoding_length": LIMIT, "return_scores": True}
     expected = library.Translator(str(tmp_path / "converted"), "cpu").translate_batch(pieces, **settings)

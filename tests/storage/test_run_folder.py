@@ -1,6 +1,5 @@
 """Whatever is changed in a file that a resume or a translation depends on is noticed, and the file is named."""
 
-import json
 import random
 
 import datasets
@@ -18,9 +17,11 @@ from mt.config import (
     TransformerConfig,
 )
 from mt.core.errors import InputError
+from mt.core.json_file import sealed
 from mt.models.build import build_model
-from mt.storage.run_folder import config_differences, open_model, read_description, write_config, write_description
+from mt.storage.run_folder import config_differences, open_model, read_config, read_description, write_description
 from mt.storage.weights import (
+    CHECKSUMS,
     checksum,
     load_weights,
     read_metadata,
@@ -29,6 +30,9 @@ from mt.storage.weights import (
     weights_of,
     what_belongs_to,
     write_tensors,
+)
+from mt.storage.weights import (
+    TENSORS as TENSORS_KEY,
 )
 from mt.text.tokenizer import TokenizerPair
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
@@ -52,22 +56,6 @@ def test_every_flipped_bit_of_a_safetensors_file_is_noticed(tmp_path):
     assert_each_flipped_bit_is_named(path, lambda: read_tensors(path))
 
 
-def test_every_flipped_bit_of_an_earlier_formats_header_is_noticed(tmp_path):
-    path = tmp_path / "optimizer.safetensors"
-    save_file(TENSORS, path, metadata={"sha256": checksum(TENSORS)})
-    assert read_tensors(path)["bias"].equal(TENSORS["bias"])
-    assert_each_flipped_bit_is_named(path, lambda: read_tensors(path))
-
-
-def test_progress_of_an_earlier_format_is_read(tmp_path):
-    save_checkpoint(tmp_path, Progress(update=7), TENSORS, {}, TENSORS)
-    path = tmp_path / "checkpoints/step_7/progress.json"
-    content = json.loads(path.read_text())
-    del content["sha256"]
-    path.write_text(json.dumps(content))
-    assert newest_checkpoint(tmp_path).progress == Progress(update=7)
-
-
 @pytest.mark.parametrize("text", ["{}", '{"sha256": 1}', "[1,", "\ud800", "7"])
 def test_forged_metadata_are_refused(tmp_path, text):
     path = tmp_path / "forged.safetensors"
@@ -85,7 +73,7 @@ def model(tmp_path_factory):
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
     tokenizers = TokenizerPair.train(datasets.Dataset.from_dict(pairs), "xx", "yy", tokenizer, seed=1)
     tokenizers.save(folder)
-    write_config(folder, config)
+    write_description(folder, toy.description(config, tokenizers))
     weights = weights_of(build_model(config.model, tokenizers))
     write_tensors(folder / "model.safetensors", weights, what_belongs_to(config.model, tokenizers))
     return folder
@@ -124,35 +112,16 @@ def test_a_tokenizer_that_is_added_is_not_taken_for_the_right_one(model, tmp_pat
 
 def test_weights_are_not_read_as_another_model_of_the_same_shapes(model, tmp_path):
     folder = _copy(model, tmp_path)
-    config = folder / "config.yaml"
-    text = config.read_text()
+    description = folder / "model.yaml"
+    text = description.read_text()
     for key, trained, changed in (("heads", "2", "1"), ("activation", "relu", "gelu")):
         assert f"  {key}: {trained}\n" in text
-        config.write_text(text.replace(f"  {key}: {trained}\n", f"  {key}: {changed}\n"))
+        description.write_text(text.replace(f"  {key}: {trained}\n", f"  {key}: {changed}\n"))
         with pytest.raises(InputError, match=f"model.{key} is {changed} there, but {trained} in training"):
             open_model(folder)
     assert "  dropout: 0.1\n" in text
-    config.write_text(text.replace("  dropout: 0.1\n", "  dropout: 0.3\n"))
+    description.write_text(text.replace("  dropout: 0.1\n", "  dropout: 0.3\n"))
     open_model(folder)
-
-
-def test_a_setting_that_a_later_version_adds_does_not_shut_older_models_out(model, tmp_path):
-    folder = _copy(model, tmp_path)
-    path = folder / "model.safetensors"
-    recorded = read_metadata(path)
-    del recorded["tensors"], recorded["architecture"]["activation"]
-    write_tensors(path, read_tensors(path), recorded)
-    open_model(folder)
-
-
-def test_models_of_earlier_formats_open(model, tmp_path):
-    folder = _copy(model, tmp_path)
-    path = folder / "model.safetensors"
-    # safetensors before 0.6 reads from the file as long as the tensors live, so they are copied before it is written.
-    tensors = {name: tensor.clone() for name, tensor in read_tensors(path).items()}
-    for metadata in (None, {"sha256": checksum(tensors)}):
-        save_file(tensors, path, metadata=metadata)
-        assert open_model(folder).description.target_language == "yy"
 
 
 def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
@@ -208,7 +177,8 @@ def test_a_changed_description_is_told_of(tmp_path, caplog):
 def test_weights_in_a_format_that_no_weights_have_are_refused(model, tmp_path, dtype):
     folder = _copy(model, tmp_path)
     path = folder / "model.safetensors"
-    save_file({name: tensor.to(dtype) for name, tensor in read_tensors(path).items()}, path)
+    tensors = {name: tensor.to(dtype) for name, tensor in read_tensors(path).items()}
+    save_file(tensors, path, metadata={CHECKSUMS: sealed(read_metadata(path) | {TENSORS_KEY: checksum(tensors)})})
     with pytest.raises(InputError, match=f"is {dtype}"):
         open_model(folder)
 
@@ -231,9 +201,9 @@ def test_a_path_may_be_written_in_two_ways(tmp_path, monkeypatch):
     assert config_differences(one, config(["b.xx", "a.yy"])).keys() == {"data.corpora"}
 
 
-@pytest.mark.parametrize("name", ["model.yaml", "config.yaml"])
-def test_a_bomb_of_merge_keys_is_refused_at_once(tmp_path, name):
+@pytest.mark.parametrize(("name", "read"), [("model.yaml", read_description), ("config.yaml", read_config)])
+def test_a_bomb_of_merge_keys_is_refused_at_once(tmp_path, name, read):
     levels = "".join(f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 20)}]\n" for n in range(1, 12))
-    (tmp_path / name).write_text(f"format: 2\na0: &a0 {{x: 1}}\n{levels}")
+    (tmp_path / name).write_text(f"format: 1\na0: &a0 {{x: 1}}\n{levels}")
     with pytest.raises(InputError, match=rf"{name}: cannot be read: merge keys .<<. are not allowed"):
-        read_description(tmp_path)
+        read(tmp_path)

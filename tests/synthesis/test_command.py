@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mt.cli.command_line import _exit_status
 from mt.config import SynthesisConfig, TrainConfig
+from mt.core import output as output_module
 from mt.core.files import try_lock
 from mt.core.json_file import read_json, write_json
+from mt.core.process_end import exit_status
 from mt.data.corpus import load_corpus
 from mt.data.readers import fingerprint
 from mt.data.split import sentence_key
@@ -95,7 +96,7 @@ def test_back_translation_pairs_each_line_with_its_translation(folder, tmp_path)
 KILLS = {
     "before a window is translated": (Translator, "hypotheses", [2]),
     "before it is known that a window is written": (table, "write_json", [1, 3]),
-    "before the table gets its name": (table, "replace_durably", [1]),
+    "before the table gets its name": (output_module, "replace_durably", [1]),
 }
 
 
@@ -279,7 +280,7 @@ def refused(config: SynthesisConfig, caplog: pytest.LogCaptureFixture) -> str:
     folder = Path(config.output).parent
     before = sorted(folder.iterdir()) if folder.exists() else []
     caplog.clear()
-    assert _exit_status(lambda: synthesise(config)) == 2
+    assert exit_status(lambda: synthesise(config)) == 2
     assert (sorted(folder.iterdir()) if folder.exists() else []) == before
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert len(errors) == 1
@@ -327,7 +328,7 @@ def test_two_processes_do_not_write_one_table(folder, tmp_path, caplog):
     partial = tmp_path / "back.jsonl.partial"
     with partial.open("ab") as stream:
         assert try_lock(stream, partial)
-        assert _exit_status(lambda: synthesise(config(folder, tmp_path / "back.jsonl"))) == 1
+        assert exit_status(lambda: synthesise(config(folder, tmp_path / "back.jsonl"))) == 1
     assert "another process is writing" in caplog.text and partial.exists()
 
 

@@ -47,8 +47,7 @@ def test_slots_are_numbered_and_recognised() -> None:
     assert all(SLOT.fullmatch(slot(number)) for number in range(2 * MOST_SLOTS))
     assert not SLOT.search(chr(FIRST_SLOT - 1) + slot(2 * MOST_SLOTS) + TAG + "a\ue000")
     assert (slot(0), slot(63), slot(64), slot(127)) == ("\U0010f000", "\U0010f03f", "\U0010f040", "\U0010f07f")
-    assert all_slots(2, of_numbers=False) == [slot(0), slot(1)]
-    assert all_slots(2, of_numbers=True) == [slot(0), slot(1), slot(64), slot(65)]
+    assert all_slots(2) == [slot(0), slot(1), slot(64), slot(65)]
 
 
 @given(st.text(), st.data())

@@ -281,8 +281,7 @@ WITH_SLOTS = {
         [text + f" {number}" for number, text in enumerate(sentences(1500))],
         ("xx",),
         TokenizerConfig(kind=kind, vocabulary_size=700),
-        slots=all_slots(6, of_numbers=True),
-        single_digits=True,
+        slots=all_slots(6),
     )
     for kind in ("bpe", "unigram", "char")
 }

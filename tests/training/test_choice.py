@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from mt.cli.composition import compose_jobs, model_presets
+from mt.cli.composition import compose_jobs
 from mt.config import TrainConfig
+from mt.config.presets import model_presets
 from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.distributed.workers import Workers
@@ -407,7 +408,7 @@ def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
     assert not config.folder.exists()
     without = run("train.py", *_words(config), "--explain")
     assert without.returncode == 2 and b"add training.minutes=N" in without.stderr
-    other = run("-m", "mt.evaluation.comparison", "first=a", "second=b", "--explain")
+    other = run("-m", "mt", "compare", "first=a", "second=b", "--explain")
     assert other.returncode == 2 and b"--explain is for training" in other.stderr
 
 

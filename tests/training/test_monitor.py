@@ -11,7 +11,7 @@ from mt.models.attention import AttentionMap
 from mt.reporting.heat_map import heat_map
 from mt.training import monitor as monitor_module
 from mt.training.monitor import Monitor
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 from tests.clock import Clock
 
 

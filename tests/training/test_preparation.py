@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from mt.config import TextDescription
 from mt.training.preparation import _encode
@@ -11,17 +10,16 @@ from tests import toy
 from tests.data.cleaning.conftest import good_pairs
 
 
-@pytest.mark.parametrize(("rules", "marks"), [(3, {".": ()}), (2, {})])
-def test_final_marks_are_learnt_by_rules_3(tmp_path: Path, rules: int, marks: dict[str, tuple[str, ...]]) -> None:
+def test_final_marks_are_learnt(tmp_path: Path) -> None:
     pairs = good_pairs()
     for split, some in (("train", pairs[:600]), ("valid", pairs[600:610]), ("test", pairs[610:620])):
         for place, side in enumerate(("xx", "yy")):
             (tmp_path / f"{split}.{side}").write_text("".join(f"{pair[place]}\n" for pair in some))
-    config = toy.config(tmp_path, data={"source_language": "en", "target_language": "de"}, text={"rules": rules})
+    config = toy.config(tmp_path, data={"source_language": "en", "target_language": "de"})
     layer = toy.prepared(config).layer
-    assert layer.rules.final_marks == marks
+    assert layer.rules.final_marks == {".": ()}
     (part,) = layer.mark("My sister sees a small boat")
-    assert part.added == ("." if marks else "")
+    assert part.added == "."
 
 
 def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_model_stay(tmp_path: Path) -> None:

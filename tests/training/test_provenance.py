@@ -6,12 +6,11 @@ import subprocess
 
 import pytest
 import torch
-import yaml
 
 from mt.core.device import choose_precision, name_of, recurrent_layers_need_fp32
 from mt.core.errors import InputError
+from mt.core.json_file import write_json
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import read_config
 from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
@@ -92,7 +91,7 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
     assert arithmetic["sharded"] is arithmetic["compiled"] is False
     assert arithmetic["fp32 is multiplied by"] and arithmetic["bf16 is multiplied by"]
     assert effect["text"] == {
-        "rules": 4,
+        "enabled": True,
         "slots": toy.SLOTS,
         "sentences of a line that is not cut": 1,
         "pieces of a sentence that is not cut": max(trainer.data.train["source_length"]),
@@ -124,7 +123,9 @@ BEGINNING = {
     "libraries": {"torch": "2.11"},
     "python": "3.11",
     "machine": {"gpu": None, "workers": 2},
-    "data": {"train": {"pairs": 9}},
+    "data": {split: {"pairs": 9, "sha256": "0"} for split in ("train", "valid", "test")},
+    "initial_weights": None,
+    "base_model": None,
     "took_effect": {"arithmetic": {"precision": "bf16", "threads": 2}},
     "resumed": [],
 }
@@ -162,13 +163,6 @@ def test_a_run_that_goes_on_elsewhere_keeps_what_was_and_adds_what_is_different(
     assert gone_on(up_to(second, 5), BEGINNING, 5) == BEGINNING, "a session that saved nothing left no trace"
 
 
-def test_of_a_run_from_before_the_beginning_stays_unknown():
-    before = {name: value for name, value in BEGINNING.items() if name not in ("took_effect", "resumed")}
-    content = gone_on(up_to(before, 5), BEGINNING, 5)
-    assert content["took_effect"] == {}
-    assert as_it_went(content)["took_effect"]["arithmetic"]["precision"] == "not recorded, from update 6 on bf16"
-
-
 def test_the_weights_that_a_checksum_is_of_are_gone_when_a_run_goes_on():
     assert "weights_sha256" not in gone_on(up_to(BEGINNING | {"weights_sha256": "0"}, 5), BEGINNING, 5)
 
@@ -183,10 +177,15 @@ def test_the_weights_that_a_checksum_is_of_are_gone_when_a_run_goes_on():
         {"resumed": [{}]},
         {"machine": {"gpu": {"name": {}}}},
         {"data": 3},
+        {"base_model": 3},
     ],
 )
 def test_a_damaged_provenance_is_refused(tmp_path, change):
-    (tmp_path / "provenance.json").write_text(json.dumps(BEGINNING | change))
+    path = tmp_path / "provenance.json"
+    write_json(path, BEGINNING | change)
+    with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {next(iter(change))}"):
+        read_provenance(tmp_path)
+    write_json(path, {name: value for name, value in BEGINNING.items() if name not in change})
     with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {next(iter(change))}"):
         read_provenance(tmp_path)
 
@@ -212,35 +211,6 @@ def test_another_precision_is_told_once(folder, monkeypatch, caplog):
     # An LSTM's layers are in fp32 before, too, on processors where they have to be.
     lstm = {} if recurrent_layers_need_fp32(torch.device("cpu")) else {"precision of LSTM layers": "fp32"}
     assert resumed == {"update": 0, "took_effect": {"arithmetic": {"precision": "fp32"} | lstm}}
-
-
-def _as_from_before(config, optimizer):
-    """Makes a run look as one from before provenance.json said what took effect, under the given optimizer."""
-    toy.change_json(config.folder / "provenance.json", lambda made: (made.pop("took_effect"), made.pop("resumed")))
-    path = config.folder / "config.yaml"
-    values = yaml.safe_load(path.read_text())
-    values["training"]["optimizer"] |= optimizer
-    path.write_text(yaml.safe_dump(values))
-
-
-@pytest.mark.parametrize("architecture", toy.MODELS)
-def test_a_run_from_before_there_was_auto_goes_on_under_the_default(folder, architecture):
-    """It says kind=muon, which was the default and meant AdamW for an LSTM, whose muon_iterations did nothing."""
-    training = {"optimizer": {"kind": "auto", "learning_rate": 5e-3}, "max_updates": 6, "validate_every": 6}
-    config = toy.config(folder, architecture=architecture, training=training)
-    train(config)
-    _as_from_before(config, {"kind": "muon"} | ({"muon_iterations": 5} if architecture == "rnn" else {}))
-    assert read_config(config.folder) == config
-    longer = config.model_copy(update={"training": config.training.model_copy(update={"max_updates": 12})})
-    train(longer)
-    assert read_config(config.folder) == longer and _recorded(config)["took_effect"] == {}
-    assert yaml.safe_load((config.folder / "config.yaml").read_text())["training"]["optimizer"]["kind"] == "auto"
-
-
-def test_muon_that_was_asked_for_stays_muon(folder):
-    config = toy.config(folder, training={"optimizer": {"kind": "muon"}})
-    _begun(config)
-    assert read_config(config.folder).training.optimizer.kind == "muon"
 
 
 def test_changed_code_has_another_checksum(tmp_path):

@@ -12,9 +12,8 @@ import torch
 
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY
-from mt.data.corpus import load_corpus
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import FILES, open_model, read_config
+from mt.storage.run_folder import FILES, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from mt.training.command import train
@@ -266,51 +265,7 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     updates.close()
 
 
-def test_a_run_from_before_there_were_versions_of_the_split_keeps_its_own(folder, monkeypatch, caplog):
-    caplog.set_level("INFO")
-    # Every sentence again, in other spelling, so that the versions hold other pairs out.
-    for language in ("xx", "yy"):
-        lines = (folder / f"train.{language}").read_text()
-        (folder / f"train.{language}").write_text(lines + lines.upper())
-
-    def config(name, **data):
-        return toy.config(folder, name, data={"valid": None, "test": None, "valid_pairs": 20, "test_pairs": 20} | data)
-
-    older, newer = config("older", split_version=1), config("older")
-    held_out = [load_corpus(each.data).test["source"][:] for each in (older, newer)]
-    assert held_out[0] != held_out[1]
-
-    stop_after(monkeypatch, [7])
-    with pytest.raises(Interrupted):
-        train(older)
-    with pytest.raises(InputError, match="there are no weights"):
-        open_model(older.folder)
-    recorded = older.folder / "config.yaml"
-    recorded.write_text(recorded.read_text().replace("  split_version: 1\n", ""))
-    toy.change_json(older.folder / "provenance.json", lambda made: (made.pop("took_effect"), made.pop("resumed")))
-    assert read_config(older.folder) == older
-    train(newer)
-    assert "keeps it: data.split_version=1" in caplog.text
-    assert (older.folder / "scored" / "test.source").read_text().splitlines() == held_out[0]
-    assert read_config(older.folder) == older
-
-    for version in (1, 2):
-        assert "learnt from data.split_version" not in caplog.text
-        tuned = config(f"tuned {version}", split_version=version)
-        training = tuned.training.model_copy(update={"init_from": str(older.folder)})
-        stop_after(monkeypatch, [1])
-        with pytest.raises(Interrupted):
-            train(tuned.model_copy(update={"training": training}))
-    assert f"init_from={older.folder} learnt from data.split_version=1" in caplog.text
-
-    # The other way round it is not the default that differs.
-    recorded.write_text(recorded.read_text().replace("  split_version: 1\n", "  split_version: 2\n"))
-    with pytest.raises(InputError, match=r"data\.split_version: 2 in the run, now 1"):
-        train(older)
-
-
 def test_a_first_score_that_is_no_number_does_not_stay_the_best_of_a_resumed_run(tmp_path):
-    """As a checkpoint that an earlier version wrote has it."""
     save_checkpoint(tmp_path, Progress(update=1, best_score=float("nan"), best_loss=float("nan")), {}, {}, {})
     training = SimpleNamespace(training=SimpleNamespace(metric="loss"))
     trainer = SimpleNamespace(progress=newest_checkpoint(tmp_path).progress, config=training)

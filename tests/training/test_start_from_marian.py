@@ -13,8 +13,9 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from mt.cli.composition import compose_jobs, default_model  # noqa: E402
-from mt.config import HuggingFaceExportConfig, TrainConfig  # noqa: E402
+from mt.cli.composition import compose_jobs  # noqa: E402
+from mt.config import ExportConfig, TrainConfig  # noqa: E402
+from mt.config.presets import default_model  # noqa: E402
 from mt.core.errors import InputError, Interrupted  # noqa: E402
 from mt.core.json_file import read_json  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
@@ -67,7 +68,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start, monkeypatch):
     assert [row["step"] for row in metrics if row["split"] == "valid"] == [0, 10, 20]
     recorded = read_config(whole.folder)
     assert (recorded.model.width, recorded.model.activation, recorded.model.output_bias) == (32, "silu", True)
-    assert recorded.training.optimizer.learning_rate == 1e-3 and recorded.text.rules == 0
+    assert recorded.training.optimizer.learning_rate == 1e-3 and not recorded.text.enabled
     assert read_json(whole.folder / "provenance.json")["initial_weights"] == checksum(
         weights_of(open_model(start).model)
     )
@@ -115,7 +116,7 @@ def test_a_fine_tuned_run_is_a_marian_model_again(corpus, tmp_path, layout):
     start = write_folder(tmp_path / "start", layout)
     run = tuned(corpus, start, weights="last")
     train(run)
-    export(HuggingFaceExportConfig(run=str(run.folder), output=str(tmp_path / "out")))
+    export(ExportConfig(format="hugging_face", run=str(run.folder), output=str(tmp_path / "out")))
     model, told = transformers.MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
     tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "out")
     assert not any(told.values()), told

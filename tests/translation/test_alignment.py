@@ -119,7 +119,7 @@ def test_the_place_that_knows_best_is_chosen(place: AlignmentConfig) -> None:
 
 @pytest.mark.parametrize(("slots", "mark"), [(languages.SLOTS, slot(0)), (0, "1")])
 def test_without_names_something_stands_in_front_that_both_sides_share(slots: int, mark: str) -> None:
-    layer = languages.layer("en", "de", slots=slots, rules=int(slots > 0))
+    layer = languages.layer("en", "de", slots=slots, enabled=slots > 0)
     texts: set[str] = set()
 
     class Listening(Copying):

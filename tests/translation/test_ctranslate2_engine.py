@@ -11,12 +11,14 @@ import ctranslate2
 import pytest
 import torch
 
-from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
+from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
-from mt.export.ctranslate2 import export, export_into, obstacles
+from mt.export.ctranslate2 import export
 from mt.storage.run_folder import config_differences, open_model, read_config, write_config
-from mt.storage.weights import weights_of, write_tensors
+from mt.storage.weights import weights_of, what_belongs_to, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.translation.ctranslate2_conversion import export_into, obstacles
+from mt.translation.engine import SearchRequest
 from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly
@@ -41,7 +43,8 @@ def _change_weights(run, change):
     trained = open_model(run)
     with torch.no_grad():
         change(trained.model)
-    write_tensors(run / "model.safetensors", weights_of(trained.model))
+    belonging = what_belongs_to(trained.description.model, trained.tokenizers)
+    write_tensors(run / "model.safetensors", weights_of(trained.model), belonging)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +81,8 @@ def _assert_equal(found, expected):
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
     cut = translator.cut(lines, range(len(lines)), [None] * len(lines))
-    parts = [pieces for line in cut for part in line.parts for pieces in part.pieces]
-    found = translator.engine.find(parts)
+    parts = [pieces for line in cut for pieces in line.sources]
+    found = translator.engine.find(SearchRequest(parts, [()] * len(parts)))
     return found.count([]), len(parts)
 
 
@@ -131,14 +134,15 @@ def test_at_the_length_limit_hypotheses_end_as_those_of_the_model(run, beam_size
 
 def test_what_is_left_to_the_model_keeps_to_the_budget(run, monkeypatch):
     torch_, ctranslate2_ = _translators(run, beam_size=4, max_length_ratio=0.2, max_length_extra=0, batch_tokens=150)
-    by_model, sizes = ctranslate2_.engine.by_model, []
-    search = by_model.search
+    fallback, sizes = ctranslate2_.engine.fallback, []
+    search = fallback.search
 
-    def watched(sources, *more):
-        sizes.append((len(sources), 4 * len(sources) * (len(sources[0]) + 1)))
-        return search(sources, *more)
+    def watched(request):
+        count = len(request.sources)
+        sizes.append((count, 4 * count * (len(request.sources[0]) + 1)))
+        return search(request)
 
-    monkeypatch.setattr(by_model, "search", watched)
+    monkeypatch.setattr(fallback, "search", watched)
     _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
     assert all(sources == 1 or tokens <= 150 for sources, tokens in sizes)
     assert max(sources for sources, _ in sizes) > 1, "a test of single sources"
@@ -171,7 +175,7 @@ def test_sources_beyond_the_table_of_positions_are_translated(run):
 def test_a_wide_beam_takes_no_more_rows_at_a_time(run):
     def at_once(beam_size, compute_type=None):
         config = DecodingConfig(engine="ctranslate2", beam_size=beam_size, compute_type=compute_type)
-        return Translator.load(run, config, device="cpu").engine._at_once
+        return Translator.load(run, config, device="cpu").engine.max_batch_size
 
     assert at_once(1) == at_once(5) == 128 and at_once(100) == 6
     assert at_once(5, "int8") == 32 and at_once(150, "int8") == 1
@@ -223,7 +227,7 @@ def test_without_the_package_one_message_says_what_to_install(run, tmp_path, mon
     with pytest.raises(InputError, match="pip install"):
         Translator.load(run, DecodingConfig(engine="ctranslate2"), device="cpu")
     with pytest.raises(InputError, match="pip install"):
-        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert Translator.load(run, DecodingConfig(), device="cpu").translate(["ba"])
 
 
@@ -236,8 +240,8 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     assert ctranslate2_.hypotheses(LINES[:2]) == torch_.hypotheses(LINES[:2])
     assert not (run / "ctranslate2").exists()
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
-        export(ExportConfig(run=str(run), output=str(tmp_path / "out")))
-    assert not (tmp_path / "out").exists() and len(obstacles(open_model(run))) == 1
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
+    assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
 
 
 def test_runs_from_before_there_were_engines_are_the_same_runs(run):
@@ -301,10 +305,15 @@ def test_a_run_folder_that_cannot_be_written_to_does_not_matter(run, monkeypatch
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mt.export.ctranslate2.new_folder", refuse)
+    monkeypatch.setattr("mt.translation.ctranslate2_conversion.new_folder", refuse)
     torch_, ctranslate2_ = _translators(run)
     assert "cannot be kept there: Permission denied" in caplog.text
     _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
+
+
+def test_unknown_position_encodings_are_not_converted():
+    unknown = TransformerConfig.model_construct(architecture="transformer", positions="rotary")
+    assert obstacles(unknown) == ["model.positions=rotary: CTranslate2 adds position vectors only"]
 
 
 def test_exports_at_once_do_not_harm_each_other(run):
@@ -324,7 +333,7 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     if not joint:
         run = train_briefly(tmp_path, tokenizers[False])
     output = tmp_path / "new" / "export"
-    export(ExportConfig(run=str(run), output=str(output)))
+    export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     torch_, _ = _translators(run, beam_size=3)
     source, target = tokenizers[joint].source, tokenizers[joint].target
     lines = [line for line in LINES[:20] if line]
@@ -345,7 +354,7 @@ def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_pat
     sizes = {}
     for quantization in (None, "int8", "float16"):
         output = tmp_path / f"as {quantization}"
-        export(ExportConfig(run=str(run), output=str(output), quantization=quantization))
+        export(ExportConfig(format="ctranslate2", run=str(run), output=str(output), quantization=quantization))
         sizes[quantization] = (output / "model.bin").stat().st_size
         assert ctranslate2.Translator(str(output)).translate_batch([["▁ba"]])[0].hypotheses
     assert sizes["int8"] < sizes[None] and sizes["float16"] < sizes[None]
@@ -357,8 +366,8 @@ def test_an_export_overwrites_nothing(run, tmp_path):
     (tmp_path / "taken" / "precious").write_text("mine")
     for output in (tmp_path / "taken", run / "model.yaml"):
         with pytest.raises(InputError, match="exists"):
-            export(ExportConfig(run=str(run), output=str(output)))
+            export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     assert (tmp_path / "taken" / "precious").read_text() == "mine"
     (tmp_path / "empty").mkdir()
-    export(ExportConfig(run=str(run), output=str(tmp_path / "empty")))
+    export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "empty")))
     assert (tmp_path / "empty" / "model.bin").exists()

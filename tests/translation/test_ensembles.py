@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from mt.cli.command_line import _exit_status
 from mt.cli.translate import translate
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
+from mt.core.process_end import exit_status
 from mt.storage.run_folder import read_description, read_spelling, write_description, write_spelling
 from mt.text.spelling import Spelling
 from mt.training.command import train
@@ -123,5 +123,5 @@ def test_ctranslate2_is_refused(runs):
     with pytest.raises(ValueError, match="run names 2 models, which CTranslate2 does not combine"):
         TranslateConfig.model_validate({"run": members, "decoding": {"engine": "ctranslate2"}})
     config = DecodingConfig(engine="ctranslate2")
-    assert _exit_status(lambda: Translator.load(members, config) and None) == 2
+    assert exit_status(lambda: Translator.load(members, config) and None) == 2
     TranslateConfig.model_validate({"run": members[:1], "decoding": {"engine": "ctranslate2"}})

@@ -18,7 +18,11 @@ from mt.models.ensemble import Ensemble
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
 from mt.text.tokenizer import BOS, EOS, PAD
-from mt.translation.search import BLOCK, _inverse_cumulative, forced_log_probabilities, largest, search
+from mt.translation.beam_search import BLOCK, largest
+from mt.translation.engine import SearchRequest
+from mt.translation.hypotheses import forced_log_probabilities
+from mt.translation.sampling import inverse_cumulative
+from mt.translation.torch_engine import TorchEngine
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words
 WORDS = (4, 5, 6)
@@ -63,6 +67,10 @@ def model(request):
             return Ensemble([_model(TRANSFORMER), _model(RNN, seed=6), _model(TRANSFORMER, seed=7)]).eval()
 
 
+def search(model, sources, config, keys, before_step=lambda: None):
+    return TorchEngine(model, config).search(SearchRequest(sources, keys, before_step=before_step))
+
+
 def _source(sources):
     return collate(range(len(sources)), sources, [[]] * len(sources)).source
 
@@ -88,7 +96,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
     config = DecodingConfig(
         beam_size=200, n_best=5, length_penalty=length_penalty, max_length_ratio=1e-9, max_length_extra=4
     )
-    found = search(model, _source(SOURCES), config, KEYS)
+    found = search(model, SOURCES, config, KEYS)
     everything = [list(pieces) for length in range(5) for pieces in itertools.product(WORDS, repeat=length)]
     for source, hypotheses in zip(SOURCES, found, strict=True):
         pairs = collate(range(len(everything)), [source] * len(everything), everything)
@@ -123,7 +131,7 @@ def test_forced_scores_follow_the_chain_rule(model):
     ids=str,
 )
 def test_every_hypothesis_has_its_forced_score_and_keeps_its_limit(model, config):
-    for source, hypotheses in zip(SOURCES, search(model, _source(SOURCES), config, KEYS), strict=True):
+    for source, hypotheses in zip(SOURCES, search(model, SOURCES, config, KEYS), strict=True):
         assert 1 <= len(hypotheses) <= config.n_best
         scores = [hypothesis.score(1.0) for hypothesis in hypotheses]
         assert scores == sorted(scores, reverse=True)
@@ -144,9 +152,9 @@ def test_every_hypothesis_has_its_forced_score_and_keeps_its_limit(model, config
 )
 def test_the_batch_around_a_sentence_changes_nothing(model, config):
     keys = [(10,), (11,), (12, 0), (12, 1)]
-    together = search(model, _source(SOURCES), config, keys)
+    together = search(model, SOURCES, config, keys)
     for place, source in enumerate(SOURCES):
-        (alone,) = search(model, _source([source]), config, [keys[place]])
+        (alone,) = search(model, [source], config, [keys[place]])
         assert [h.pieces for h in alone] == [h.pieces for h in together[place]]
         for one, other in zip(alone, together[place], strict=True):
             assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
@@ -154,7 +162,7 @@ def test_the_batch_around_a_sentence_changes_nothing(model, config):
 
 def test_greedy_takes_the_likeliest_piece_each_time(model):
     config = DecodingConfig(beam_size=1, max_length_extra=6, max_length_ratio=1e-9)
-    for source, (hypothesis,) in zip(SOURCES, search(model, _source(SOURCES), config, KEYS), strict=True):
+    for source, (hypothesis,) in zip(SOURCES, search(model, SOURCES, config, KEYS), strict=True):
         prefix: list[int] = []
         while len(prefix) < 6:
             features = model.decode(model.encode(_source([source])), torch.tensor([[BOS, *prefix]]))
@@ -170,7 +178,7 @@ def test_samples_follow_the_models_distribution(model):
     """First pieces of many draws against the softmax, by a chi-squared statistic."""
     draws = 4000
     config = DecodingConfig(method="sample", n_best=draws, max_length_extra=1, max_length_ratio=1e-9)
-    (found,) = search(model, _source(SOURCES[:1]), config, [(0,)])
+    (found,) = search(model, SOURCES[:1], config, [(0,)])
     features = model.decode(model.encode(_source(SOURCES[:1])), torch.tensor([[BOS]]))
     logits = model.log_probabilities(features)[0, 0].detach()
     logits[[0, 1, 2]] = -torch.inf
@@ -183,16 +191,16 @@ def test_samples_follow_the_models_distribution(model):
 
 
 def test_top_k_one_is_greedy(model):
-    greedy = search(model, _source(SOURCES), DecodingConfig(beam_size=1), KEYS)
+    greedy = search(model, SOURCES, DecodingConfig(beam_size=1), KEYS)
     for config in (DecodingConfig(method="sample", top_k=1), DecodingConfig(method="sample", top_p=1e-9)):
-        sampled = search(model, _source(SOURCES), config, KEYS)
+        sampled = search(model, SOURCES, config, KEYS)
         assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
 
 
 def test_another_seed_or_line_draws_anew(model):
     def pieces(seed, line):
         config = DecodingConfig(method="sample", n_best=8, seed=seed, temperature=2.0)
-        return sorted(h.pieces for h in search(model, _source(SOURCES[:1]), config, [(line,)])[0])
+        return sorted(h.pieces for h in search(model, SOURCES[:1], config, [(line,)])[0])
 
     assert pieces(1, 0) == pieces(1, 0)
     assert pieces(1, 0) != pieces(2, 0)
@@ -200,8 +208,8 @@ def test_another_seed_or_line_draws_anew(model):
 
 
 def test_the_lowest_temperature_is_greedy(model):
-    greedy = search(model, _source(SOURCES), DecodingConfig(beam_size=1), KEYS)
-    sampled = search(model, _source(SOURCES), DecodingConfig(method="sample", temperature=1e-40), KEYS)
+    greedy = search(model, SOURCES, DecodingConfig(beam_size=1), KEYS)
+    sampled = search(model, SOURCES, DecodingConfig(method="sample", temperature=1e-40), KEYS)
     assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
 
 
@@ -211,7 +219,7 @@ def test_scores_that_are_no_numbers_are_told(model, config):
     with torch.no_grad():
         next(broken.parameters()).fill_(torch.nan)
     with pytest.raises(RunError, match="not finite"):
-        search(broken, _source(SOURCES), config, KEYS)
+        search(broken, SOURCES, config, KEYS)
 
 
 SEARCHES = [
@@ -226,8 +234,8 @@ SEARCHES = [
 def test_copies_of_one_model_search_and_score_exactly_as_that_model(config, copies):
     one = _model(RNN)
     several = Ensemble([one] * copies).eval()
-    found = search(one, _source(SOURCES), config, KEYS)
-    assert search(several, _source(SOURCES), config, KEYS) == found
+    found = search(one, SOURCES, config, KEYS)
+    assert search(several, SOURCES, config, KEYS) == found
     for source, hypotheses in zip(SOURCES, found, strict=True):
         assert _forced(several, source, hypotheses[0].pieces) == _forced(one, source, hypotheses[0].pieces)
 
@@ -258,7 +266,7 @@ def test_the_mean_does_not_underflow():
 def test_an_ensemble_keeps_to_the_fewest_positions_of_its_members():
     several = Ensemble([_model(TRANSFORMER), _model(LEARNED)]).eval()
     assert several.max_length == 12
-    for (best,) in search(several, _source(SOURCES), DecodingConfig(beam_size=1), KEYS):
+    for (best,) in search(several, SOURCES, DecodingConfig(beam_size=1), KEYS):
         assert len(best.pieces) < 12
     assert Ensemble([_model(TRANSFORMER)]).max_length is None
 
@@ -267,7 +275,7 @@ def test_rounding_never_draws_what_is_impossible():
     logits = torch.tensor([[-torch.inf, 1.0, 0.5, -torch.inf]])
     for uniform in (0.0, 1.0):
         for top_k, top_p in ((0, 1.0), (2, 1.0), (0, 0.99)):
-            assert _inverse_cumulative(logits, torch.tensor([uniform]), top_k, top_p).item() in (1, 2)
+            assert inverse_cumulative(logits, torch.tensor([uniform]), top_k, top_p).item() in (1, 2)
 
 
 @given(st.integers(1, 12 * BLOCK), st.integers(1, 10), st.integers(0, 10**6), st.booleans())
@@ -285,10 +293,10 @@ def test_the_largest_are_found_block_by_block_as_one_by_one(elements, count, see
 @pytest.mark.parametrize("decoding", [{"beam_size": 1}, {"beam_size": 3}, {"method": "sample", "beam_size": 3}])
 def test_another_search_between_the_steps_changes_nothing(model, decoding):
     config = DecodingConfig(max_length_extra=6, **decoding)
-    alone = search(model, _source(SOURCES), config, KEYS)
+    alone = search(model, SOURCES, config, KEYS)
     others = []
-    before_step = lambda: others.append(search(model, _source(SOURCES[:2]), config, KEYS[:2]))  # noqa: E731
-    assert search(model, _source(SOURCES), config, KEYS, before_step) == alone
+    before_step = lambda: others.append(search(model, SOURCES[:2], config, KEYS[:2]))  # noqa: E731
+    assert search(model, SOURCES, config, KEYS, before_step) == alone
     assert len(others) >= max(len(hypotheses[0].pieces) for hypotheses in alone)
     assert all(other == others[0] for other in others)
 

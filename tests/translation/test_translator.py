@@ -27,9 +27,11 @@ from mt.models.build import build_model
 from mt.storage.run_folder import TrainedModel
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.translation.ctranslate2_engine import open_engine
-from mt.translation.search import Hypothesis, forced_log_probabilities
-from mt.translation.translator import LINE_BREAKS, Items, LongSentences, ScoredText, Translator, windows
+from mt.translation.batches import plan_batches
+from mt.translation.engines import ENGINES
+from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
+from mt.translation.results import LINE_BREAKS, ScoredText
+from mt.translation.translator import Translator, windows
 from tests import toy
 from tests.processes import PROJECT
 
@@ -47,7 +49,7 @@ def tokenizers():
         toy.sentences(300, 1),
         ("xx",),
         TokenizerConfig(vocabulary_size=319),
-        slots=all_slots(toy.SLOTS, of_numbers=True),
+        slots=all_slots(toy.SLOTS),
     )
     return TokenizerPair(one, one)
 
@@ -60,19 +62,21 @@ RNN = RNNAttentionConfig(architecture="rnn_attention", width=16, hidden=20)
 both_models = pytest.mark.parametrize("config", [TRANSFORMER, RNN], ids=["transformer", "rnn"])
 
 
-def _translator(tokenizers, config=TRANSFORMER, **decoding):
+def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
     torch.manual_seed(3)
     model = build_model(config, tokenizers).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2)
     values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
+    layer = toy.layer(tokenizers) if rules is None else toy.layer(tokenizers).with_rules(rules)
     if values.engine == "torch":
-        return Translator(model, toy.layer(tokenizers), values)
+        return Translator(model, layer, values)
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
-        engine = open_engine(TrainedModel(description, tokenizers, model, None), Path(folder), values)
-    return Translator(model, toy.layer(tokenizers), values, engine=engine)
+        trained = TrainedModel(description, tokenizers, model, None)
+        engine = ENGINES[values.engine].open(model, trained, Path(folder), values)
+    return Translator(model, layer, values, engine=engine)
 
 
 SEARCHES = [
@@ -125,23 +129,19 @@ def test_threads_share_the_batches_and_change_nothing(tokenizers):
     cores=st.integers(1, 4),
     batch_tokens=st.integers(1, 300),
 )
-def test_batches_keep_to_the_budget_and_every_core_busy(greedy, lengths, rows_each, cores, batch_tokens):
-    translator = greedy["torch"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translator, "config", DecodingConfig(batch_tokens=batch_tokens))
-        patch.setattr(translator, "_cores", lambda: cores)
-        batches = translator._batches(lengths, rows_each)
-        alike = [len(batch) for batch in translator._batches([1] * len(lengths), 1)]
+def test_batches_keep_to_the_budget_and_every_core_busy(lengths, rows_each, cores, batch_tokens):
+    batches = plan_batches(lengths, rows_each, batch_tokens, cores)
+    equal = [len(batch) for batch in plan_batches([1] * len(lengths), 1, batch_tokens, cores)]
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     flat = [lengths[index] for batch in batches for index in batch]
     assert flat == sorted(flat, reverse=True)
     sizes = [len(batch) * lengths[batch[0]] * rows_each for batch in batches]
     assert all(size <= batch_tokens or len(batch) == 1 for size, batch in zip(sizes, batches, strict=True))
-    # Of sentences that are all alike, each core gets as many as can be, in batches of an eighth of the budget at least.
+    # Of sentences of one length, each core gets as many as can be, in batches of an eighth of the budget at least.
     count = len(lengths)
     most = cores * math.ceil(math.ceil(count / batch_tokens) / cores)
     size = max(1, batch_tokens // 8, math.ceil(count / max(1, most)))
-    assert alike == [min(size, count - start) for start in range(0, count, size)]
+    assert equal == [min(size, count - start) for start in range(0, count, size)]
 
 
 @pytest.fixture(scope="module")
@@ -187,13 +187,12 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     assert " ".join(texts) == " ".join(words)
     assert all(word in toy.SYLLABLES for text in texts for word in text.split()), "cut inside a word"
     assert joined == " ".join(translator.translate(texts))
-    assert translator.long_sentences == LongSentences(count=2, first_line=1)  # translated and cut
+    assert translator.statistics.long_sentences == 2 and translator.statistics.first_long_line == 1
 
 
 @both_models
 def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, config, caplog):
-    translator = _translator(tokenizers, config, beam_size=1)
-    translator.layer = translator.layer.with_rules(TextDescription(rules=0))
+    translator = _translator(tokenizers, config, TextDescription(enabled=False), beam_size=1)
     (line,) = translator.cut([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]
@@ -204,7 +203,7 @@ def test_equal_sources_are_searched_once(tokenizers):
     translator = _translator(tokenizers)
     searched = []
     search = translator.engine.search
-    translator.engine.search = lambda sources, keys: (searched.extend(sources), search(sources, keys))[1]
+    translator.engine.search = lambda request: (searched.extend(request.sources), search(request))[1]
     lines = ["ba de", "fi go", "ba de", "ba de"]
     assert translator.translate(lines) == [translator.translate([line])[0] for line in lines]
     assert len(searched) == 2 + 4
@@ -220,7 +219,7 @@ def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
     line = translator.cut([" ".join(["ba"] * 90)], [0], [None])
     assert len(line[0].sources) == len(hypotheses)
-    assert translator.finish(line, hypotheses)[0][0].text == "ba go"
+    assert translator.join(line, hypotheses)[0][0].text == "ba go"
 
 
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
@@ -237,9 +236,10 @@ def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=3)
     lines = toy.sentences(4, seed=5)
     all_of_them = translator.hypotheses(lines)
-    assert translator.returning(1).hypotheses(lines) == [several[:1] for several in all_of_them]
+    assert translator.hypotheses(lines, n_best=1) == [several[:1] for several in all_of_them]
+    assert translator.hypotheses(lines, greedy=True) == _translator(tokenizers, beam_size=1).hypotheses(lines)
     tagged = [f"<b>{line}</b>" for line in lines]
-    found = translator.returning(2, "html").hypotheses(tagged)
+    found = translator.hypotheses(tagged, markup=["html"] * len(tagged), n_best=2)
     assert [[one.text for one in several] for several in found] == [
         [f"<b>{one.text}</b>" if one.text else "<b></b>" for one in several[:2]] for several in all_of_them
     ]
@@ -253,7 +253,7 @@ def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenize
     assert len(line[0].sources) == 2
     pieces = [tokenizers.target.encode([text])[0] for text in ("ba", "de", "fi " * 12)]
     several = [Hypothesis(one, score) for one, score in zip(pieces, (-1.0, -2.0, -2.5), strict=True)]
-    (found,) = translator.finish(line, [several, several])
+    (found,) = translator.join(line, [several, several])
     scores = [one.score for one in found]
     assert found[0].text == "ba ba" and scores[1:] == sorted(scores[1:], reverse=True)
     assert found[2].text == "de de"
@@ -263,14 +263,14 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     lines = translator.cut(["ba {x} de 1999 fi"], [0], [None])
     written = tokenizers.target.encode([f"ba {slot(0)} de {slot(0)} fi"])[0]
-    ((found,),) = translator.finish(lines, [[Hypothesis(written, -1.0)]])
+    ((found,),) = translator.join(lines, [[Hypothesis(written, -1.0)]])
     assert found.text.count("{x}") == found.text.count("1999") == 1
-    assert translator.items == Items(found=2, repaired=2)
+    assert (translator.statistics.items, translator.statistics.repaired_items) == (2, 2)
 
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     config = TokenizerConfig(vocabulary_size=320, normalization="identity")
-    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS, of_numbers=True))
+    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS))
     assert tokenizer.encode(["   "]) != [[]]
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
 
@@ -389,7 +389,7 @@ def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_pa
     with open(writing, "w") as output, open(reading, "rb", buffering=0) as screen:
         monkeypatch.setattr("sys.stdout", output)
         lines = str(tmp_path / "lines.txt")
-        translate(TranslateConfig(run=str(PROJECT / "tests/formats/3/transformer"), input=lines, reference=lines))
+        translate(TranslateConfig(run=str(PROJECT / "tests/formats/current/transformer"), input=lines, reference=lines))
         output.flush()
         shown = screen.read(10_000).decode()
     assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal
@@ -400,13 +400,13 @@ def test_one_thread_searches_within_the_batch_budget_and_looks_up_before_each_st
     sources = tokenizers.source.encode(toy.sentences(12, 8))
     sizes, steps, search = [], [], translator.engine.search
 
-    def watched(batch, *more):
-        sizes.append(2 * len(batch) * (max(map(len, batch)) + 1))
-        return search(batch, *more)
+    def watched(request):
+        sizes.append(2 * len(request.sources) * (max(map(len, request.sources)) + 1))
+        return search(request)
 
     translator.engine.search = watched
-    found = translator.search(sources, lambda: steps.append(None))
-    assert found == translator._search(sources, [(0,)] * len(sources), None)
+    found = translator.search(sources, before_step=lambda: steps.append(None))
+    assert found == translator._search(sources, [(0,)] * len(sources))
     assert len(sizes) > 1 and max(sizes) <= 60 and len(steps) >= len(sizes)
 
 

@@ -1,17 +1,19 @@
-"""``python -m mt.data.cleaning``: writes the pairs that training would keep and those that it would drop, and a report."""
+"""``python -m mt clean``: write the pairs that cleaning keeps, those that it drops, and a report."""
 
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 
+import datasets
 import numpy as np
 from tqdm import tqdm
 
 from mt.config import CleaningConfig
 from mt.core.files import new_folder, refuse_taken
-from mt.data.cleaning.findings import tell
-from mt.data.cleaning.pairs import Pairs
+from mt.data.cleaning.batch import read_texts
+from mt.data.cleaning.findings import log_findings
 from mt.data.cleaning.report import REPORT, write_report
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import load_corpus
@@ -20,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def clean(config: CleaningConfig) -> None:
-    """Writes the folder ``config.output``.
+    """Write the folder ``config.output``.
 
     Raises:
         InputError: The corpus cannot be used, or there is something in the output already.
@@ -31,34 +33,33 @@ def clean(config: CleaningConfig) -> None:
         for line in (report, *report.lines_of_files()):
             logger.info("%s", line)
     findings = find_faulty(corpus, config.data)
-    tell(findings, corpus, config.data)
+    log_findings(findings, corpus, config.data)
     languages = config.data.source_language, config.data.target_language
-
-    def rows_of(pairs: Pairs, rows: np.ndarray) -> Iterator[dict]:
-        for texts in pairs.texts(rows):
-            for both in zip(*texts, strict=True):
-                yield dict(zip(languages, both, strict=True))
-
+    rule_numbers = findings.found["train"]
+    kept, dropped = np.flatnonzero(rule_numbers == 0), np.flatnonzero(rule_numbers)
+    reasons = (
+        {"rule": findings.rules[rule - 1], "score": round(score, 3) if np.isfinite(score) else None}
+        for rule, score in zip(rule_numbers[dropped].tolist(), findings.scores["train"][dropped].tolist(), strict=True)
+    )
     with new_folder(output) as folder:
         write_report(findings, corpus, languages, folder)
-        for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
-            _write_lines(folder / f"{split}.jsonl", rows_of(Pairs([pairs]), np.arange(len(pairs))), len(pairs))
-        train, found = Pairs([corpus.train]), findings.found["train"]
-        kept, dropped = np.flatnonzero(found == 0), np.flatnonzero(found)
-        _write_lines(folder / "kept.jsonl", rows_of(train, kept), len(kept))
-        reasons = zip(found[dropped].tolist(), findings.scores["train"][dropped].tolist(), strict=True)
-        _write_lines(
-            folder / "dropped.jsonl",
-            (
-                {"rule": findings.rules[rule - 1], "score": round(score, 3) if np.isfinite(score) else None} | row
-                for (rule, score), row in zip(reasons, rows_of(train, dropped), strict=True)
-            ),
-            len(dropped),
-        )
+        _write_pairs(folder / "valid.jsonl", corpus.valid, np.arange(len(corpus.valid)), languages)
+        _write_pairs(folder / "test.jsonl", corpus.test, np.arange(len(corpus.test)), languages)
+        _write_pairs(folder / "kept.jsonl", corpus.train, kept, languages)
+        _write_pairs(folder / "dropped.jsonl", corpus.train, dropped, languages, reasons)
     logger.info("report: %s", Path(config.output, REPORT.page))
 
 
-def _write_lines(path: Path, rows: Iterable[dict], number: int) -> None:
+def _write_pairs(
+    path: Path,
+    pairs: datasets.Dataset,
+    rows: np.ndarray,
+    languages: tuple[str, str],
+    reasons: Iterable[dict[str, object]] = repeat({}),
+) -> None:
+    texts = (pair for batch in read_texts(pairs, rows) for pair in zip(*batch, strict=True))
+    shown = tqdm(texts, desc=path.name, unit=" pairs", total=len(rows), disable=None, leave=False)
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for row in tqdm(rows, desc=path.name, unit=" pairs", total=number, disable=None, leave=False):
+        for reason, pair in zip(reasons, shown, strict=False):
+            row = reason | dict(zip(languages, pair, strict=True))
             file.write(json.dumps(row, ensure_ascii=False) + "\n")

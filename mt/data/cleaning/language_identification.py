@@ -1,4 +1,4 @@
-"""Identifies the languages of many texts at once, by the model of py3langid (naive Bayes over strings of bytes)."""
+"""Identify the languages of many texts at once, by the model of py3langid (naive Bayes over strings of bytes)."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from mt.core.language import base_language
 
-MOST_BYTES = 240
+MAX_BYTES = 240
 """A text is judged by its beginning, which is enough."""
 SAME = {"lzh": "zh", "yue": "zh", "wuu": "zh", "hr": "sr", "bs": "sr", "sh": "sr", "nb": "no", "nn": "no", "id": "ms"}
 """Languages that no identifier can tell apart in a sentence, or that the model knows under one name."""
@@ -19,40 +19,28 @@ SAME = {"lzh": "zh", "yue": "zh", "wuu": "zh", "hr": "sr", "bs": "sr", "sh": "sr
 class Identifier:
     """Finds out how much more likely a text is in another language than in the one that it should be in.
 
-    The library itself takes 50 µs or more for a text. Here the same sums are made for thousands of texts at once.
+    The library itself takes 50 µs or more for a text. This class computes the same sums for thousands of texts at once.
     """
 
     def __init__(self) -> None:
         model = LanguageIdentifier.from_model_file(MODEL_FILE)
-        self.labels = [_label(name) for name in model.nb_classes]
-        self._next = np.asarray(model.tk_nextmove)
-        self._row = np.asarray(model.tk_row).astype(np.int64) << 8
-        self._feature = np.asarray(model.tk_output)
+        self.labels = [SAME.get(name, name) for name in model.nb_classes]
+        self._next_state = np.asarray(model.tk_nextmove)
+        self._row_of_state = np.asarray(model.tk_row).astype(np.int64) << 8
+        self._feature_of_state = np.asarray(model.tk_output)
         self._weights = torch.from_numpy(np.asarray(model.nb_ptc, dtype=np.float32))
         self._prior = np.asarray(model.nb_pc, dtype=np.float32)
 
     def label(self, language: str) -> str:
-        """Returns the name that a language has among ``labels``, if it is one of them."""
-        return _label(base_language(language))
+        """Return the name that a language has among ``labels``, if it is one of them."""
+        code = base_language(language)
+        return SAME.get(code, code)
 
     def scores(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the logarithm of each language's likelihood, up to a constant of the text, (N, languages) float32."""
-        encoded = [_encoded(text) for text in texts]
-        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-        order = np.argsort(-lengths, kind="stable")
-        starts = (np.cumsum(lengths) - lengths)[order]
-        content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        state = np.zeros(len(texts), dtype=np.int64)
-        met = []
-        for place in range(int(lengths.max(initial=0))):
-            going = int(np.searchsorted(-lengths[order], -place))  # the texts that are longer than this
-            state = self._next[self._row[state[:going]] + content[starts[:going] + place]]
-            feature = self._feature[state]
-            there = np.flatnonzero(feature >= 0)
-            met.append(order[there] * len(self._weights) + feature[there])
-        keys, times = np.unique(np.concatenate(met) if met else np.zeros(0, np.int64), return_counts=True)
+        """Return each language's log-likelihood, up to a constant of the text, (N, languages) float32."""
+        keys, counts = np.unique(self._features(texts), return_counts=True)
         text, feature = np.divmod(keys, len(self._weights))
-        found = np.zeros((len(texts), len(self.labels)), dtype=np.float32)
+        scores = np.zeros((len(texts), len(self.labels)), dtype=np.float32)
         if len(keys):
             first = np.flatnonzero(np.diff(text, prepend=-1))
             sums = functional.embedding_bag(
@@ -60,34 +48,49 @@ class Identifier:
                 self._weights,
                 torch.from_numpy(first),
                 mode="sum",
-                per_sample_weights=torch.from_numpy(np.log1p(times.astype(np.float32))),
+                per_sample_weights=torch.from_numpy(np.log1p(counts.astype(np.float32))),
             )
-            found[text[first]] = sums.numpy() + self._prior
-        return found
+            scores[text[first]] = sums.numpy() + self._prior
+        return scores
 
     def judge(self, texts: Sequence[str], language: str) -> tuple[np.ndarray, np.ndarray]:
-        """Compares the language that texts should be in with the likeliest other one.
+        """Compare the language that texts should be in with the likeliest other one.
 
         Returns:
-            The index in ``labels`` of the other language, (N,) int16, and the logarithm of how much likelier it is,
-            (N,) float32. If the model does not know the language of the texts, nothing can be said: both are 0.
+            The index in ``labels`` of the other language, (N,) int16, and its margin: the log-likelihood ratio of the
+            two, (N,) float32. Both are 0 if the model does not know the language of the texts.
         """
-        own = np.array([name == self.label(language) for name in self.labels])
+        own = np.array(self.labels) == self.label(language)
         if not own.any():
             return np.zeros(len(texts), dtype=np.int16), np.zeros(len(texts), dtype=np.float32)
         scores = self.scores(texts)
         expected = scores[:, own].max(axis=1)
         scores[:, own] = -np.inf
-        other = scores.argmax(axis=1)
-        return other.astype(np.int16), scores[np.arange(len(texts)), other] - expected
+        return scores.argmax(axis=1).astype(np.int16), scores.max(axis=1) - expected
+
+    def _features(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the features of all texts, one for each occurrence: text x number of features + feature.
+
+        The automaton of the library reads one byte of every text at a time, of those texts that are long enough.
+        """
+        encoded = [_encode(text) for text in texts]
+        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        order = np.argsort(-lengths, kind="stable")
+        starts = (np.cumsum(lengths) - lengths)[order]
+        content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        state = np.zeros(len(texts), dtype=np.int64)
+        features = [np.zeros(0, np.int64)]
+        for position in range(int(lengths.max(initial=0))):
+            longer = int(np.searchsorted(-lengths[order], -position))
+            state = self._next_state[self._row_of_state[state[:longer]] + content[starts[:longer] + position]]
+            feature = self._feature_of_state[state]
+            rows = np.flatnonzero(feature >= 0)
+            features.append(order[rows] * len(self._weights) + feature[rows])
+        return np.concatenate(features)
 
 
-def _label(code: str) -> str:
-    return SAME.get(code, code)
-
-
-def _encoded(text: str) -> bytes:
-    """Returns the bytes that py3langid would look at, of the text's beginning."""
-    text = text[:MOST_BYTES]
+def _encode(text: str) -> bytes:
+    """Return the bytes that py3langid would look at, of the text's beginning."""
+    text = text[:MAX_BYTES]
     text = text.lower() if text.isupper() else text
-    return unicodedata.normalize("NFC", text).encode()[:MOST_BYTES]
+    return unicodedata.normalize("NFC", text).encode()[:MAX_BYTES]

@@ -1,93 +1,78 @@
-"""Writes what cleaning found: cleaning.html for people, cleaning.md for a pull request, cleaning.json for programs."""
+"""The report on cleaning: cleaning.html for people, cleaning.md for a pull request, cleaning.json for programs."""
 
-import dataclasses
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from mt.core.columns import evenly_spaced_rows
-from mt.data.cleaning import plots
+from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.findings import Findings
-from mt.data.cleaning.pairs import Pairs
-from mt.data.cleaning.rules import DESCRIPTIONS
+from mt.data.cleaning.plots import plot_histogram
+from mt.data.cleaning.rules import RULES
 from mt.data.corpus import Corpus
 from mt.reporting.pages import Report, as_picture
 
 REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10
-"""How many pairs of each rule are shown, evenly spaced."""
-LONGEST_SHOWN = 500
-"""How many characters of a text are shown."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Example:
-    """A pair that a rule finds."""
-
-    number: int
-    """Its place, from 1, among all training pairs that were read."""
-    score: float | None
-    """By which the rule judges; None if it has no score."""
-    source: str
-    target: str
-
-
-@dataclasses.dataclass(frozen=True)
-class RuleFindings:
-    """What one rule finds."""
-
-    name: str
-    description: str
-    counts: list[int]
-    """For each split."""
-    examples: list[Example]
-
-    @property
-    def is_scored(self) -> bool:
-        return any(one.score is not None for one in self.examples)
+"""The number of pairs shown of each rule, evenly spaced."""
+MAX_CHARACTERS = 500
+"""The number of characters shown of a text."""
 
 
 def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
-    """Writes all three files."""
-    counts = {split: findings.counts(split) for split in findings.found}
-    sizes = {split: len(found) for split, found in findings.found.items()}
+    """Write all three files."""
+    counts = {split: findings.counts(split) for split in findings.sizes}
+    examples = {rule: _examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
     rules = [
-        RuleFindings(
-            rule, DESCRIPTIONS[rule], [of_split[rule] for of_split in counts.values()],
-            _examples(findings, corpus, number),
-        )
-        for number, rule in enumerate(findings.rules, 1)
-    ]  # fmt: skip
+        {
+            "name": rule,
+            "description": RULES[rule].description,
+            "counts": [of_split[rule] for of_split in counts.values()],
+            "examples": examples[rule],
+            "is_scored": any(example["score"] is not None for example in examples[rule]),
+        }
+        for rule in findings.rules
+    ]
     values = {
-        "title": f"Cleaning of {sizes['train']:,} pairs",
+        "title": f"Cleaning of {findings.sizes['train']:,} pairs",
         "direction": "→".join(languages),
-        "splits": list(sizes),
-        "sizes": list(sizes.values()),
+        "splits": list(findings.sizes),
+        "sizes": list(findings.sizes.values()),
         "rules": rules,
         "dropped": sum(counts["train"].values()),
     }
-    pictures = {one.rule: as_picture(plots.histogram(one)) for one in findings.histograms}
     numbers = {
-        "pairs": sizes,
+        "pairs": findings.sizes,
         "found": counts,
-        "histograms": [dataclasses.asdict(one) for one in findings.histograms],
-        "examples": {one.name: [dataclasses.asdict(example) for example in one.examples] for one in rules},
+        "histograms": [asdict(histogram) for histogram in findings.histograms],
+        "examples": examples,
     }
+    pictures = {histogram.rule: as_picture(plot_histogram(histogram)) for histogram in findings.histograms}
     REPORT.write(folder, values, pictures, numbers)
 
 
-def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[Example]:
+def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
+    """Return training pairs that a rule finds.
+
+    The number of each is its position, from 1, among all training pairs that were read.
+    """
     rows = np.flatnonzero(findings.found["train"] == rule)
     if not len(rows):
         return []
     rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
-    scores = [round(score, 1) if np.isfinite(score) else None for score in findings.scores["train"][rows].tolist()]
-    texts = [both for part in Pairs([corpus.train]).texts(rows) for both in zip(*part, strict=True)]
+    texts = [pair for batch in read_texts(corpus.train, rows) for pair in zip(*batch, strict=True)]
+    columns = corpus.train.select(rows)["id"], findings.scores["train"][rows].tolist(), texts
     return [
-        Example(number + 1, score, *map(_shortened, both))
-        for number, score, both in zip(corpus.train.select(rows)["id"], scores, texts, strict=True)
+        {
+            "number": number + 1,
+            "score": round(score, 1) if np.isfinite(score) else None,
+            "source": _shorten(source),
+            "target": _shorten(target),
+        }
+        for number, score, (source, target) in zip(*columns, strict=True)
     ]
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"

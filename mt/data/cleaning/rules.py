@@ -1,137 +1,155 @@
-"""The rules that judge each pair by itself, or by what is usual on its two sides."""
+"""The registry of cleaning rules. To add one, add it to RULES and, in its order, to ``mt.config.CLEANING_RULES``."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
+import datasets
 import ftfy
 import ftfy.badness
 import numpy as np
-import regex
 
-from mt.data.cleaning.characters import Letters
+from mt.data.cleaning.batch import Batch, read_texts
 from mt.data.cleaning.correspondence import items_differ, numbers_differ
-from mt.data.cleaning.sides import WORD, Side
-from mt.data.split import sentence_key
+from mt.data.cleaning.findings import Findings
+from mt.data.cleaning.sides import WORD
+from mt.data.cleaning.translations import score_translations
+from mt.data.cleaning.whole_corpus import MAX_DEVIATIONS, boilerplate, duplicates, length_deviations, pair_hashes
 
-DESCRIPTIONS = {
-    "long": "a side has more than ten times data.max_length characters, so that it would have too many pieces",
-    "encoding": "the text was once read in a wrong encoding, or holds characters that could not be read",
-    "letters": "less than a fifth of the characters of a side are letters",
-    "copy": "both sides are the same but for case and punctuation",
-    "script": "a side is in another script than most of its column",
-    "language": "a side is in another language than it should be",
-    "items": "a link, an address, a tag or a placeholder is on one side only",
-    "numbers": "a number is another one on the other side",
-    "length": "one side is far longer or shorter, for a text of its length, than is usual in this corpus",
-    "translation": "the words of the two sides go together no better than those of pairs matched at random",
-    "boilerplate": "a text that is repeated many times, with a translation that is not one of the usual ones",
-    "duplicate": "an earlier pair is the same but for case, punctuation and digits",
-}
-OF_ONE_PAIR = ("long", "encoding", "letters", "copy", "script", "language", "items", "numbers")
-"""The rules that ``Batch.find`` knows."""
+logger = logging.getLogger(__name__)
 
-CHARACTERS_IN_A_PIECE = 10
-"""No tokenizer has so many in each piece of a text."""
-LEAST_LETTERS = 0.2
-MOSTLY_SYMBOLS = 8
-"""A text of fewer characters may be anything."""
-DIGIT = regex.compile(r"\d")
+MAX_CHARACTERS_OF_PIECE = 10
+"""No tokenizer has more characters in each piece of a text."""
+MIN_LETTER_SHARE = 0.2
+MIN_CHARACTERS = 8
+"""A shorter text may have any characters."""
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Some thousand pairs, and what the rules look at in them. What is given for both sides has the source first."""
+class Measures:
+    """The measures of all pairs, (N, …), for the rules that judge a pair by the whole corpus."""
 
-    texts: tuple[Sequence[str], Sequence[str]]
+    pairs: datasets.Dataset
+    """The training pairs, then all others."""
+    learnt: int
+    """The number of training pairs, which show what is usual."""
+    lengths: np.ndarray
+    """(N, 2) int32: the number of characters of each side."""
     keys: np.ndarray
-    """(N, 2) int64: hashes of the two sides' normal forms."""
-    sides: tuple[Side, Side]
-    max_length: int
+    """(N, 2) int64: hashes of the two sides, which are equal if the texts differ in case, punctuation and digits."""
+    margins: np.ndarray
+    """(N,) float32: the log-likelihood ratio of another language and the right one."""
 
-    @cached_property
-    def letters(self) -> tuple[Letters, Letters]:
-        source, target = (side.scripts.count(texts) for side, texts in zip(self.sides, self.texts, strict=True))
-        return source, target
 
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """The number of characters of each side, (N, 2) int32."""
-        return np.stack([one.characters for one in self.letters], axis=1)
+class Rule(NamedTuple):
+    """A rule judges either batches of pairs or the whole corpus."""
 
-    @cached_property
-    def judged(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each side the likeliest other languages, and how much likelier they are; see ``Side.judge``."""
-        return [side.judge(texts) for side, texts in zip(self.sides, self.texts, strict=True)]
-
-    def find(self, rule: str) -> np.ndarray:
-        """Returns which pairs a rule finds, (N,) bool.
-
-        Args:
-            rule: One of OF_ONE_PAIR.
-        """
-        match rule:
-            case "long":
-                return np.any(self.lengths > CHARACTERS_IN_A_PIECE * self.max_length, axis=1)
-            case "encoding":
-                return self._pairs_where(lambda *texts: any(map(is_misread, texts)) or unreadable_differ(*texts))
-            case "letters":
-                letters = np.stack([one.letters for one in self.letters], axis=1)
-                few = (self.lengths >= MOSTLY_SYMBOLS) & (letters < LEAST_LETTERS * self.lengths)
-                return np.any(few, axis=1)
-            case "copy":
-                equal = self.keys[:, 0] == self.keys[:, 1]
-                equal[equal] = [len(WORD.findall(self.texts[0][row])) > 1 for row in np.flatnonzero(equal).tolist()]
-                return equal
-            case "script":
-                source, target = (side.foreign_scripts(one) for side, one in zip(self.sides, self.letters, strict=True))
-                return source | target
-            case "language":
-                return self._foreign_languages(0) | self._foreign_languages(1)
-            case "items":
-                return self._pairs_where(items_differ)
-            case "numbers":
-                return self._pairs_where(numbers_differ)
-            case _:
-                raise ValueError(rule)
-
-    def margins(self) -> np.ndarray:
-        """Returns how much likelier another language is than the right one, of the side where it is most so, (N,)
-        float32."""
-        return np.maximum(self.judged[0][1], self.judged[1][1])
-
-    def exchanged(self) -> np.ndarray:
-        """Finds the pairs whose sides are each in the other side's language, (N,) bool."""
-        found = [
-            (margins > 0) & other.are_of(labels)
-            for (labels, margins), other in zip(self.judged, self.sides[::-1], strict=True)
-        ]
-        return found[0] & found[1]
-
-    def keys_without_digits(self) -> np.ndarray:
-        """Returns ``keys``, but those of texts with digits as if each digit were 0, (N, 2) int64."""
-        keys = self.keys.copy()
-        for side, texts in enumerate(self.texts):
-            for row, text in enumerate(texts):
-                if DIGIT.search(text):
-                    keys[row, side] = sentence_key(DIGIT.sub("0", text))
-        return keys
-
-    def _pairs_where(self, is_found: Callable[[str, str], bool]) -> np.ndarray:
-        return np.array([is_found(source, target) for source, target in zip(*self.texts, strict=True)], dtype=bool)
-
-    def _foreign_languages(self, place: int) -> np.ndarray:
-        side, margins = self.sides[place], self.judged[place][1]
-        if not side.checks_language:
-            return np.zeros(len(margins), dtype=bool)
-        return side.foreign_languages(self.texts[place], self.texts[1 - place], self.letters[place], margins)
+    description: str
+    find: Callable[[Batch], np.ndarray] | None = None
+    """Returns which pairs of a batch it finds, (N,) bool."""
+    judge: Callable[[Measures, Findings], None] | None = None
+    """Judges all pairs, and adds to the findings of earlier rules."""
 
 
 def is_misread(text: str) -> bool:
-    """Returns whether a text was decoded by another encoding than it was written in."""
+    """Return whether a text was decoded by another encoding than it was written in."""
     return not text.isascii() and ftfy.badness.is_bad(text) and ftfy.fix_encoding(text) != text
 
 
-def unreadable_differ(source: str, target: str) -> bool:
-    """Returns whether one side has more characters than the other that no encoding could make sense of."""
-    return source.count("\ufffd") != target.count("\ufffd")
+def _encoding_is_wrong(source: str, target: str) -> bool:
+    return is_misread(source) or is_misread(target) or source.count("\ufffd") != target.count("\ufffd")
+
+
+def _each_pair(is_faulty: Callable[[str, str], bool]) -> Callable[[Batch], np.ndarray]:
+    return lambda batch: np.array(list(map(is_faulty, *batch.texts)), dtype=bool)
+
+
+def _is_too_long(batch: Batch) -> np.ndarray:
+    return np.any(batch.lengths > MAX_CHARACTERS_OF_PIECE * batch.max_length, axis=1)
+
+
+def _has_few_letters(batch: Batch) -> np.ndarray:
+    letters = np.stack([letters.letters for letters in batch.letters], axis=1)
+    return np.any((batch.lengths >= MIN_CHARACTERS) & (letters < MIN_LETTER_SHARE * batch.lengths), axis=1)
+
+
+def _is_copy(batch: Batch) -> np.ndarray:
+    is_equal = batch.keys[:, 0] == batch.keys[:, 1]
+    for row in np.flatnonzero(is_equal).tolist():
+        is_equal[row] = len(WORD.findall(batch.texts[0][row])) > 1  # a single word may be a name
+    return is_equal
+
+
+def _is_in_foreign_script(batch: Batch) -> np.ndarray:
+    source, target = (side.foreign_scripts(letters) for side, letters in zip(batch.sides, batch.letters, strict=True))
+    return source | target
+
+
+def _is_in_foreign_language(batch: Batch) -> np.ndarray:
+    source, target = (
+        side.foreign_languages(texts, opposite, letters, margins)
+        for side, texts, opposite, letters, (_, margins) in zip(
+            batch.sides, batch.texts, batch.texts[::-1], batch.letters, batch.other_languages, strict=True
+        )
+    )
+    return source | target
+
+
+def _judge_lengths(measures: Measures, findings: Findings) -> None:
+    deviations = length_deviations(measures.lengths, measures.learnt)
+    findings.mark("length", np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS), deviations)
+    findings.add_histogram("length", deviations)
+
+
+def _judge_translations(measures: Measures, findings: Findings) -> None:
+    rows = findings.unmarked()
+    learnt = int((rows < measures.learnt).sum())
+    result = score_translations(lambda chosen: read_texts(measures.pairs, rows[chosen]), learnt, len(rows))
+    if result is None:
+        logger.warning("cleaning: there are too few pairs to learn which are translations: that rule finds none")
+        return
+    scores = np.full(len(measures.pairs), np.nan, dtype=np.float32)
+    scores[rows] = result.scores
+    findings.mark("translation", rows[~result.is_translation], scores)
+    findings.add_histogram("translation", scores, result.random_scores)
+
+
+def _judge_boilerplate(measures: Measures, findings: Findings) -> None:
+    findings.mark("boilerplate", np.flatnonzero(boilerplate(measures.keys[: measures.learnt])))
+
+
+def _judge_duplicates(measures: Measures, findings: Findings) -> None:
+    rows = findings.unmarked()
+    rows = rows[rows < measures.learnt]
+    findings.mark("duplicate", rows[duplicates(pair_hashes(measures.keys[rows]))])
+
+
+RULES = {
+    "long": Rule(
+        "a side has more than ten times data.max_length characters, so that it would have too many pieces", _is_too_long
+    ),
+    "encoding": Rule(
+        "the text was once read in a wrong encoding, or holds characters that could not be read",
+        _each_pair(_encoding_is_wrong),
+    ),
+    "letters": Rule("less than a fifth of the characters of a side are letters", _has_few_letters),
+    "copy": Rule("both sides are the same but for case and punctuation", _is_copy),
+    "script": Rule("a side is in another script than most of its column", _is_in_foreign_script),
+    "language": Rule("a side is in another language than it should be", _is_in_foreign_language),
+    "items": Rule("a link, an address, a tag or a placeholder is on one side only", _each_pair(items_differ)),
+    "numbers": Rule("a number is another one on the other side", _each_pair(numbers_differ)),
+    "length": Rule(
+        "one side is far longer or shorter, for a text of its length, than is usual in this corpus",
+        judge=_judge_lengths,
+    ),
+    "translation": Rule(
+        "the words of the two sides go together no better than those of pairs matched at random",
+        judge=_judge_translations,
+    ),
+    "boilerplate": Rule(
+        "a text that is repeated many times, with a translation that is not one of the usual ones",
+        judge=_judge_boilerplate,
+    ),
+    "duplicate": Rule("an earlier pair is the same but for case, punctuation and digits", judge=_judge_duplicates),
+}

@@ -1,4 +1,4 @@
-"""What is usual on one side of a corpus, learnt from some of its texts: the scripts, and the words of its language."""
+"""What is usual on one side of a corpus, learnt from a sample: the scripts, and the words of its language."""
 
 import logging
 from collections import Counter
@@ -15,17 +15,17 @@ from mt.data.cleaning.language_identification import Identifier
 logger = logging.getLogger(__name__)
 
 WORD = regex.compile(r"[^\W\d_]+")
-LETTERS_OF_A_WORD = 3
-LIKELIER = 3.0
-"""By how much the logarithm of another language's likelihood must be greater."""
-LEAST_SHORT = 25
-"""For a text of fewer letters it must be as much greater, in proportion, as the text is shorter."""
-MOST = 0.5
-"""A language that more than this share of the texts is in is that of the side."""
+MIN_WORD_LETTERS = 3
+MIN_MARGIN = 3.0
+"""The log-likelihood ratio of another language and the right one in a text that is in the other."""
+MIN_LETTERS = 25
+"""For a text with fewer letters the margin must be larger, in proportion."""
+MAJORITY_SHARE = 0.5
+"""A side is in the language of a larger share of its texts."""
 
 
 class Side:
-    """Sources or targets. First ``learn`` from some texts, then judge all."""
+    """The sources or the targets. First ``learn`` from a sample, then judge all."""
 
     def __init__(self, language: str, identifier: Identifier) -> None:
         self.language = language
@@ -36,36 +36,40 @@ class Side:
         self._identifier = identifier
         self._own_script = script_of(language)
         self._letters: Counter[int] = Counter()
+        """The number of letters in each script."""
         self._texts_with_word: Counter[str] = Counter()
         self._languages: Counter[str] = Counter()
 
     def learn(self, texts: Sequence[str]) -> None:
+        """Count the scripts, words and languages of texts."""
         letters = self.scripts.count(texts)
         for script in np.unique(letters.script).tolist():
-            self._letters[script] += int(letters.of_script[letters.script == script].sum())
+            self._letters[script] += int(letters.script_letters[letters.script == script].sum())
         others, margins = self.judge(texts)
         for text, count, other, margin in zip(texts, letters.letters, others, margins, strict=True):
             # In some scripts most sentences are short, so those that are surely in the right language count, too.
-            if count >= LEAST_SHORT or margin < 0:
+            if count >= MIN_LETTERS or margin < 0:
                 self._languages[self.label if margin <= 0 else self._identifier.labels[other]] += 1
             if margin < 0:
-                self._texts_with_word.update(set(WORD.findall(text.lower())))
+                self._texts_with_word.update(_words(text))
 
     def usual_language(self) -> str:
-        """Returns the label of the language that most of the texts are in; the side's own if there is none."""
-        for language, times in self._languages.most_common(1):
-            if times > MOST * self._languages.total():
+        """Return the label of the language of most texts; the side's own if there is none."""
+        for language, count in self._languages.most_common(1):
+            if count > MAJORITY_SHARE * self._languages.total():
                 return language
         return self.label
 
     def foreign_scripts(self, letters: Letters) -> np.ndarray:
-        """Finds the texts most of whose letters are in a script that is not usual, (N,) bool."""
-        enough = (letters.of_script >= LETTERS_OF_A_WORD) & (2 * letters.of_script > letters.letters)
-        return enough & (letters.script > OTHER) & ~np.isin(letters.script, self.scripts.usual(self._letters))
+        """Find the texts with most letters in an unusual script, (N,) bool."""
+        is_clear = (letters.script_letters >= MIN_WORD_LETTERS) & (2 * letters.script_letters > letters.letters)
+        return is_clear & (letters.script > OTHER) & ~np.isin(letters.script, self.scripts.usual(self._letters))
 
     def judge(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the likeliest other language of each text and by how much it is likelier than the side's own, as
-        ``Identifier.judge`` does. A text in a script that its language shares with no other is in its language."""
+        """Return the likeliest other language of each text, and its margin, as ``Identifier.judge`` does.
+
+        A text in a script that its language shares with no other is in its language.
+        """
         others, margins = self._identifier.judge(texts, self.language)
         if self._own_script:
             for row in np.flatnonzero(margins >= 0).tolist():
@@ -73,37 +77,44 @@ class Side:
                     margins[row] = -1.0
         return others, margins
 
-    def are_of(self, labels: np.ndarray) -> np.ndarray:
-        """Returns which labels of the identifier are the side's language, (N,) bool."""
+    def is_language(self, labels: np.ndarray) -> np.ndarray:
+        """Return which labels of the identifier are the side's language, (N,) bool."""
         return np.array([name == self.label for name in self._identifier.labels])[labels]
 
     def foreign_languages(
         self, texts: Sequence[str], opposite: Sequence[str], letters: Letters, margins: np.ndarray
     ) -> np.ndarray:
-        """Finds the texts that are in another language: that is likelier by far, and most of the words are none that
-        occur in the texts of the side's own language. Words that stand on both sides do not count: they may be names.
+        """Find the texts in another language, (N,) bool.
+
+        That language is likelier by far, and most words do not occur in the texts of the side's own language. Words on
+        both sides do not count, because they may be names.
 
         Args:
             texts: The N texts of this side.
             opposite: Those of the other side.
             letters: The letters of ``texts``.
-            margins: How much likelier another language is, (N,), as ``judge`` returns it.
-
-        Returns:
-            (N,) bool.
+            margins: (N,) as ``judge`` returns them.
         """
-        found = margins > LIKELIER * np.maximum(1, LEAST_SHORT / np.maximum(1, letters.letters))
-        for row in np.flatnonzero(found).tolist():
-            words = set(WORD.findall(texts[row].lower())) - set(WORD.findall(opposite[row].lower()))
+        if not self.checks_language:
+            return np.zeros(len(texts), dtype=bool)
+        is_foreign = margins > MIN_MARGIN * np.maximum(1, MIN_LETTERS / np.maximum(1, letters.letters))
+        for row in np.flatnonzero(is_foreign).tolist():
+            words = _words(texts[row]) - _words(opposite[row])
             known = sum(self._texts_with_word[word] > 1 for word in words)
-            found[row] = bool(words) and 2 * known < len(words)
-        return found
+            is_foreign[row] = bool(words) and 2 * known < len(words)
+        return is_foreign
+
+
+def _words(text: str) -> set[str]:
+    return set(WORD.findall(text.lower()))
 
 
 def check_languages(source: Side, target: Side, advice: str) -> None:
-    """Compares the languages that most texts are in with those that they should be in.
+    """Compare the languages of most texts with those that they should be in.
 
     Args:
+        source: The sources.
+        target: The targets.
         advice: How to train on the texts all the same.
 
     Raises:

@@ -1,9 +1,8 @@
-"""Scores how likely two sentences are translations of each other, by how well the words of each predict those of the
-other.
+"""Score how likely two sentences are translations of each other, by how well their words predict each other.
 
-The model is the first of IBM's (Brown et al. 1993), in both directions, learnt from the pairs themselves. A pair is
-scored by what all others say: its own part in every count is taken out first. Otherwise rare words would vouch for each
-other, only because they stand together in this very pair.
+The model is IBM model 1 (Brown et al. 1993) in both directions, learnt from the pairs themselves. A pair is scored by
+all other pairs: its own part in every count is taken out first. Otherwise rare words would vouch for each other only
+because they occur together in this very pair.
 """
 
 import math
@@ -11,37 +10,37 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
+from mt.data.cleaning.batch import Texts
 
 WORD = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
 """A word; where words touch each other, two characters, as most words of Chinese have."""
-STEM = 5
-"""How many letters of a word count, so that its forms are one word and fewer words are rare."""
+STEM_LETTERS = 5
+"""The number of letters that distinguish words, so that inflected forms are one word and fewer words are rare."""
 ITERATIONS = 4
-MOST_WORDS = 30
-"""If a side has more different words, the pair is judged by its beginning: the same share of both sides."""
-UNKNOWN = 0.2
-"""How probable it is that a word translates none of the other side."""
-ADDED = 0.5
-"""To the number of times that a word was seen, so that one that was seen once predicts nothing for sure."""
-PAIRS_AT_ONCE = 20_000
+MAX_WORDS = 30
+"""If a side has more distinct words, the pair is judged by its beginning: the same share of both sides."""
+UNALIGNED = 0.2
+"""The probability that a word translates none of the other side."""
+SMOOTHING = 0.5
+"""Added to the number of occurrences of a word, so that a single one predicts nothing for sure."""
+CHUNK_PAIRS = 20_000
 
-Texts = tuple[Sequence[str], Sequence[str]]
-"""Sources and targets."""
 Words = list[str]
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """One side of N pairs: the numbers of the words of each text, one text after the other."""
+    """One side of N pairs: the numbers of the words of all texts, concatenated."""
 
     words: np.ndarray
     lengths: np.ndarray
-    """(N,) how many words each text has."""
+    """(N,) number of words of each text."""
 
     @property
     def starts(self) -> np.ndarray:
@@ -49,98 +48,70 @@ class Numbered:
 
     def take(self, rows: np.ndarray) -> "Numbered":
         lengths = self.lengths[rows]
-        return Numbered(self.words[np.repeat(self.starts[rows], lengths) + _count_up(lengths)], lengths)
+        return Numbered(self.words[np.repeat(self.starts[rows], lengths) + _ranges(lengths)], lengths)
 
 
-@dataclass(frozen=True)
-class Links:
-    """Every pair of words that stand in one pair of texts: L of them, in N pairs of texts."""
-
-    source: np.ndarray
-    """(L,) the place of the one word among those of all sources."""
-    target: np.ndarray
-    """(L,) the place of the other among those of all targets."""
-
-    @classmethod
-    def between(cls, source: Numbered, target: Numbered) -> "Links":
-        each = source.lengths * target.lengths
-        pairs = np.repeat(np.arange(len(each)), each)
-        first, second = np.divmod(_count_up(each), np.maximum(1, target.lengths)[pairs])
-        return cls(source.starts[pairs] + first, target.starts[pairs] + second)
-
-
-class Vocabulary:
-    """Numbers the words of one side that stand in two texts or more. Of others, no other pair could say what they
-    mean."""
-
-    def __init__(self, texts: Iterable[Words]) -> None:
-        times = Counter(word for words in texts for word in words)
-        self._number = {word: number for number, word in enumerate(word for word in times if times[word] > 1)}
-
-    def __len__(self) -> int:
-        return len(self._number)
-
-    def number(self, texts: Sequence[Words]) -> Numbered:
-        rows = [[self._number[word] for word in words if word in self._number] for words in texts]
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        return Numbered(np.fromiter((word for row in rows for word in row), np.int64, int(lengths.sum())), lengths)
+Sides = tuple[Numbered, Numbered]
+"""Sources and targets."""
 
 
 class Direction:
-    """How the words of one side predict those of the other, learnt by expectation-maximisation."""
+    """Predicts the words of one side from those of the other, learnt by expectation-maximisation."""
 
     def __init__(
-        self, known: np.ndarray, given: np.ndarray, place: np.ndarray, predicted: np.ndarray, sizes: Sequence[int]
+        self, types: np.ndarray, given: np.ndarray, positions: np.ndarray, predicted: np.ndarray, sizes: tuple[int, int]
     ) -> None:
         """
         Args:
-            known: (L,) for each link which of K different pairs of words it is.
-            given: (K,) the predicting words of these.
-            place: (L,) which of ``predicted`` each link predicts.
+            types: (L,) the type of each link, of K types: the same two words have the same type.
+            given: (K,) the predicting word of each type.
+            positions: (L,) the position in ``predicted`` that each link predicts.
             predicted: The predicted words of all texts.
-            sizes: How many different words there are on the predicting side and on the predicted one.
+            sizes: The number of distinct words on the predicting side and on the predicted one.
         """
-        self._alone = np.maximum(1, np.bincount(predicted, minlength=sizes[1])) / max(1, len(predicted))
-        """How probable each predicted word is, whatever it translates."""
-        count: np.ndarray = np.ones(len(given))
-        self._total: np.ndarray = np.full(sizes[0], float(sizes[1]))
+        self._unigram = np.maximum(1, np.bincount(predicted, minlength=sizes[1])) / max(1, len(predicted))
+        """The probability of each predicted word, regardless of the other side."""
+        counts: np.ndarray = np.ones(len(given))
+        self._totals: np.ndarray = np.full(sizes[0], float(sizes[1]))
         for _ in range(ITERATIONS):
-            probable = count / self._total[given]
-            count = np.bincount(known, self._shares(probable[known], place, predicted), minlength=len(given))
-            self._total = np.bincount(given, count, minlength=sizes[0])
-        self._count, self._probable = np.append(count, 0), np.append(probable, 0)
-        """(K + 1,) how often the one word translates the other, by the last iteration; how probable it was before that.
-        The last value is that of all pairs of words that are not known."""
+            probabilities = counts / self._totals[given]
+            posteriors = self._posteriors(probabilities[types], positions, predicted)
+            counts = np.bincount(types, posteriors, minlength=len(given))
+            self._totals = np.bincount(given, counts, minlength=sizes[0])
+        # One more type, the last, is for links that were not learnt.
+        self._probabilities, self._counts = np.append(probabilities, 0.0), np.append(counts, 0.0)
 
     def log_ratios(
-        self, known: np.ndarray, given: np.ndarray, place: np.ndarray, predicted: np.ndarray, own: bool
+        self, types: np.ndarray, given: np.ndarray, positions: np.ndarray, predicted: np.ndarray, is_learnt: bool
     ) -> np.ndarray:
-        """Returns, for each predicted word, the logarithm of how much more probable the other side makes it.
+        """Return how much more probable the other side makes each predicted word, as logarithms.
 
         Args:
-            known: (L,) for each link which of the K known pairs of words it is; K for none.
-            given: (L,) the predicting word of each.
-            place: (L,) which of ``predicted`` each link predicts.
+            types: (L,) the type of each link; K for one that was not learnt.
+            given: (L,) the predicting word of each link.
+            positions: (L,) the position in ``predicted`` that each link predicts.
             predicted: The predicted words.
-            own: Whether the model has learnt from these texts, so that their own part is to be taken out.
+            is_learnt: Whether the model was learnt from these texts, so that their own part is to be taken out.
         """
-        count = self._count[known]
-        if own:
-            count = np.maximum(0, count - self._shares(self._probable[known], place, predicted))
-        links = np.maximum(1, np.bincount(place, minlength=len(predicted)))
-        probability = _sums(count / (self._total[given] + ADDED), place, predicted) / links
-        return np.log((1 - UNKNOWN) * probability / self._alone[predicted] + UNKNOWN)
+        counts = self._counts[types]
+        if is_learnt:
+            counts = np.maximum(0, counts - self._posteriors(self._probabilities[types], positions, predicted))
+        links = np.maximum(1, np.bincount(positions, minlength=len(predicted)))
+        smoothed = counts / (self._totals[given] + SMOOTHING)
+        probabilities = np.bincount(positions, smoothed, minlength=len(predicted)) / links
+        return np.log((1 - UNALIGNED) * probabilities / self._unigram[predicted] + UNALIGNED)
 
-    def _shares(self, probable: np.ndarray, place: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        """Returns the share of each link in the word that it predicts. The rest of the word translates none."""
-        return probable / (_sums(probable, place, predicted) + self._alone[predicted])[place]
+    def _posteriors(self, probabilities: np.ndarray, positions: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """Return the probability of each link, (L,). The rest of a word is aligned with nothing."""
+        totals = np.bincount(positions, probabilities, minlength=len(predicted)) + self._unigram[predicted]
+        return probabilities / totals[positions]
 
 
 class TranslationModel:
     """Learnt from some pairs; scores these and others.
 
-    The score of a pair is the sum, over the words of both sides, of the logarithms of how much more probable the other
-    side makes each. That of unrelated sentences is negative, that of most translations positive.
+    The score of a pair is the sum, over the words of both sides, of the log-likelihood ratios of the word given the
+    other side and regardless of it. It is negative for unrelated sentences, and positive for most translations.
     """
 
     def __init__(self, texts: Iterable[Texts]) -> None:
@@ -150,86 +121,106 @@ class TranslationModel:
         """
         words: tuple[list[Words], list[Words]] = ([], [])
         for batch in texts:
-            for all_of_side, of_batch in zip(words, _beginnings(batch), strict=True):
-                all_of_side += of_batch
-        self._vocabularies = Vocabulary(words[0]), Vocabulary(words[1])
-        self._source, self._target = source, target = self._number(words)
+            for all_texts, new_texts in zip(words, _beginnings(batch), strict=True):
+                all_texts += new_texts
+        self._vocabularies = _vocabulary(words[0]), _vocabulary(words[1])
+        self._learnt = self._number(words)
         del words
-        links = Links.between(source, target)
-        self._keys, known = np.unique(self._keys_of(links, source, target), return_inverse=True)
-        given = np.divmod(self._keys, max(1, len(self._vocabularies[1])))
-        sizes = [len(vocabulary) for vocabulary in self._vocabularies]
-        self._forwards = Direction(known, given[0], links.target, target.words, sizes)
-        self._backwards = Direction(known, given[1], links.source, source.words, sizes[::-1])
+        positions = _links(self._learnt)
+        self._keys, types = np.unique(self._keys_of(self._learnt, positions), return_inverse=True)
+        sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
+        sources, targets = np.divmod(self._keys, max(1, sizes[1]))
+        source, target = self._learnt
+        self._directions = (
+            Direction(types, sources, positions[1], target.words, sizes),
+            Direction(types, targets, positions[0], source.words, sizes[::-1]),
+        )
 
     def scores(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the scores of other pairs, (N,) float32, and how many known words each has."""
-        source, target = self._number(_beginnings(texts))
-        return self._scores(source, target, own=False), source.lengths + target.lengths
+        """Return the scores of other pairs, (N,) float32, and the number of known words of each."""
+        return self._scores(self._number(_beginnings(texts)))
 
     def scores_of_learnt(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns, in the same form, the scores of the pairs that the model was learnt from, by what all others say."""
-        return self._scores(self._source, self._target, own=True), self._source.lengths + self._target.lengths
+        """Return the scores, as ``scores`` does, of the pairs that the model was learnt from, by all others."""
+        return self._scores(self._learnt, is_learnt=True)
 
     def scores_of_rematched(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns, in the same form, the scores of the sources that the model was learnt from, matched at random with
-        targets of about the length of their own."""
-        drawn = np.random.default_rng(seed).permutation(len(self._source.lengths))
-        order = drawn[np.lexsort((self._target.lengths[drawn], self._source.lengths[drawn]))]
-        source, target = self._source.take(order), self._target.take(np.roll(order, 1))
-        return self._scores(source, target, own=False), source.lengths + target.lengths
+        """Return the scores, as ``scores`` does, of learnt sources with random targets of about their own's length."""
+        source, target = self._learnt
+        shuffled = np.random.default_rng(seed).permutation(len(source.lengths))
+        order = shuffled[np.lexsort((target.lengths[shuffled], source.lengths[shuffled]))]
+        return self._scores((source.take(order), target.take(np.roll(order, 1))))
 
-    def _scores(self, source: Numbered, target: Numbered, own: bool) -> np.ndarray:
-        scores = np.zeros(len(source.lengths), dtype=np.float32)
-        for start in range(0, len(scores), PAIRS_AT_ONCE):
-            rows = np.arange(start, min(len(scores), start + PAIRS_AT_ONCE))
-            ours, theirs = source.take(rows), target.take(rows)
-            links = Links.between(ours, theirs)
-            keys = self._keys_of(links, ours, theirs)
-            known = np.searchsorted(self._keys, keys)
-            known[np.append(self._keys, -1)[known] != keys] = len(self._keys)
-            for direction, given, place, predicted in (
-                (self._forwards, ours.words[links.source], links.target, theirs),
-                (self._backwards, theirs.words[links.target], links.source, ours),
-            ):
-                ratios = direction.log_ratios(known, given, place, predicted.words, own)
-                scores[rows] += np.bincount(np.repeat(rows - start, predicted.lengths), ratios, minlength=len(rows))
-        return scores
+    def _scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        lengths = sides[0].lengths + sides[1].lengths
+        scores = np.zeros(len(lengths), dtype=np.float32)
+        for start in range(0, len(scores), CHUNK_PAIRS):
+            rows = np.arange(start, min(len(scores), start + CHUNK_PAIRS))
+            chunk = sides[0].take(rows), sides[1].take(rows)
+            positions = _links(chunk)
+            keys = self._keys_of(chunk, positions)
+            types = np.searchsorted(self._keys, keys)
+            types[np.append(self._keys, -1)[types] != keys] = len(self._keys)
+            for given, predicted in ((0, 1), (1, 0)):
+                words = chunk[given].words[positions[given]]
+                ratios = self._directions[given].log_ratios(
+                    types, words, positions[predicted], chunk[predicted].words, is_learnt
+                )
+                pairs = np.repeat(rows - start, chunk[predicted].lengths)
+                scores[rows] += np.bincount(pairs, ratios, minlength=len(rows))
+        return scores, lengths
 
-    def _number(self, words: tuple[list[Words], list[Words]]) -> tuple[Numbered, Numbered]:
-        return self._vocabularies[0].number(words[0]), self._vocabularies[1].number(words[1])
+    def _number(self, words: tuple[list[Words], list[Words]]) -> Sides:
+        return _number(self._vocabularies[0], words[0]), _number(self._vocabularies[1], words[1])
 
-    def _keys_of(self, links: Links, source: Numbered, target: Numbered) -> np.ndarray:
-        """Returns one number for both words of each link."""
-        return source.words[links.source] * len(self._vocabularies[1]) + target.words[links.target]
+    def _keys_of(self, sides: Sides, positions: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Return one number for both words of each link."""
+        sources, targets = (side.words[of_side] for side, of_side in zip(sides, positions, strict=True))
+        return sources * len(self._vocabularies[1]) + targets
 
 
 def number_of_links(texts: Texts) -> int:
-    """Returns how many pairs of words stand in one pair of the texts."""
+    """Return the number of word pairs in all pairs of texts."""
     return sum(len(source) * len(target) for source, target in zip(*_beginnings(texts), strict=True))
 
 
-def _sums(values: np.ndarray, place: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Returns the sum of the values at each place, one for each of ``words``."""
-    return np.bincount(place, values, minlength=len(words))
+def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
+    """Number the words that occur in two or more texts. No other pair could vouch for the rest."""
+    counts = Counter(word for words in texts for word in words)
+    return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
 
 
-def _count_up(lengths: np.ndarray) -> np.ndarray:
-    """Returns 0, 1, 2 … for each of the lengths: [0, 1, 0, 1, 2] for 2 and 3."""
+def _number(vocabulary: dict[str, int], texts: Sequence[Words]) -> Numbered:
+    rows = [[vocabulary[word] for word in words if word in vocabulary] for words in texts]
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    return Numbered(np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum())), lengths)
+
+
+def _links(sides: Sides) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of the source and the target word of every word pair, (L,) each."""
+    source, target = sides
+    counts = source.lengths * target.lengths
+    pairs = np.repeat(np.arange(len(counts)), counts)
+    first, second = np.divmod(_ranges(counts), np.maximum(1, target.lengths)[pairs])
+    return source.starts[pairs] + first, target.starts[pairs] + second
+
+
+def _ranges(lengths: np.ndarray) -> np.ndarray:
+    """Return 0, 1, 2 … for each of the lengths: [0, 1, 0, 1, 2] for 2 and 3."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _beginnings(texts: Texts) -> tuple[list[Words], list[Words]]:
-    """Returns the words of each source and target. Of long ones, the same share of both."""
+    """Return the words of each source and target. Of long ones, the same share of both."""
     sources, targets = ([_words(text) for text in side] for side in texts)
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        if (longest := max(len(source), len(target))) > MOST_WORDS:
-            share = MOST_WORDS / longest
+        share = MAX_WORDS / max(1, len(source), len(target))
+        if share < 1:
             sources[row], targets[row] = (words[: math.ceil(share * len(words))] for words in (source, target))
     return sources, targets
 
 
 def _words(text: str) -> Words:
-    """Returns the beginnings of the different words of a text in small letters, in their order."""
-    found = ((match[1] or match[0])[:STEM] for match in WORD.finditer(text.lower()))
-    return list(dict.fromkeys(map(sys.intern, found)))
+    """Return the stems of the distinct words of a text in small letters, in their order."""
+    stems = ((match[1] or match[0])[:STEM_LETTERS] for match in WORD.finditer(text.lower()))
+    return list(dict.fromkeys(map(sys.intern, stems)))

@@ -1,4 +1,4 @@
-"""Decides which pairs are no translations: those whose score is rather one of sentences that were matched at random."""
+"""Decide which pairs are no translations: those that score rather like sentences matched at random."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,56 +6,57 @@ from dataclasses import dataclass
 import numpy as np
 from tqdm import tqdm
 
-from mt.data.cleaning.translation_model import Texts, TranslationModel, number_of_links
+from mt.data.cleaning.batch import Texts, evenly_spaced
+from mt.data.cleaning.translation_model import TranslationModel, number_of_links
 from mt.data.cleaning.whole_corpus import class_edges
 
-MOST_LINKS = 12_000_000
-"""The most pairs of words that the model is learnt from, which bounds its memory (some 600 MB)."""
-PROBED = 1000
-"""How many pairs are looked at to see how many pairs of words each has."""
-CLASSES, LEAST_IN_CLASS = 8, 250
-"""Into how many classes pairs are divided by their number of words, each with a threshold of its own, and the fewest
-pairs of a class, which show how its scores are distributed."""
-LOW = 0.5
-"""This share of the pairs that are matched at random scores lower than nearly all translations."""
+MAX_LINKS = 12_000_000
+"""The number of word pairs that the model is learnt from, which bounds its memory (some 600 MB)."""
+PROBED_PAIRS = 1000
+"""The number of pairs that show how many word pairs each has."""
+MAX_CLASSES, MIN_CLASS_PAIRS = 8, 250
+"""The number of classes by length, each with its own threshold, and the pairs that show the scores of a class."""
+LOW_QUANTILE = 0.5
+"""This share of the pairs matched at random scores lower than nearly all translations."""
 
 
 @dataclass(frozen=True)
-class Scored:
-    """The scores of all pairs, and what follows from them."""
+class TranslationScores:
+    """The scores of all pairs."""
 
     scores: np.ndarray
     """(N,) float32."""
     is_translation: np.ndarray
     """(N,) bool."""
     random_scores: np.ndarray
-    """Those of pairs that were matched at random."""
+    """Scores of pairs that were matched at random."""
 
 
 def score_translations(
-    read: Callable[[np.ndarray], Iterator[Texts]], learnt: int, number: int, seed: int = 1
-) -> Scored | None:
-    """Scores pairs by a model that is learnt from them, and decides which are no translations.
+    read: Callable[[np.ndarray], Iterator[Texts]], learnt: int, total: int, seed: int = 1
+) -> TranslationScores | None:
+    """Score pairs by a model that is learnt from them, and decide which are no translations.
 
-    Sources and targets of equal length are matched at random, and scored too. That shows how pairs that are no
+    Sources and targets of equal length are matched at random and scored, too, which shows how pairs that are no
     translations score in this corpus.
 
     Args:
-        read: Yields the texts of the pairs with the given numbers, some thousand at a time.
-        learnt: The model is learnt from the first so many pairs, or from some of them.
-        number: The number of all pairs, numbered from 0.
+        read: Yields the texts of the given rows, some thousand at a time.
+        learnt: The model is learnt from the first ``learnt`` pairs, or a sample of them.
+        total: The number of all pairs.
+        seed: Seeds the random matches.
 
     Returns:
         None if there are too few pairs to learn from.
     """
-    if learnt < 4 * LEAST_IN_CLASS:
+    if learnt < 4 * MIN_CLASS_PAIRS:
         return None
-    links = [number_of_links(texts) for texts in read(_evenly_spaced(learnt, PROBED))]
-    chosen = _evenly_spaced(learnt, int(MOST_LINKS * PROBED / max(1, sum(links))))
-    model = TranslationModel(read(chosen))
-    scores, lengths = np.zeros(number, dtype=np.float32), np.zeros(number, dtype=np.int16)
-    scores[chosen], lengths[chosen] = model.scores_of_learnt()
-    others = np.setdiff1d(np.arange(number), chosen)
+    links = sum(number_of_links(texts) for texts in read(evenly_spaced(learnt, PROBED_PAIRS)))
+    sample = evenly_spaced(learnt, MAX_LINKS * PROBED_PAIRS // max(1, links))
+    model = TranslationModel(read(sample))
+    scores, lengths = np.zeros(total, dtype=np.float32), np.zeros(total, dtype=np.int16)
+    scores[sample], lengths[sample] = model.scores_of_learnt()
+    others = np.setdiff1d(np.arange(total), sample)
     start = 0
     with tqdm(total=len(others), desc="translations", unit=" pairs", disable=None, leave=False) as bar:
         for texts in read(others):
@@ -64,43 +65,38 @@ def score_translations(
             start += len(rows)
             bar.update(len(rows))
     random_scores, random_lengths = model.scores_of_rematched(seed)
-    is_translation = decide(scores, lengths, random_scores, random_lengths)
-    return Scored(scores, is_translation, random_scores)
+    is_translation = find_translations(scores, lengths, random_scores, random_lengths)
+    return TranslationScores(scores, is_translation, random_scores)
 
 
-def decide(
+def find_translations(
     scores: np.ndarray, lengths: np.ndarray, random_scores: np.ndarray, random_lengths: np.ndarray
 ) -> np.ndarray:
-    """Decides which pairs are translations, (N,) bool.
+    """Decide which pairs are translations, (N,) bool.
 
-    Pairs are divided into classes by length. In each, the share of pairs that score as low as half of those that were
-    matched at random tells how many are no translations. The threshold is where as few pairs as possible are judged
-    wrongly: translations below it, and others above it.
+    Pairs are divided into classes by length. In each, the share of pairs that score as low as half of those matched at
+    random shows how many are no translations. The threshold minimises the number of wrong decisions: translations below
+    it, and others above it.
 
     Args:
         scores: (N,) of the pairs.
-        lengths: (N,) how many words they have.
+        lengths: (N,) number of words.
         random_scores: (M,) of pairs that were matched at random.
-        random_lengths: (M,) how many words these have.
+        random_lengths: (M,) number of words.
     """
-    edges = class_edges(random_lengths, min(CLASSES, len(scores) // LEAST_IN_CLASS))
-    of_pair, of_random = np.searchsorted(edges, lengths), np.searchsorted(edges, random_lengths)
+    edges = class_edges(random_lengths, min(MAX_CLASSES, len(scores) // MIN_CLASS_PAIRS))
+    classes, random_classes = np.searchsorted(edges, lengths), np.searchsorted(edges, random_lengths)
     is_translation = np.ones(len(scores), dtype=bool)
-    for each in range(len(edges) + 1):
-        real, random = np.sort(scores[of_pair == each]), np.sort(random_scores[of_random == each])
-        if min(len(real), len(random)) < LEAST_IN_CLASS:
+    for number in np.unique(classes):
+        of_class, random = np.sort(scores[classes == number]), np.sort(random_scores[random_classes == number])
+        if min(len(of_class), len(random)) < MIN_CLASS_PAIRS:
             continue
-        unrelated = np.mean(real <= np.quantile(random, LOW)) / LOW
-        # For each possible threshold, both as shares of the real pairs, less the share of all unrelated ones.
-        below = np.searchsorted(real, random, side="right") / len(real)
+        unrelated = np.mean(of_class <= np.quantile(random, LOW_QUANTILE)) / LOW_QUANTILE
+        # For each possible threshold, both as shares of the pairs, less the share of all unrelated ones.
+        below = np.searchsorted(of_class, random, side="right") / len(of_class)
         unrelated_below = unrelated * np.arange(1, len(random) + 1) / len(random)
         wrong = (below - unrelated_below) - unrelated_below
         best = int(np.argmin(wrong))
         if wrong[best] < 0:
-            is_translation[(of_pair == each) & (scores <= random[best])] = False
+            is_translation[(classes == number) & (scores <= random[best])] = False
     return is_translation
-
-
-def _evenly_spaced(among: int, number: int) -> np.ndarray:
-    """Returns at most so many of the numbers below ``among``, because corpora are often sorted."""
-    return np.unique(np.linspace(0, among - 1, min(number, among)).astype(int))

@@ -1,4 +1,4 @@
-"""Format directives, such as ``%s`` and ``%(name)d``, in place of which a program puts values.
+"""Check format directives, such as ``%s`` and ``%(name)d``, which a program replaces by values.
 
 A program that gets other directives than those of its own text crashes, so ``msgfmt -c`` refuses them.
 """
@@ -11,40 +11,41 @@ DIRECTIVE = re.compile(
 )
 """As gettext reads them. One that ends with a percent sign stands for this sign."""
 NUMBERED = {"c-format", "objc-format", "php-format", "perl-format"}
-"""The flags of entries in which ``%2$s`` is the second value, whatever its place."""
+"""The flags of entries that allow ``%2$s``, the second value wherever it stands."""
 CHECKED = NUMBERED | {"python-format"}
 
 
-def with_directives_of(source: str, translation: str, flags: Iterable[str]) -> str | None:
-    """Returns a translation that a program can take in place of its own text, or None if that is impossible.
+def match_directives(source: str, translation: str, flags: Iterable[str]) -> str | None:
+    """Return a translation with the directives of its source, or None if that is impossible.
 
     Args:
         source: The program's text.
-        translation: Its translation. Directives in another order are numbered, where the programming language allows
-            it.
+        translation: Its translation. Directives in another order are numbered if the programming language allows it.
         flags: The flags of the entry, which name the programming language.
     """
-    language = CHECKED.intersection(flags)
-    if not language or _is_faulty(source):
+    languages = CHECKED.intersection(flags)
+    if not languages or _is_faulty(source):
         return translation
-    wanted, found = ([each for each in DIRECTIVE.finditer(text) if each.group()[-1] != "%"]
-                     for text in (source, translation))  # fmt: skip
-    order, new_order = ([each.group() for each in several] for several in (wanted, found))
-    if _is_faulty(translation) or sorted(order) != sorted(new_order):
+    matches = [match for match in DIRECTIVE.finditer(source) if match.group()[-1] != "%"]
+    expected = [match.group() for match in matches]
+    actual = [
+        directive for directive in (match.group() for match in DIRECTIVE.finditer(translation)) if directive[-1] != "%"
+    ]
+    if _is_faulty(translation) or sorted(expected) != sorted(actual):
         return None
-    if order == new_order or all(each["order"] for each in wanted):
+    if expected == actual or all(match["order"] for match in matches):
         return translation
-    if language - NUMBERED or any(each["order"] or "*" in each.group() for each in wanted):
+    if languages - NUMBERED or any(match["order"] or "*" in match.group() for match in matches):
         return None
-    numbers = {directive: [at for at, one in enumerate(order, 1) if one == directive] for directive in order}
+    numbers = {name: [number for number, other in enumerate(expected, 1) if other == name] for name in expected}
 
-    def numbered(each: re.Match[str]) -> str:
-        directive = each.group()
+    def numbered(match: re.Match[str]) -> str:
+        directive = match.group()
         return directive if directive[-1] == "%" else f"%{numbers[directive].pop(0)}${directive[1:]}"
 
     return DIRECTIVE.sub(numbered, translation)
 
 
 def _is_faulty(text: str) -> bool:
-    """Returns whether a percent sign is neither a directive nor doubled."""
+    """Return whether a percent sign is neither a directive nor doubled."""
     return "%" in DIRECTIVE.sub("", text)

@@ -1,37 +1,41 @@
-"""What all formats share: a document is a text, in which passages are translated.
+"""The model of a document that all formats share: a text with passages to translate.
 
-A format finds the passages, and says what is written in place of them. All else is written as it was read, to the byte:
+A format finds the passages and says how their translations are written. Everything else is copied byte for byte:
 comments, the order of entries, quotation marks and line ends. No library that reads a format into objects and writes
-these again keeps all that.
+them again keeps all that.
 """
 
 import codecs
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from mt.core.encodings import encoding_of_bom, other_encoding
 from mt.core.errors import InputError
-from mt.core.files import UNDECODABLE, read_blocks
-from mt.data.parsers.layout import Layout, Line, cut
+from mt.core.files import UNDECODABLE, open_input
+from mt.core.language import base_language
+from mt.data.parsers.layout import Layout, Line, cut_paragraphs
 
-DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
-MOST_BYTES = 100_000_000
+UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+MAX_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
 
 class Languages(NamedTuple):
-    """What a model translates from, and into."""
+    """The languages of a model, or of a corpus."""
 
     source: str
     target: str
 
+    def match(self, source: str, target: str | None) -> bool:
+        """Return whether other codes mean the same languages. The target may be unknown."""
+        codes = ((self.source, source), (self.target, target))
+        return all(other is None or base_language(other) == base_language(code) for code, other in codes)
+
 
 class Splice(NamedTuple):
-    """What is written in place of the characters from ``start`` up to ``end``."""
+    """Replaces the characters from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -40,87 +44,90 @@ class Splice(NamedTuple):
 
 @dataclass(frozen=True)
 class Passage:
-    """What is translated together: an entry of a file of messages, a subtitle, a paragraph."""
+    """A unit of translation: an entry of a message file, a subtitle, a paragraph."""
 
     texts: tuple[Layout, ...]
     write: Callable[[list[str]], list[Splice] | None]
-    """Returns what to write, given the translation of each text. None: the format cannot have such a translation."""
+    """Returns the changes, given the translation of each text. None: the format does not allow this translation."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A document that has been read."""
+    """A parsed document."""
 
     text: str
     passages: tuple[Passage, ...]
     encode: Callable[[str], bytes] = str.encode
     changes: tuple[Splice, ...] = ()
-    """What else is written if a passage is translated, such as the language in a header."""
+    """Further changes if a passage is translated, such as the language in a header."""
     translated: int = 0
-    """How many entries have a translation already and are left as they are."""
+    """The number of entries that have a translation already and are left as they are."""
 
     def lines(self) -> list[Line]:
-        """Returns all lines that are to be translated."""
+        """Return all lines to translate."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
-    def written(self, translations: Sequence[str]) -> tuple[bytes, int]:
-        """Returns the document with the translations of its lines, and how many passages were left as they were
-        because the translation of a line is empty, or none that the format can have."""
-        following = iter(translations)
+    def render(self, translations: Sequence[str]) -> tuple[bytes, int]:
+        """Insert the translations of the lines.
+
+        Returns:
+            The document, and the number of passages that were left as they were, because the translation of a line is
+            empty or not allowed by the format.
+        """
+        remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
-        left = 0
+        skipped = 0
         for passage in self.passages:
-            found = [list(islice(following, len(text.lines))) for text in passage.texts]
-            written = None
-            if all(line.strip() for lines in found for line in lines):
-                texts = [text.restored(lines) for text, lines in zip(passage.texts, found, strict=True)]
-                written = passage.write(texts)
-            left += written is None
-            splices += written or []
-        parts, done = [], 0
-        for start, end, content in sorted(splices, key=lambda splice: splice[:2]):
-            parts += [self.text[done:start], content]
-            done = end
-        return self.encode("".join(parts) + self.text[done:]), left
+            lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
+            changes = None
+            if all(line.strip() for text in lines for line in text):
+                changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
+            skipped += changes is None
+            splices += changes or []
+        return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 
-def in_place(start: int, end: int, text: Layout, spelt: Callable[[str], str] = str) -> Passage:
-    """Returns a passage whose translation takes its place.
+def apply_splices(text: str, splices: Sequence[Splice]) -> str:
+    """Return a text with changes, which are sorted and do not overlap."""
+    parts, done = [], 0
+    for start, end, content in splices:
+        parts += [text[done:start], content]
+        done = end
+    return "".join(parts) + text[done:]
+
+
+def replaced_passage(start: int, end: int, layout: Layout, escape: Callable[[str], str] = str) -> Passage:
+    """Return the passage from ``start`` to ``end``, which its translation replaces.
 
     Args:
-        start: Where the passage begins.
-        end: Where it ends.
-        text: What it says.
-        spelt: Returns a text as the format writes it.
+        escape: Writes a text in the document's format. It is not called for a text that has not changed, because a text
+            can be spelled in several ways.
     """
 
     def write(translations: list[str]) -> list[Splice]:
-        # A text can be spelt in several ways. If it has not changed, neither does its spelling.
-        return [Splice(start, end, spelt(one)) for one in translations if one != text.text]
+        return [Splice(start, end, escape(text)) for text in translations if text != layout.text]
 
-    return Passage((text,), write)
+    return Passage((layout,), write)
 
 
 def read_whole(path: Path) -> bytes:
-    """Returns the content of a file, which may be compressed.
+    """Return the content of a file, which may be compressed.
 
     Raises:
         InputError: It cannot be read, or is too large.
     """
-    blocks, length = [], 0
-    for block in read_blocks(path):
-        blocks.append(block)
-        length += len(block)
-        if length > MOST_BYTES:
-            raise InputError(
-                f"{path}: larger than {MOST_BYTES // 1_000_000} MB, which is too much for a document: divide it "
-                "(text files are translated line by line, whatever their size)"
-            )
-    return b"".join(blocks)
+    with open_input(path) as stream:
+        content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InputError(
+            f"{path}: larger than {MAX_BYTES // 1_000_000} MB, which is too much for a document: divide it "
+            "(text files are translated line by line, whatever their size)"
+        )
+    return content
 
 
-def decoded(content: bytes) -> str:
-    """Returns the text of a document whose format says nothing of its encoding, with its BOM.
+def decode_utf8(content: bytes) -> str:
+    """Return the text, with its BOM, of a document whose format does not declare an encoding.
 
     Raises:
         InputError: It is not in UTF-8.
@@ -137,31 +144,31 @@ def decoded(content: bytes) -> str:
         ) from None
 
 
-def decoded_xml(content: bytes) -> tuple[str, Callable[[str], bytes]]:
-    """Returns the text of an XML document, with its BOM, and what makes bytes of a changed text. A character that the
-    encoding lacks becomes a reference.
+def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
+    """Return the text of a document that declares its encoding, with its BOM, and the encoding of the BOM or declared.
 
     Raises:
-        InputError: It is not in the encoding that it says.
+        InputError: The document is in another encoding, or the encoding is unknown.
     """
-    declared = DECLARATION.match(content)
-    by_mark = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(content[:2])
-    encoding = by_mark or (declared[1].decode() if declared else "utf-8")
+    encoding = UTF_16.get(content[:2], encoding)
     try:
-        return content.decode(encoding), lambda text: text.encode(encoding, "xmlcharrefreplace")
+        return content.decode(encoding), encoding
     except LookupError:
-        raise InputError(f"says that it is in {encoding}, an unknown encoding") from None
+        raise InputError(f"declares {encoding}, an unknown encoding") from None
     except UnicodeError as error:
-        raise InputError(f"is not in {encoding}, as it says: {error}") from None
+        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise InputError(f"line {line} is not in {encoding}, the encoding that it declares") from None
 
 
 def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
-    """Yields a text and its translation line by line, if both have as many lines, and otherwise as a whole.
-    Accelerators are taken out."""
-    lines = [[line.text for line in cut(side, accelerators=True).lines] for side in (text, translation)]
+    """Yield a text and its translation line by line if both have equally many lines, otherwise as one pair.
+
+    Accelerators are removed.
+    """
+    lines = [[line.text for line in cut_paragraphs(side, accelerators=True).lines] for side in (text, translation)]
     yield from zip(*lines if len(lines[0]) == len(lines[1]) else ([" ".join(side)] for side in lines), strict=True)
 
 
-def is_text(text: str) -> bool:
-    """Returns whether there is a letter in a text, and nothing that UTF-8 cannot encode."""
+def is_translatable(text: str) -> bool:
+    """Return whether a text has a letter, and can be encoded in UTF-8."""
     return any(map(str.isalpha, text)) and not UNDECODABLE.search(text)

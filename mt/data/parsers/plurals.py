@@ -1,10 +1,9 @@
-"""Which forms of the plural a language has: those of gettext, and the names that the Unicode CLDR gives them.
+"""The plural rules of languages, as gettext writes them.
 
 ``tests/data/parsers/test_plurals.py`` compares them with ``msginit``, where it is installed.
 """
 
 import re
-from collections.abc import Callable
 from gettext import c2py  # the parser of such expressions in Python's own gettext; it has no other name
 from typing import NamedTuple
 
@@ -29,51 +28,51 @@ RULES = {
     "n==1 ? 0 : n==2 ? 1 : 2": "ga",
     "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5": "ar",
 }
-"""The expressions that number the forms, and the languages for which they hold."""
+"""The expressions that number the plural forms, and their languages."""
 HEADER = re.compile(r"\s*nplurals\s*=\s*(\d{1,3})\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
-TRIED = range(1000)
-"""The numbers that tell what a form is for."""
-SELDOM = 5
-"""A form for no more of these numbers need not show the number: gettext allows it to say ``one file``."""
+SAMPLED_NUMBERS = range(1000)
+MAX_NUMBERS_OF_RARE_FORM = 5
+"""A form for no more of the sampled numbers need not show the number: gettext allows it to say ``one file``."""
 
 
 class PluralRule(NamedTuple):
-    """How a language chooses among the forms of a plural."""
+    """A language's choice among plural forms."""
 
     header: str
     """As gettext writes it: ``nplurals=2; plural=(n != 1);``"""
     forms: int
     singular: int | None
-    """The form for the number 1; None if it is the only one, which holds for all numbers."""
+    """The form for the number 1; None if there is one form for all numbers."""
     singular_is_rare: bool
     """Whether that form is for no other number, or a few."""
 
 
-def rule_of(language: str) -> PluralRule | None:
-    """Returns the rule of a language, or None if it is not known here."""
+def plural_rule(language: str) -> PluralRule | None:
+    """Return the rule of a language, or None if it is unknown."""
     code = base_language(language)
     for expression, languages in RULES.items():
         if code in languages.split():
-            form: Callable[[int], int] = c2py(expression)
-            return read_rule(f"nplurals={max(map(form, TRIED)) + 1}; plural={expression};")
+            forms = max(map(c2py(expression), SAMPLED_NUMBERS)) + 1
+            return parse_plural_rule(f"nplurals={forms}; plural={expression};")
     return None
 
 
-def read_rule(header: str) -> PluralRule | None:
-    """Returns the rule that a header says, or None if it says none.
+def parse_plural_rule(header: str) -> PluralRule | None:
+    """Return the rule in a ``Plural-Forms`` header, or None if it has none.
 
     Raises:
         ValueError: The expression cannot be computed, or gives a form that does not exist.
     """
-    found = HEADER.fullmatch(header)
-    if not found or found[2] == "EXPRESSION":
+    match = HEADER.fullmatch(header)
+    if not match or match[2] == "EXPRESSION":
         return None
-    number = int(found[1])
+    forms = int(match[1])
     try:
-        form = c2py(found[2])
-        chosen = [form(one) for one in TRIED]
+        form_of_number = list(map(c2py(match[2]), SAMPLED_NUMBERS))
     except (ArithmeticError, SyntaxError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    if number < 1 or not all(0 <= one < number for one in chosen):
-        raise ValueError(f"plural={found[2]} gives other forms than those from 0 to {number - 1}")
-    return PluralRule(header, number, chosen[1] if number > 1 else None, chosen.count(chosen[1]) <= SELDOM)
+    if not set(form_of_number) <= set(range(forms)):
+        raise ValueError(f"plural={match[2]} gives other forms than those from 0 to {forms - 1}")
+    singular = form_of_number[1]
+    is_rare = form_of_number.count(singular) <= MAX_NUMBERS_OF_RARE_FORM
+    return PluralRule(header, forms, singular if forms > 1 else None, is_rare)

@@ -1,11 +1,9 @@
 """gettext's PO files and templates (.pot).
 
-They are read by the grammar of gettext. polib, the library for them, would write them anew: it breaks lines otherwise,
-and puts obsolete entries last. Here only ``msgstr``, the mark ``fuzzy`` and, in the header, what a template leaves open
-change.
+They are parsed by the grammar of gettext. The library polib would write them anew: it breaks lines differently and
+moves obsolete entries to the end. Here only ``msgstr``, the flag ``fuzzy`` and the gaps in a template's header change.
 """
 
-import codecs
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,45 +11,52 @@ from functools import partial
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
-from mt.data.parsers.directives import with_directives_of
-from mt.data.parsers.document import Document, Languages, Passage, Splice, is_text, line_pairs
-from mt.data.parsers.layout import cut
-from mt.data.parsers.plurals import PluralRule, read_rule, rule_of
+from mt.data.parsers.directives import match_directives
+from mt.data.parsers.document import Document, Languages, Passage, Splice, decode_declared, is_translatable, line_pairs
+from mt.data.parsers.layout import cut_paragraphs
+from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
 from mt.text.items import ITEM
 
-TOKEN = re.compile(
-    r'(?P<space>\s+)|(?P<comment>\#[^\n]*)|(?P<string>"(?:[^"\\\n]|\\.)*+")'
-    r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*(?P<form>\d{1,3})\s*\])?|domain)"
+STRING = r'"((?:[^"\\\n]|\\.)*+)"'
+STRING_OR_COMMENT = re.compile(rf"{STRING}|\#[^\n]*")
+STATEMENT = re.compile(
+    r"\s+|(?P<comment>\#[^\n]*)"
+    r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr|domain)(?:\s*\[\s*(?P<form>\d{1,3})\s*\])?"
+    rf"(?P<strings>(?:(?:\s|\#[^\n]*\n)*+{STRING})*+)"
 )
+"""White space, a comment, or a keyword with its text."""
 ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "\\": "\\", '"': '"', "?": "?"}
-SPELT = str.maketrans({value: f"\\{key}" for key, value in ESCAPED.items() if key != "?"})
+ESCAPES = str.maketrans({value: f"\\{key}" for key, value in ESCAPED.items() if key != "?"})
 CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
-WIDTH = 77
-"""The most characters of a line, without the quotation marks, if it can be broken."""
-FOLLOWS = {
-    "msgctxt": {"", "msgstr"},
-    "msgid": {"", "msgctxt", "msgstr"},
+MAX_LINE_CHARACTERS = 77
+"""Maximum length of a line that can be broken, without its quotation marks."""
+PREDECESSORS = {
+    "msgctxt": {"", "msgstr", "domain"},
+    "msgid": {"", "msgctxt", "msgstr", "domain"},
     "msgid_plural": {"msgid"},
     "msgstr": {"msgid", "msgid_plural", "msgstr"},
+    "domain": {"", "msgstr", "domain"},
 }
-"""Which keywords may stand in front of each."""
+"""The keywords that may stand before each keyword."""
+
+COMPLETE_FIELDS = {"Content-Type": "charset=(?!CHARSET)", "Language": ".", "Plural-Forms": "^(?!.*nplurals=INTEGER)."}
+"""Match the fields of a header that need not be filled in."""
 
 
 @dataclass
 class Entry:
-    """An entry, and where its parts are in the text."""
+    """An entry, and the positions of its parts in the document."""
 
+    document: str
     start: int
-    """Where its first keyword is, or the comment with the text that it had before."""
-    line: int
+    """The position of its first keyword, or of the comment with its previous msgid."""
     flags: list[tuple[int, int]]
-    """Its comments of flags, such as ``#, fuzzy, c-format``."""
-    text: str
+    """The spans of its comments with flags, such as ``#, fuzzy, c-format``."""
     texts: dict[str, str] = field(default_factory=dict)
-    """What each keyword says: msgctxt, msgid, msgid_plural."""
+    """The texts of msgctxt, msgid and msgid_plural."""
     forms: list[str] = field(default_factory=list)
-    """What msgstr says, or msgstr[0], msgstr[1] and so on."""
+    """The text of msgstr, or those of msgstr[0], msgstr[1] and so on."""
     forms_start: int = 0
     forms_end: int = 0
 
@@ -60,270 +65,266 @@ class Entry:
         return self.texts["msgid"] == "" and "msgctxt" not in self.texts
 
     @property
+    def is_plural(self) -> bool:
+        return "msgid_plural" in self.texts
+
+    @property
+    def sources(self) -> list[str]:
+        """The text to translate, singular and plural."""
+        return [self.texts[key] for key in ("msgid", "msgid_plural") if key in self.texts]
+
+    @property
     def flag_names(self) -> set[str]:
-        return {name for start, end in self.flags for name in re.split(r"[#,\s]+", self.text[start:end])}
+        return {name for start, end in self.flags for name in re.split(r"[#,\s]+", self.document[start:end])}
 
     @property
     def is_fuzzy(self) -> bool:
         return "fuzzy" in self.flag_names
 
-    def marked_fuzzy(self) -> list[Splice]:
+    def set_fuzzy(self) -> list[Splice]:
         if self.is_fuzzy:
             return []
         if self.flags:
-            place = self.flags[0][0] + len("#,")
-            return [Splice(place, place, " fuzzy,")]
-        return [Splice(self.start, self.start, f"#, fuzzy{_line_end(self.text)}")]
+            position = self.flags[0][0] + len("#,")
+            return [Splice(position, position, " fuzzy,")]
+        return [Splice(self.start, self.start, f"#, fuzzy{_line_end(self.document)}")]
 
-    def with_forms(self, forms: Sequence[str]) -> Splice:
-        is_plural = "msgid_plural" in self.texts
-        keywords = [f"msgstr[{number}]" if is_plural else "msgstr" for number in range(len(forms))]
-        written = _line_end(self.text).join(
-            _spelt(keyword, form, _line_end(self.text)) for keyword, form in zip(keywords, forms, strict=True)
-        )
-        return Splice(self.forms_start, self.forms_end, written)
+    def set_forms(self, forms: Sequence[str]) -> Splice:
+        line_end = _line_end(self.document)
+        keywords = [f"msgstr[{number}]" if self.is_plural else "msgstr" for number in range(len(forms))]
+        statements = (_format(*statement, line_end) for statement in zip(keywords, forms, strict=True))
+        return Splice(self.forms_start, self.forms_end, line_end.join(statements))
+
+
+class _File:
+    """A PO file: its entries, and the fields of its header."""
+
+    def __init__(self, content: bytes) -> None:
+        declared = CHARSET.search(content)
+        encoding = declared[1].decode("ascii", "replace") if declared else "CHARSET"
+        self.text, self.encoding = decode_declared(content, "UTF-8" if encoding == "CHARSET" else encoding)
+        self.entries = _parse(self.text)
+        self.header = next((entry for entry in self.entries if entry.is_header), None)
+        lines = self.header.forms[0].split("\n") if self.header else []
+        self.fields = {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+        }
+        self.language = self.fields.get("language", "")
+
+    def plural_rule(self, target: str) -> PluralRule | None:
+        """Return the plural rule of the header or, if it has none, that of a language."""
+        try:
+            return parse_plural_rule(self.fields.get("plural-forms", "")) or plural_rule(target)
+        except ValueError as error:
+            raise InputError(f"Plural-Forms in its header cannot be computed: {error}") from None
+
+    def encode(self, text: str) -> bytes:
+        try:
+            return text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"is in {self.encoding}, which has no {error.object[error.start]}: msgconv -t UTF-8 makes UTF-8 of it"
+            ) from None
 
 
 def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Reads a PO file.
+    """Read a PO file.
 
     Args:
         content: The file.
-        languages: From what it is translated into what.
+        languages: The languages of the model.
         retranslate: Whether entries that have a translation are translated, too.
 
     Raises:
         InputError: It is no PO file, or one of another language.
     """
-    text, encoding = _decoded(content)
-    entries = _entries(text)
-    header = next((entry for entry in entries if entry.is_header), None)
-    fields = _fields(header)
-    own = fields.get("language", "")
-    if own and base_language(own) != base_language(languages.target):
-        raise InputError(f"is a translation into {own} by its header, and the model translates into {languages.target}")
-    rule = _rule(fields) or rule_of(languages.target)
+    file = _File(content)
+    if file.language and not languages.match(languages.source, file.language):
+        raise InputError(
+            f"is a translation into {file.language} by its header, and the model translates into {languages.target}"
+        )
+    rule = file.plural_rule(languages.target)
     passages, translated = [], 0
-    for entry in entries:
-        sources = [entry.texts[key] for key in ("msgid", "msgid_plural") if key in entry.texts]
-        if entry.is_header or not all(map(is_text, sources)):
+    for entry in file.entries:
+        if entry.is_header or not all(map(is_translatable, entry.sources)):
             continue
         if all(entry.forms) and not retranslate:
             translated += 1
             continue
-        layouts = tuple(cut(source, accelerators=True) for source in sources)
-        passages.append(Passage(layouts, partial(_written, entry, rule, retranslate)))
-    is_plural = any("msgid_plural" in entry.texts for entry in entries)
-    changes = _changed_header(text, header, fields, languages, rule if is_plural else None)
-
-    def encode(written: str) -> bytes:
-        try:
-            return written.encode(encoding)
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"is in {encoding}, which has no {error.object[error.start]}: msgconv -t UTF-8 makes UTF-8 of it"
-            ) from None
-
-    return Document(text, tuple(passages), encode, changes, translated)
+        layouts = tuple(cut_paragraphs(source, accelerators=True) for source in entry.sources)
+        passages.append(Passage(layouts, partial(_translate_entry, entry, rule, retranslate)))
+    is_plural = any(entry.is_plural for entry in file.entries)
+    changes = _complete_header(file, languages, rule if is_plural else None)
+    return Document(file.text, tuple(passages), file.encode, changes, translated)
 
 
 def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Yields the texts of a PO file with their translations, line by line where both have as many. Fuzzy entries, which
-    nobody has read yet, are left out.
+    """Yield the texts of a PO file with their translations, line by line where both have as many.
+
+    Fuzzy entries, which nobody has reviewed yet, are left out.
 
     Raises:
         InputError: It is no PO file, or one of another language.
     """
-    entries = _entries(_decoded(content)[0])
-    fields = _fields(next((entry for entry in entries if entry.is_header), None))
-    own = fields.get("language", "")
-    languages = [base_language(code) for code in (source, target)]
-    if own and base_language(own) not in languages:
-        raise InputError(f"is a translation into {own} by its header, not into {target}")
-    is_reversed = base_language(own) == languages[0] if own else False
-    rule = _rule(fields) or rule_of(source if is_reversed else target)
-    for entry in entries:
+    file = _File(content)
+    codes = [base_language(code) for code in (source, target)]
+    if file.language and base_language(file.language) not in codes:
+        raise InputError(f"is a translation into {file.language} by its header, not into {target}")
+    is_reversed = bool(file.language) and base_language(file.language) == codes[0]
+    rule = file.plural_rule(source if is_reversed else target)
+    for entry in file.entries:
         if entry.is_header or entry.is_fuzzy or not all(entry.forms):
             continue
-        pairs = [(entry.texts["msgid"], entry.forms[0])]
-        if "msgid_plural" in entry.texts:
-            singular = rule.singular if rule else 0
-            plural = (entry.texts["msgid_plural"], entry.forms[-1])
-            pairs = [plural] if singular is None else [(entry.texts["msgid"], entry.forms[singular]), plural]
-        for texts in pairs:
-            for one, two in line_pairs(*texts):
-                yield (two, one) if is_reversed else (one, two)
+        pairs = [(entry.sources[-1], entry.forms[-1])]
+        singular = rule.singular if rule else 0
+        if entry.is_plural and singular is not None:
+            pairs.insert(0, (entry.sources[0], entry.forms[singular]))
+        for pair in pairs:
+            for text, translation in line_pairs(*pair):
+                yield (translation, text) if is_reversed else (text, translation)
 
 
-def _decoded(content: bytes) -> tuple[str, str]:
-    """Returns the text and its encoding, which is in its header."""
-    found = CHARSET.search(content)
-    name = found[1].decode("ascii", "replace") if found else "UTF-8"
-    encoding = "UTF-8" if name == "CHARSET" else name
-    try:
-        if not codecs.lookup(encoding)._is_text_encoding:
-            raise LookupError
-        return content.decode(encoding), encoding
-    except LookupError:
-        raise InputError(f"an unknown encoding in its header: charset={name}") from None
-    except UnicodeError as error:
-        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        raise InputError(f"line {line} is not in {encoding}, the encoding of its header") from None
-
-
-def _entries(text: str) -> list[Entry]:
+def _parse(text: str) -> list[Entry]:
     entries: list[Entry] = []
-    flags: list[tuple[int, int]] = []
-    keyword, before, place, line = "", -1, 0, 1
-    strings: list[str] = []
-
-    def finish() -> None:
-        """Keeps what the last keyword says."""
-        if not keyword or keyword == "domain":
-            return
-        if not strings:
-            raise InputError(f"line {line} is no PO: {keyword} without a text in quotation marks")
-        if keyword == "msgstr":
-            entries[-1].forms.append("".join(strings))
-        else:
-            entries[-1].texts[keyword] = "".join(strings)
-        strings.clear()
-
-    while place < len(text):
-        token = TOKEN.match(text, place)
-        if token is None:
-            raise InputError(f"line {line} is no PO: {text[place:].splitlines()[0][:60]!r}")
-        content, start, place = token.group(), place, token.end()
-        if token["comment"]:
-            if content.startswith("#~"):
-                flags, before = [], -1  # those in front of it belong to an obsolete entry
-            elif content.startswith("#,"):
-                flags.append((start, place))
-            elif content.startswith("#|") and before < 0:
-                before = start
-        elif token["string"]:
-            if not keyword:
-                raise InputError(f"line {line} is no PO: a text without a keyword")
-            strings.append(_meant(content, line))
-            if keyword == "msgstr":
-                entries[-1].forms_end = place
-        elif token["keyword"]:
-            finish()
-            previous, keyword = keyword, re.split(r"[\s\[]", content)[0]
-            previous = "" if previous == "domain" else previous
-            if keyword == "domain":
-                _refuse_unfinished(entries, line)
-            elif previous not in FOLLOWS[keyword]:
-                raise InputError(f"line {line} is no PO: {keyword} behind {previous or 'no msgid'}")
-            elif keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
-                _refuse_unfinished(entries, line)
-                entries.append(Entry(start if before < 0 else before, line, flags, text))
-                flags, before = [], -1
-            elif keyword == "msgstr":
-                entry = entries[-1]
-                if not entry.forms:
-                    entry.forms_start = start
-                is_plural = "msgid_plural" in entry.texts
-                if token["form"] != (str(len(entry.forms)) if is_plural else None) or (entry.forms and not is_plural):
-                    raise InputError(f"line {line} is no PO: {content} is one translation too many, or of another form")
-        line += content.count("\n")
-    finish()
-    _refuse_unfinished(entries, line)
+    comments: list[re.Match[str]] = []
+    position, keyword = 0, ""
+    while position < len(text):
+        statement = STATEMENT.match(text, position)
+        if statement is None:
+            shown = repr(text[position : position + 60].split("\n")[0])
+            raise _error(text, position, "a text without a keyword" if text[position] == '"' else shown)
+        if statement["comment"]:
+            comments.append(statement)
+            if statement["comment"].startswith("#~"):  # an obsolete entry, which the comments before it belong to
+                comments.clear()
+        elif statement["keyword"]:
+            previous, keyword = keyword, statement["keyword"]
+            if previous not in PREDECESSORS[keyword]:
+                raise _error(text, position, f"{keyword} behind {previous or 'no msgid'}")
+            if keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
+                flags = [comment.span() for comment in comments if comment["comment"].startswith("#,")]
+                previous_msgids = (comment.start() for comment in comments if comment["comment"].startswith("#|"))
+                entries.append(Entry(text, next(previous_msgids, position), flags))
+                comments.clear()
+            if keyword != "domain":
+                _add_text(entries[-1], statement)
+        position = statement.end()
+    if keyword not in ("", "domain", "msgstr"):
+        raise _error(text, position, f"the entry of line {_line(text, entries[-1].start)} has no msgstr")
     if not entries and text.strip():
         raise InputError("is no PO: there is no msgid in it")
     return entries
 
 
-def _refuse_unfinished(entries: Sequence[Entry], line: int) -> None:
-    if entries and not entries[-1].forms:
-        raise InputError(f"line {line} is no PO: the entry of line {entries[-1].line} has no msgstr")
+def _add_text(entry: Entry, statement: re.Match[str]) -> None:
+    """Add the text of a statement to its entry."""
+    keyword = statement["keyword"]
+    matches = STRING_OR_COMMENT.finditer(statement.string, *statement.span("strings"))
+    strings = [_unescape(match) for match in matches if match[1] is not None]
+    if not strings:
+        raise _error(statement.string, statement.start(), f"{keyword} without a text in quotation marks")
+    if keyword != "msgstr":
+        entry.texts[keyword] = "".join(strings)
+        return
+    expected_form = str(len(entry.forms)) if entry.is_plural else None
+    if statement["form"] != expected_form or (entry.forms and not entry.is_plural):
+        name = statement.group().removesuffix(statement["strings"])
+        reason = f"{name} is one translation too many, or of another form"
+        raise _error(statement.string, statement.start(), reason)
+    if not entry.forms:
+        entry.forms_start = statement.start()
+    entry.forms_end = statement.end()
+    entry.forms.append("".join(strings))
 
 
-def _meant(string: str, line: int) -> str:
-    """Returns what a text in quotation marks means."""
+def _unescape(string: re.Match[str]) -> str:
+    """Return the meaning of a text in quotation marks."""
 
-    def character(found: re.Match[str]) -> str:
-        octal, hexadecimal, letter = found.groups()
+    def character(escape: re.Match[str]) -> str:
+        octal, hexadecimal, letter = escape.groups()
         if octal or hexadecimal:
             return chr(int(octal or hexadecimal, 8 if octal else 16) & 0xFF)
         if letter not in ESCAPED:
-            raise InputError(f"line {line} is no PO: \\{letter} means nothing")
+            raise _error(string.string, string.start(), f"\\{letter} means nothing")
         return ESCAPED[letter]
 
-    return ESCAPE.sub(character, string[1:-1]) if "\\" in string else string[1:-1]
+    return ESCAPE.sub(character, string[1])
 
 
-def _spelt(keyword: str, text: str, line_end: str) -> str:
-    """Returns a keyword with its text as gettext writes it: broken behind every line feed, and where it is long."""
+def _error(text: str, position: int, reason: str) -> InputError:
+    return InputError(f"line {_line(text, position)} is no PO: {reason}")
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _format(keyword: str, text: str, line_end: str) -> str:
+    """Return a statement as gettext writes it: broken after every line feed, and where it is long."""
     lines = [""]
     for word in re.findall(r"\S+[^\S\n]*\n?|[^\S\n]+\n?|\n", text):
-        word = word.translate(SPELT)
-        if lines[-1].endswith("\\n") or (lines[-1] and len(lines[-1]) + len(word.rstrip()) > WIDTH):
+        word = word.translate(ESCAPES)
+        if lines[-1].endswith("\\n") or (lines[-1] and len(lines[-1]) + len(word.rstrip()) > MAX_LINE_CHARACTERS):
             lines.append("")
         lines[-1] += word
-    if len(lines) > 1 or len(keyword) + len(lines[0]) > WIDTH:
+    if len(lines) > 1 or len(keyword) + len(lines[0]) > MAX_LINE_CHARACTERS:
         lines.insert(0, "")
-    return f"{keyword} " + line_end.join(f'"{one}"' for one in lines)
+    return f"{keyword} " + line_end.join(f'"{line}"' for line in lines)
 
 
-def _written(entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[str]) -> list[Splice] | None:
-    sources = [entry.texts[key] for key in ("msgid", "msgid_plural") if key in entry.texts]
-    taken = [with_directives_of(*pair, entry.flag_names) for pair in zip(sources, translations, strict=True)]
-    texts = [text for text in taken if text is not None]
-    if len(texts) < len(taken):
-        return None
-    if "msgid_plural" not in entry.texts:
-        return [entry.with_forms(texts), *entry.marked_fuzzy()]
-    singular, plural = texts
+def _translate_entry(
+    entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[str]
+) -> list[Splice] | None:
+    """Return the changes for a translation of each source, or None if the directives do not allow it."""
+    texts = []
+    for source, translation in zip(entry.sources, translations, strict=True):
+        text = match_directives(source, translation, entry.flag_names)
+        if text is None:
+            return None
+        texts.append(text)
+    forms = _plural_forms(entry, rule, *texts) if entry.is_plural else texts
+    if entry.is_plural and not retranslate:
+        forms[: len(entry.forms)] = [old or new for old, new in zip(entry.forms, forms, strict=False)]
+    return [entry.set_forms(forms), *entry.set_fuzzy()]
+
+
+def _plural_forms(entry: Entry, rule: PluralRule | None, singular: str, plural: str) -> list[str]:
     forms = [plural] * (rule.forms if rule else max(2, len(entry.forms)))
     number = rule.singular if rule else 0
-    if number is not None:
-        of_text = [sorted(ITEM.findall(entry.texts[key])) for key in ("msgid", "msgid_plural")]
-        if rule is None or rule.singular_is_rare or of_text[0] == of_text[1]:
-            forms[number] = singular
-    if not retranslate:
-        forms[: len(entry.forms)] = [own or new for own, new in zip(entry.forms, forms, strict=False)]
-    return [entry.with_forms(forms), *entry.marked_fuzzy()]
+    items = [sorted(ITEM.findall(source)) for source in entry.sources]
+    if number is not None and (rule is None or rule.singular_is_rare or items[0] == items[1]):
+        forms[number] = singular
+    return forms
 
 
-def _fields(header: Entry | None) -> dict[str, str]:
-    lines = header.forms[0].split("\n") if header else []
-    return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def _rule(fields: dict[str, str]) -> PluralRule | None:
-    try:
-        return read_rule(fields.get("plural-forms", ""))
-    except ValueError as error:
-        raise InputError(f"Plural-Forms in its header cannot be computed: {error}") from None
-
-
-def _changed_header(
-    text: str, header: Entry | None, fields: dict[str, str], languages: Languages, rule: PluralRule | None
-) -> tuple[Splice, ...]:
-    """Returns what fills in a header: the encoding, the language and, if there is a rule, that of the plural."""
-    missing = {}
-    if "charset=" not in fields.get("content-type", "") or "charset=CHARSET" in fields["content-type"]:
-        missing["Content-Type"] = "text/plain; charset=UTF-8"
-    if not fields.get("language"):
-        missing["Language"] = languages.target.replace("-", "_")
-    if rule and (not fields.get("plural-forms") or "nplurals=INTEGER" in fields["plural-forms"]):
-        missing["Plural-Forms"] = rule.header
+def _complete_header(file: _File, languages: Languages, rule: PluralRule | None) -> tuple[Splice, ...]:
+    """Return the changes that add missing fields to the header: encoding, language and, if there is a rule, plurals."""
+    header = file.header
+    fields = {
+        "Content-Type": "text/plain; charset=UTF-8",
+        "Language": languages.target.replace("-", "_"),
+        "Plural-Forms": rule.header if rule else "",
+    }
+    text = header.forms[0] if header else "MIME-Version: 1.0\nContent-Transfer-Encoding: 8bit\n"
+    for name, value in fields.items():
+        line = re.search(rf"(?im)^{name}:(.*)$\n?", text)
+        if not value or (line and re.search(COMPLETE_FIELDS[name], line[1].strip())):
+            continue
+        if line:
+            text = f"{text[: line.start()]}{name}: {value}\n{text[line.end() :]}"
+        else:
+            text = f"{text.rstrip()}\n{name}: {value}\n".lstrip()
     if header is None:
-        template = {"MIME-Version": "1.0", "Content-Transfer-Encoding": "8bit"} | missing
-        written = _spelt("msgstr", "".join(f"{name}: {value}\n" for name, value in template.items()), _line_end(text))
-        start = len(text) - len(text.removeprefix("\ufeff"))
-        return (Splice(start, start, _line_end(text).join(('msgid ""', written, "", ""))),)
-    if not missing:
+        line_end = _line_end(file.text)
+        start = len(file.text) - len(file.text.removeprefix("\ufeff"))
+        return (Splice(start, start, line_end.join(('msgid ""', _format("msgstr", text, line_end), "", ""))),)
+    if text == header.forms[0]:
         return ()
-    lines = []
-    for line in filter(None, header.forms[0].split("\n")):
-        name = next((name for name in missing if line.lower().startswith(f"{name.lower()}:")), None)
-        lines.append(f"{name}: {missing.pop(name)}" if name else line)
-    lines += [f"{name}: {value}" for name, value in missing.items()]
-    # gettext does not use a fuzzy header, and with it the encoding and the rule of the plural would be lost.
-    marks = [Splice(start, end, re.sub(r"\s*fuzzy(,|$)|, fuzzy", "", text[start:end])) for start, end in header.flags]
-    return header.with_forms(["".join(f"{line}\n" for line in lines)]), *marks
+    # gettext ignores a fuzzy header, its encoding and plural rule included.
+    unset_fuzzy = [
+        Splice(start, end, re.sub(r"\s*fuzzy(,|$)|, fuzzy", "", file.text[start:end])) for start, end in header.flags
+    ]
+    return header.set_forms([text]), *unset_fuzzy
 
 
 def _line_end(text: str) -> str:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from mt.config import ModelConfig, TransformerConfig
 from mt.evaluation.systems import EvaluationSet, Output
 from mt.models.attention import AttentionMap
-from mt.translation.translator import SentenceAttention, Translator
+from mt.translation.results import SentenceAttention
+from mt.translation.translator import Translator
 
 MIN_ALIGNMENT_WEIGHT = 0.15
 """Weight from which a source piece is shown in an alignment."""

@@ -1,4 +1,4 @@
-"""``python -m mt.evaluation.comparison``: reports on finished runs, models or files of translations.
+"""``python -m mt compare``: reports on finished runs, models or files of translations.
 
 With ``robustness=true`` it also measures the robustness of the systems, and links that report.
 """

@@ -46,7 +46,7 @@ def _settings(output: Output) -> dict[str, object]:
         return flat_config(output.run.config) | _keys("decoding", output.decoding)
     sections = {"model": output.model.model, "decoding": output.decoding, "tokenizer": output.model.tokenizer}
     known = {key: value for name, section in sections.items() for key, value in _keys(name, section).items()}
-    return known | {"text.rules": output.model.text.rules}
+    return known | {"text.enabled": output.model.text.enabled}
 
 
 def _keys(name: str, section: Section) -> dict[str, object]:
@@ -64,8 +64,8 @@ def _conditions(output: Output) -> dict[str, object]:
     }
     if provenance:
         conditions |= {
-            "code revision": provenance.get("code_revision"),
-            "python": provenance.get("python"),
+            "code revision": provenance["code_revision"],
+            "python": provenance["python"],
             **provenance["libraries"],
             **provenance["machine"],
         }
@@ -134,7 +134,7 @@ def fine_tuning(systems: Sequence[System]) -> list[str]:
             sentences += [
                 f"{output.origin} began with the weights of {model.origin}."
                 for model in outputs
-                if model.weights and model.weights == output.run.provenance.get("initial_weights")
+                if model.weights and model.weights == output.run.provenance["initial_weights"]
             ]
             sentences += [
                 f"{output.origin}, at the end of its training: {name}, from {change}."

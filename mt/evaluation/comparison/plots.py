@@ -16,7 +16,7 @@ from mt.evaluation.systems import System
 from mt.metrics.significance import Interval
 from mt.reporting.figures import COLOURS, colour_of, error_bars, mark_of, new_figure, quiet
 from mt.reporting.heat_map import draw_heat_map, legible
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 
 
 def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:

@@ -1,4 +1,4 @@
-"""``python -m mt.evaluation.robustness``: translates variants of a run's test sentences, and reports the losses."""
+"""``python -m mt robustness``: translates variants of a run's test sentences, and reports the losses."""
 
 import logging
 from pathlib import Path

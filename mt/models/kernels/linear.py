@@ -1,7 +1,7 @@
-"""Linear layers that multiply fp32 matrices with the library that is faster on this processor.
+"""Linear layers that multiply fp32 matrices with the faster library of this processor.
 
-On CPUs, PyTorch multiplies fp32 matrices with MKL, which makes no use of AVX-512 on AMD processors. oneDNN, which also
-comes with PyTorch (and multiplies bf16 matrices for it), does use it and is twice as fast there.
+On CPUs, PyTorch multiplies fp32 matrices with MKL. On AMD processors, MKL makes no use of AVX-512; oneDNN, which also
+comes with PyTorch, does and is twice as fast.
 
 Shapes: N rows, I input and O output features.
 """
@@ -15,31 +15,31 @@ from torch.nn import functional
 
 from mt.core.device import eager_on_cpu, mkl_is_slow
 
-WORTH_ITS_CALL = 2**21
-"""Number of multiplications from which on oneDNN is faster. Below it, the greater cost of a call outweighs the gain."""
-ROWS = 512
-"""Rows per chunk when a weight gradient is computed; each chunk is copied."""
+MIN_ONEDNN_MULTIPLICATIONS = 2**21
+"""Fewer multiplications are faster with MKL, whose calls cost less."""
+CHUNK_ROWS = 512
+"""Rows per chunk of a weight gradient; each chunk is copied."""
 
 
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
-        """Returns x Wᵀ + b (…, O) for x (…, I)."""
+        """Return x Wᵀ + b (…, O) for x (…, I)."""
         return linear(x, self.weight, self.bias)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Returns x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O)."""
+    """Return x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O)."""
     if _is_for_onednn(x, x.numel() * len(weight)):
         return cast(Tensor, _ByOneDNN.apply(x.flatten(0, -2), weight, bias)).unflatten(0, x.shape[:-1])
     return functional.linear(x, weight, bias)
 
 
 def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
-    """Returns the gradient (O, I) of a linear layer's weight, given the gradient of its output (N, O) and its input x
+    """Return the gradient (O, I) of a linear layer's weight, given the gradient of its output (N, O) and its input x
     (N, I)."""
     if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
         return gradient.t() @ x
-    first, *others = zip(gradient.split(ROWS), x.split(ROWS), strict=True)
+    first, *others = zip(gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS), strict=True)
     total = _outer_products(*first)
     for part in others:
         total += _outer_products(*part)
@@ -47,7 +47,7 @@ def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
-    """Returns gradientᵀ x (O, I): the sum over the rows of their outer products."""
+    """Return gradientᵀ x (O, I)."""
     # The first factor is copied, so the smaller matrix goes first.
     if gradient.numel() <= x.numel():
         return _product(gradient.t(), x.t())
@@ -57,7 +57,7 @@ def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
 class _ByOneDNN(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Returns x Wᵀ + b (N, O) for x (N, I)."""
+        """Return x Wᵀ + b (N, O) for x (N, I)."""
         ctx.save_for_backward(x, weight)
         return _product(x, weight, bias)
 
@@ -75,7 +75,7 @@ class _ByOneDNN(torch.autograd.Function):
 
 def _is_for_onednn(x: Tensor, multiplications: int) -> bool:
     in_fp32_on_cpu = eager_on_cpu(x) and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    return in_fp32_on_cpu and x.ndim > 1 and multiplications >= WORTH_ITS_CALL and mkl_is_slow()
+    return in_fp32_on_cpu and x.ndim > 1 and multiplications >= MIN_ONEDNN_MULTIPLICATIONS and mkl_is_slow()
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -10,8 +10,9 @@ import pytest
 from mt.config import CLEANING_RULES, CleaningConfig
 from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
-from mt.data.cleaning.findings import tell
+from mt.data.cleaning.findings import log_findings
 from mt.data.cleaning.record import DROPPED, dropped_pairs, read_dropped, without_dropped, write_dropped
+from mt.data.cleaning.rules import RULES
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import KEYS, load_corpus
 from tests.data.cleaning.conftest import good_pairs, write_table
@@ -49,6 +50,10 @@ NEAR_MISSES = [
 def find(config) -> dict[str, list[int]]:
     corpus = load_corpus(config)
     return {rule: ids.tolist() for rule, ids in dropped_pairs(find_faulty(corpus, config), corpus).items() if len(ids)}
+
+
+def test_the_config_names_every_rule_of_the_registry() -> None:
+    assert tuple(RULES) == CLEANING_RULES
 
 
 def test_each_fault_is_found_by_its_rule_and_nothing_else_is_found(table: Callable) -> None:
@@ -134,7 +139,7 @@ def test_a_file_in_the_other_direction_is_named(table: Callable, tmp_path: Path,
     wrong = write_table(tmp_path / "wrong.jsonl", [(de, en) for en, de in GOOD[::5]])
     config = table((), train=(right, wrong))
     corpus = load_corpus(config)
-    tell(find_faulty(corpus, config), corpus, config)
+    log_findings(find_faulty(corpus, config), corpus, config)
     (line,) = (line for line in caplog.messages if "exchange its sides" in line)
     assert "wrong.jsonl" in line and "right.jsonl" not in line
 

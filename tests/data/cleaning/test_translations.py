@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mt.data.cleaning import translation_model
-from mt.data.cleaning.translation_model import ADDED, ITERATIONS, UNKNOWN, TranslationModel, number_of_links
-from mt.data.cleaning.translations import decide
+from mt.data.cleaning.translation_model import ITERATIONS, SMOOTHING, UNALIGNED, TranslationModel, number_of_links
+from mt.data.cleaning.translations import find_translations
 
 PAIRS = [
     ("red house", "rotes haus"), ("red boat", "rotes boot"), ("old house", "altes haus"), ("old boat", "altes boot"),
@@ -48,14 +48,14 @@ def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[
     for fs, es in texts:
         score = 0.0
         for e in es:
-            left = [max(0, count[f, e] - parts(fs, e)[f]) / (total[f] + ADDED) for f in fs]
-            score += math.log((1 - UNKNOWN) * sum(left) / max(1, len(left)) / alone[e] + UNKNOWN)
+            left = [max(0, count[f, e] - parts(fs, e)[f]) / (total[f] + SMOOTHING) for f in fs]
+            score += math.log((1 - UNALIGNED) * sum(left) / max(1, len(left)) / alone[e] + UNALIGNED)
         scores.append(score)
     return scores
 
 
 def test_scores_are_those_of_a_model_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation_model, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(translation_model, "CHUNK_PAIRS", 3)
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
     model = TranslationModel([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
     stems = _stems(sources), _stems(targets)
@@ -92,7 +92,7 @@ def test_the_threshold_is_nearly_as_good_as_one_that_knows_which_pairs_are_trans
     scores = np.where(is_bad, bad, good).astype(np.float32)
     rematched = random.choice([4, 10, 30], number)
     random_scores = random.normal(-0.5 * rematched, 1 + rematched / 10).astype(np.float32)
-    is_translation = decide(scores, lengths, random_scores, rematched)
+    is_translation = find_translations(scores, lengths, random_scores, rematched)
     best = 0
     for length in (4, 10, 30):
         order = np.argsort(scores[lengths == length])

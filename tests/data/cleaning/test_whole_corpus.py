@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.data.cleaning.whole_corpus import (
-    DEVIATIONS,
-    LEAST_REPEATS,
-    LEAST_VARIETY,
+    MAX_DEVIATIONS,
+    MIN_REPEATS,
+    MIN_TRANSLATIONS,
     USUAL_SHARE,
     boilerplate,
     duplicates,
@@ -34,8 +34,8 @@ def _is_boilerplate(keys: np.ndarray, row: int) -> bool:
     for side in (0, 1):
         same = keys[keys[:, side] == keys[row, side]]
         share = (same == keys[row]).all(axis=1).mean()
-        varied = len({tuple(pair) for pair in same.tolist()}) >= LEAST_VARIETY
-        if len(same) >= LEAST_REPEATS and varied and share < USUAL_SHARE:
+        varied = len({tuple(pair) for pair in same.tolist()}) >= MIN_TRANSLATIONS
+        if len(same) >= MIN_REPEATS and varied and share < USUAL_SHARE:
             return True
     return False
 
@@ -56,10 +56,10 @@ def test_a_text_is_boilerplate_at_the_limits_and_not_below_them() -> None:
     def pairs(repeats: int, variety: int) -> np.ndarray:
         return np.array([(7, 100 + place % variety) for place in range(repeats)])
 
-    assert boilerplate(pairs(LEAST_REPEATS, LEAST_VARIETY + 3)).all()
-    assert not boilerplate(pairs(LEAST_REPEATS - 1, LEAST_VARIETY + 3)).any()
-    assert not boilerplate(pairs(LEAST_REPEATS, LEAST_VARIETY - 1)).any()
-    assert not boilerplate(pairs(LEAST_REPEATS, LEAST_VARIETY)).any()  # each has the share of a usual translation
+    assert boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS + 3)).all()
+    assert not boilerplate(pairs(MIN_REPEATS - 1, MIN_TRANSLATIONS + 3)).any()
+    assert not boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS - 1)).any()
+    assert not boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS)).any()  # each has the share of a usual translation
 
 
 def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length() -> None:
@@ -71,14 +71,14 @@ def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length() -> None:
     usual[[0, 1, 5, 6]] = 1.2, -1.2, 1.2, -1.2  # which is not unusual in short texts
     pairs = np.stack([lengths, 2 * lengths * np.exp(usual)], axis=1).round().astype(np.int32)
     deviations = length_deviations(pairs, len(pairs))
-    found = np.flatnonzero(np.abs(deviations) > DEVIATIONS)
+    found = np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
     assert {5, 6} == set(found.tolist()) & {0, 1, 5, 6} and len(found) < 40
     assert np.sign(deviations[[5, 6]]).tolist() == [1, -1]
     # Held-out pairs are judged, but nothing is learnt from them.
     more = np.concatenate([pairs, np.tile([[100, 10_000]], (30_000, 1))]).astype(np.int32)
     judged = length_deviations(more, len(pairs))
     np.testing.assert_array_equal(judged[: len(pairs)], deviations)
-    assert (judged[len(pairs) :] > DEVIATIONS).all()
+    assert (judged[len(pairs) :] > MAX_DEVIATIONS).all()
 
 
 def test_few_pairs_and_empty_sides_have_lengths_too() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.data.parsers.directives import with_directives_of
+from mt.data.parsers.directives import match_directives
 from mt.data.parsers.document import Languages
 from mt.data.parsers.po import read_po
 
@@ -32,12 +32,12 @@ HEADER = 'msgid ""\nmsgstr "Language: fr\\nContent-Type: text/plain; charset=UTF
     ],
 )
 def test_directives_are_those_of_the_source(flag, source, translation, expected):
-    assert with_directives_of(source, translation, {"", "fuzzy", flag}) == expected
+    assert match_directives(source, translation, {"", "fuzzy", flag}) == expected
 
 
 def test_an_entry_without_its_directives_stays_and_is_counted():
     entries = '\n#, c-format\nmsgid "%s of %d"\nmsgstr ""\n\n#, c-format\nmsgid "Day %d"\nmsgstr ""\n'
-    written, left = read_po((HEADER + entries).encode(), Languages("en", "fr"), False).written(["%d de %s", "Jour"])
+    written, left = read_po((HEADER + entries).encode(), Languages("en", "fr"), False).render(["%d de %s", "Jour"])
     assert left == 1
     assert written.decode() == HEADER + entries.replace("#,", "#, fuzzy,", 1).replace(
         '%d"\nmsgstr ""', '%d"\nmsgstr "%2$d de %1$s"', 1
@@ -56,7 +56,7 @@ def test_msgfmt_takes_what_is_taken_here(entries, data):
         changed = random.sample(parts, len(parts)) if data.draw(st.booleans()) else data.draw(PARTS)
         source, translation = (f"{number} {''.join(some)}." for some in (parts, changed))
         alone = f'{HEADER}\n#, c-format\nmsgid "{source}"\nmsgstr "{source}"\n'
-        taken = with_directives_of(source, translation, {"c-format"})
+        taken = match_directives(source, translation, {"c-format"})
         if taken is not None and _is_taken(alone):
             content += f'\n#, c-format\nmsgid "{source}"\nmsgstr "{taken}"\n'
     assert _is_taken(content), content

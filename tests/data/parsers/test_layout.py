@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.data.parsers.accelerators import put_accelerator, take_accelerator
-from mt.data.parsers.layout import always, cut, looks_like_html, with_breaks, wrapped
+from mt.data.parsers.layout import always, cut_paragraphs, insert_breaks, is_wrapped, looks_like_html
 
 
 def lines(text, **options):
-    return [line.text for line in cut(text, **options).lines]
+    return [line.text for line in cut_paragraphs(text, **options).lines]
 
 
 @pytest.mark.parametrize(
@@ -36,21 +36,21 @@ def test_paragraphs_are_found(text, expected):
 
 
 def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
-    assert lines("one\n  two\nthree", goes_on=always) == ["one two three"]
-    assert lines("一二\n三四", goes_on=always) == ["一二三四"]
-    assert lines("a\tb   c", goes_on=always, columns=False) == ["a\tb   c"]
-    assert lines("one\n\t\ttwo\n \tthree", goes_on=always, columns=False) == ["one two three"]
+    assert lines("one\n  two\nthree", continues=always) == ["one two three"]
+    assert lines("一二\n三四", continues=always) == ["一二三四"]
+    assert lines("a\tb   c", continues=always, columns=False) == ["a\tb   c"]
+    assert lines("one\n\t\ttwo\n \tthree", continues=always, columns=False) == ["one two three"]
 
 
 def test_line_breaks_come_back_at_about_the_same_places():
-    layout = cut("This is a sentence of a few words\nthat goes on here.")
-    assert layout.restored(["Voici une phrase de quelques mots qui continue ici."]) == (
+    layout = cut_paragraphs("This is a sentence of a few words\nthat goes on here.")
+    assert layout.restore(["Voici une phrase de quelques mots qui continue ici."]) == (
         "Voici une phrase de quelques mots\nqui continue ici."
     )
-    assert with_breaks("漢字漢字漢字", [(0.5, "\n")]) == "漢字漢\n字漢字"
-    assert with_breaks("word", [(0.5, "\n")]) == "word"
-    assert with_breaks("a - b", [(0.4, "\n")]) == "a -\nb"
-    assert with_breaks('<a title="x y">b</a> c', [(0.3, "\n")]) == '<a title="x y">b</a>\nc'
+    assert insert_breaks("漢字漢字漢字", [(0.5, "\n")]) == "漢字漢\n字漢字"
+    assert insert_breaks("word", [(0.5, "\n")]) == "word"
+    assert insert_breaks("a - b", [(0.4, "\n")]) == "a -\nb"
+    assert insert_breaks('<a title="x y">b</a> c', [(0.3, "\n")]) == '<a title="x y">b</a>\nc'
 
 
 @pytest.mark.parametrize(
@@ -62,22 +62,22 @@ def test_line_breaks_come_back_at_about_the_same_places():
 )  # fmt: skip
 def test_html_is_recognised(line, is_html):
     assert looks_like_html(line) == is_html
-    assert cut(line).lines[0].markup == ("html" if is_html else None)
+    assert cut_paragraphs(line).lines[0].markup == ("html" if is_html else None)
 
 
 @given(
     st.text(st.sampled_from("ab .-\n\t\r\u2028<>/漢") | st.characters(codec="utf-8")),
-    st.sampled_from([wrapped, always]),
+    st.sampled_from([is_wrapped, always]),
 )
-def test_a_copy_is_the_text_and_no_line_has_a_break(text, goes_on):
-    layout = cut(text, goes_on, accelerators=True)
-    assert layout.restored([line.text for line in layout.lines]) == text
+def test_a_copy_is_the_text_and_no_line_has_a_break(text, continues):
+    layout = cut_paragraphs(text, continues, accelerators=True)
+    assert layout.restore([line.text for line in layout.lines]) == text
     assert all(line.text.strip() and len(line.text.splitlines()) == 1 for line in layout.lines)
 
 
 @given(st.text(st.sampled_from("ab <>漢")), st.lists(st.tuples(st.floats(0, 1), st.just("\n")), max_size=5))
 def test_breaks_take_the_place_of_blanks_alone(text, breaks):
-    broken = with_breaks(text, sorted(breaks))
+    broken = insert_breaks(text, sorted(breaks))
     assert broken.replace("\n", "").replace(" ", "") == text.replace(" ", "")
     assert broken.count("\n") <= len(breaks)
 

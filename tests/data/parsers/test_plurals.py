@@ -7,7 +7,7 @@ from gettext import c2py
 
 import pytest
 
-from mt.data.parsers.plurals import RULES, read_rule, rule_of
+from mt.data.parsers.plurals import RULES, parse_plural_rule, plural_rule
 
 TEMPLATE = (
     'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
@@ -33,17 +33,17 @@ def test_gettext_has_the_same(tmp_path):
 
 
 def test_rules():
-    assert rule_of("fr").header == "nplurals=2; plural=(n > 1);"
-    assert rule_of("pt_BR").forms == 2 and rule_of("tlh") is None
-    english, chinese, russian, slovenian = map(rule_of, ("en", "zh_CN", "ru", "sl"))
+    assert plural_rule("fr").header == "nplurals=2; plural=(n > 1);"
+    assert plural_rule("pt_BR").forms == 2 and plural_rule("tlh") is None
+    english, chinese, russian, slovenian = map(plural_rule, ("en", "zh_CN", "ru", "sl"))
     assert (english.singular, english.singular_is_rare) == (0, True)
     assert (chinese.forms, chinese.singular) == (1, None)
     assert (russian.forms, russian.singular, russian.singular_is_rare) == (3, 0, False)
     assert slovenian.forms == 4
-    assert read_rule("") is None and read_rule("nplurals=INTEGER; plural=EXPRESSION;") is None
+    assert parse_plural_rule("") is None and parse_plural_rule("nplurals=INTEGER; plural=EXPRESSION;") is None
 
 
 @pytest.mark.parametrize("expression", ["n", "1/n", "(", "n n", "n" + "+n" * 600, "f(n)", "-1"])
 def test_what_cannot_be_computed_is_refused(expression):
     with pytest.raises(ValueError):
-        read_rule(f"nplurals=2; plural={expression};")
+        parse_plural_rule(f"nplurals=2; plural={expression};")

@@ -18,7 +18,7 @@ PLURALS = HEADER + '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n'
 
 def translated(content, translate=str.upper, languages=FRENCH, retranslate=False):
     document = read_po(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
-    return document.written([translate(line.text) for line in document.lines()])[0].decode()
+    return document.render([translate(line.text) for line in document.lines()])[0].decode()
 
 
 def check(content: str) -> None:
@@ -94,11 +94,16 @@ def test_a_template_gets_a_header_that_gettext_uses():
 def test_the_encoding_is_that_of_the_header():
     content = HEADER.replace("UTF-8", "ISO-8859-1") + '\nmsgid "a"\nmsgstr ""\n\nmsgid "é"\nmsgstr "é"\n'
     document = read_po(content.encode("latin-1"), FRENCH, False)
-    assert document.written(["ü"])[0] == content.replace(
+    assert document.render(["ü"])[0] == content.replace(
         'msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "ü"'
     ).encode("latin-1")
     with pytest.raises(InputError, match="is in ISO-8859-1, which has no 漢: msgconv -t UTF-8"):
-        document.written(["漢"])
+        document.render(["漢"])
+
+
+def test_a_comment_between_two_strings_is_no_text():
+    content = HEADER + '\nmsgid "a "\n# a "comment"\n"b"\nmsgstr ""\n'
+    assert [line.text for line in read_po(content.encode(), FRENCH, False).lines()] == ["a b"]
 
 
 @pytest.mark.parametrize(
@@ -116,8 +121,8 @@ def test_the_encoding_is_that_of_the_header():
         ("# nothing\n", "there is no msgid in it"),
         ("<html>\n", "line 1 is no PO: '<html>'"),
         (HEADER.replace(": fr", ": de"), "is a translation into de by its header, and the model translates into fr"),
-        (HEADER.replace("UTF-8", "KLINGON"), "an unknown encoding in its header: charset=KLINGON"),
-        (HEADER.replace("UTF-8", "base64"), "an unknown encoding in its header: charset=base64"),
+        (HEADER.replace("UTF-8", "KLINGON"), "declares KLINGON, an unknown encoding"),
+        (HEADER.replace("UTF-8", "base64"), "declares base64, an unknown encoding"),
         (HEADER.encode() + b'msgid "\xff"\nmsgstr ""\n', "line 5 is not in UTF-8"),
         (PLURALS.replace("n > 1", "n / 0"), "Plural-Forms in its header cannot be computed"),
         (PLURALS.replace("n > 1", "n"), "gives other forms than those from 0 to 1"),
@@ -172,14 +177,14 @@ def test_no_entry_is_lost_whatever_it_says(entries, data):
         content += f'msgid_plural {quoted(plural)}\nmsgstr[0] ""\n' if plural else 'msgstr ""\n'
     document = read_po(content.encode(), FRENCH, False)
     lines = document.lines()
-    assert document.written([line.text for line in lines])[1] == 0
+    assert document.render([line.text for line in lines])[1] == 0
     translations = [data.draw(TEXTS.map(lambda text: " ".join(text.split()))) for _ in lines]
-    written, _ = document.written(translations)
+    written, _ = document.render(translations)
     again = read_po(written, FRENCH, True)
     for one, other in zip(read_po(content.encode(), FRENCH, True).passages, again.passages, strict=True):
         assert [text.text for text in one.texts] == [text.text for text in other.texts]
     # What was left as it is has an empty translation, and nothing else is left to translate.
-    assert len(read_po(written, FRENCH, False).passages) == document.written(translations)[1]
+    assert len(read_po(written, FRENCH, False).passages) == document.render(translations)[1]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -49,7 +49,7 @@ def unit(source: str, more: str = "", attributes: str = "") -> str:
 
 def translated(content, translate=lambda text: text, languages=FRENCH, retranslate=False):
     document = read_xliff(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
-    written = document.written([translate(line.text) for line in document.lines()])[0]
+    written = document.render([translate(line.text) for line in document.lines()])[0]
     etree.fromstring(written)
     return written.decode()
 
@@ -151,7 +151,7 @@ def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
     (line,) = document.lines()
     assert line.markup == "xml"
     assert line.text == 'Press <c-0>the <g id="2">button</g></c-0> <c-2/> <c-3/> now'
-    written = document.written(['Là <c-3/> <c-2/> <g id="2">o</g> <c-0>le</c-0>'])[0].decode()
+    written = document.render(['Là <c-3/> <c-2/> <g id="2">o</g> <c-0>le</c-0>'])[0].decode()
     assert (
         'Là <x id="4"/> <ph id="3">{x}</ph> <g id="2">o</g> <bpt id="1">&lt;b&gt;</bpt>le<ept id="1">&lt;/b&gt;</ept>'
         in written
@@ -169,13 +169,13 @@ def test_prefixes_encodings_and_what_they_lack():
         "</x:trans-unit></x:body></x:file></x:xliff>"
     )
     document = read_xliff(content.encode("latin-1"), FRENCH, False)
-    written = document.written(["é漢"])[0]
+    written = document.render(["é漢"])[0]
     assert f"<x:target{NEW}>é&#28450;</x:target>".encode("latin-1") in written
     assert b'target-language="fr"' in written
     wide = version_1(unit("a")).replace("UTF-8", "UTF-16")
     for encoding in ("utf-16-le", "utf-16-be"):
         content = ("\ufeff" + wide).encode(encoding)
-        assert "<source>a</source>" in read_xliff(content, FRENCH, False).written(["b"])[0].decode(encoding)
+        assert "<source>a</source>" in read_xliff(content, FRENCH, False).render(["b"])[0].decode(encoding)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_prefixes_encodings_and_what_they_lack():
         (version_2("<segment><source>a</source></segment>").replace('"en"', '"de"'), "is in de and fr, and the model"),
         (version_1(unit("a")).replace("<xliff", '<!DOCTYPE a [<!ENTITY b "c">]><xliff', 1), "declares entities"),
         (version_1(unit("&b;")), "is no XML that can be read: undefined entity"),
-        (version_1(unit("a")).replace("UTF-8", "KLINGON"), "an unknown encoding"),
-        (version_1(unit("é")).encode("latin-1"), "is not in UTF-8, as it says"),
+        (version_1(unit("a")).replace("UTF-8", "KLINGON"), "declares KLINGON, an unknown encoding"),
+        (version_1(unit("é")).encode("latin-1"), "line 6 is not in UTF-8, the encoding that it declares"),
     ],
 )
 def test_what_cannot_be_read_is_told(content, message):
@@ -241,7 +241,7 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
     content = version_1(*map(unit, sources)).encode()
     document = read_xliff(content, FRENCH, False)
     lines = document.lines()
-    copied, empty = document.written([line.text for line in lines])
+    copied, empty = document.render([line.text for line in lines])
     assert empty == 0
     root = etree.fromstring(copied)
     name = "{urn:oasis:names:tc:xliff:document:1.2}"
@@ -254,7 +254,7 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
             ]
             assert inner[0] == inner[1]
     hostile = [data.draw(WORDS) if line.markup is None else line.text for line in lines]
-    written = document.written(hostile)[0]
+    written = document.render(hostile)[0]
     before, after = (etree.fromstring(one) for one in (content, written))
     assert [etree.tostring(one, with_tail=False) for one in before.iter(f"{name}source")] == [
         etree.tostring(one, with_tail=False) for one in after.iter(f"{name}source")

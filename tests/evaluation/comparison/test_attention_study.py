@@ -15,7 +15,7 @@ from mt.evaluation.comparison.attention import (
     alignment,
 )
 from mt.models.attention import AttentionMap
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 
 LOWEST = torch.finfo(torch.float32).min
 

@@ -15,7 +15,7 @@ from mt.evaluation.comparison.command import compare
 from mt.evaluation.comparison.cost import budget
 from mt.evaluation.systems import System, open_run
 from mt.metrics.registry import metrics_for
-from mt.metrics.word_counts import TARGET_WORDS
+from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.run_folder import read_config, read_description, write_config, write_description
 from mt.text.tokenizer import Tokenizer
 from tests import toy
@@ -180,13 +180,16 @@ def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, cap
     with pytest.raises(InputError, match=f"{TARGET_WORDS}: damaged"):
         _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
     counts.unlink()
+    with pytest.raises(InputError, match=f"{TARGET_WORDS}: cannot be read: No such file"):
+        _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    write_word_counts(other, ["a b"], "zh")
     found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
     assert found["word_f1_by_training_frequency"] == found["bleu_by_rarest_word"] == []
-    assert "no such file" in caplog.text
+    assert "the training data's words cannot be used" in caplog.text
 
 
 def _run(folder, *words):
-    return run("-m", "mt.evaluation.comparison", *words, cwd=folder)
+    return run("-m", "mt", "compare", *words, cwd=folder)
 
 
 def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):
@@ -216,6 +219,7 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
         toy.copy_to_change(runs[name], folder)
         config = folder / "config.yaml"
         config.write_text(re.sub(r"(?m)^seed: \d+$", f"seed: {seed}", config.read_text()))
+        toy.record_checksums(folder)
         third.append(folder)
     systems = [[runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"], runs["rnn-2"]], third]
     words = [f"{key}={value}" for key, value in LITTLE.items()]
@@ -239,6 +243,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     lines = path.read_text().splitlines()
     reference = (strange / "scored/test.reference").read_text().splitlines()[0]
     path.write_text("".join(f"{line}\n" for line in [f"{reference} <script>alert(1)</script> & co", *lines[1:]]))
+    toy.record_checksums(strange)
     config = {"timed_sentences": 0, "studied_sentences": 3, "bootstrap_samples": 100, "randomization_trials": 100}
     compare(CompareConfig(first=str(runs["transformer-1"]), second=str(strange), output=str(tmp_path / "o"), **config))
     page = (tmp_path / "o/report.html").read_text()
@@ -298,7 +303,7 @@ def test_other_pieces_and_other_initial_weights_are_conditions(runs, tmp_path):
 
 
 def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
-    """The layer that alignments are read from, and the rules of the text layer; a setting tells the rules as well."""
+    """The layer that alignments are read from, and the text layer, which a setting tells as well."""
     one, other = (toy.copy_to_change(runs["rnn-2"], tmp_path / name) for name in ("one", "other"))
     for folder, shift in ((one, 0), (other, 1)):
         description = read_description(folder)
@@ -308,12 +313,12 @@ def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
     assert found["differing_conditions"] == {"alignment: shift": ["0", "1"]} and found["differing_settings"] == {}
     assert "alignment: shift" in page and "| alignment: shift | 0 | 1 |" in (tmp_path / "o/comparison.md").read_text()
     config = read_config(other)
-    without = TextConfig(rules=0, augmentation=config.text.augmentation)
+    without = TextConfig(enabled=False, augmentation=config.text.augmentation)
     write_config(other, config.model_copy(update={"text": without}))
-    toy.change_json(other / "provenance.json", lambda made: made["took_effect"]["text"].update(rules=0))
+    toy.change_json(other / "provenance.json", lambda made: made["took_effect"]["text"].update(enabled=False))
     found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
-    assert found["differing_settings"]["text.rules"] == ["4", "0"]
-    assert found["differing_conditions"]["took effect: text: rules"] == ["4", "0"]
+    assert found["differing_settings"]["text.enabled"] == ["true", "false"]
+    assert found["differing_conditions"]["took effect: text: enabled"] == ["true", "false"]
 
 
 def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):

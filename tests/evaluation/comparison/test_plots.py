@@ -25,7 +25,7 @@ from mt.evaluation.runs import Run
 from mt.evaluation.systems import Output, System
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.models.attention import AttentionMap
-from mt.translation.translator import SentenceAttention
+from mt.translation.results import SentenceAttention
 
 
 def _output(seed, metrics=()):

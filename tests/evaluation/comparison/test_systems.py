@@ -1,6 +1,5 @@
 """What cannot be compared is refused, with the reason."""
 
-import json
 import shutil
 
 import numpy as np
@@ -9,6 +8,7 @@ import yaml
 
 from mt.config import CompareConfig
 from mt.core.errors import InputError
+from mt.core.json_file import read_json, write_json
 from mt.evaluation.naming import common_name
 from mt.evaluation.runs import read_run
 from mt.evaluation.systems import open_systems
@@ -50,6 +50,7 @@ def _change_config(run, section, key, value):
     config = yaml.safe_load(path.read_text())
     config[section][key] = value
     path.write_text(yaml.safe_dump(config))
+    toy.record_checksums(run)
 
 
 def _change_provenance(run, change):
@@ -59,7 +60,9 @@ def _change_provenance(run, change):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda made: made.pop("machine"), "no machine"),
+        (lambda made: made.pop("machine"), "machine"),
+        (lambda made: made.pop("took_effect"), "took_effect"),
+        (lambda made: made.pop("resumed"), "resumed"),
         (lambda made: made.update(libraries=[]), "libraries"),
         (lambda made: made["data"].pop("valid"), "data"),
         (lambda made: made["data"].update(train="many"), "data"),
@@ -88,15 +91,18 @@ def test_another_test_set_is_refused(runs, copy):
     path = run / "scored/test.reference"
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in [*lines[:-1], "something else"]))
+    toy.record_checksums(run)
     with pytest.raises(InputError, match="another test set .the reference differs in 1 lines, first in line 40"):
         _open([runs["transformer-1"]], [run])
     path = run / "scored/test.source"
     path.write_text("".join(f"{line}\n" for line in ["something else", *path.read_text().splitlines()[1:]]))
+    toy.record_checksums(run)
     with pytest.raises(InputError, match="another test set .the source differs in 1 lines, first in line 1"):
         _open([runs["transformer-1"]], [run])
     for name in ("source", "reference", "hypothesis"):
         path = run / f"scored/test.{name}"
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    toy.record_checksums(run)
     with pytest.raises(InputError, match=r"another number of test sentences \(39 instead of 40\)"):
         _open([runs["transformer-1"]], [run])
 
@@ -110,9 +116,9 @@ def test_another_direction_is_refused(runs, copy):
 
 def test_another_tokenisation_of_the_score_is_refused(runs, copy):
     run = copy("rnn-1")
-    results = json.loads((run / "results.json").read_text())
-    results["bleu_signature"] = results["bleu_signature"].replace("tok:13a", "tok:char")
-    (run / "results.json").write_text(json.dumps(results))
+    results = read_json(run / "results.json")
+    signature = results["bleu_signature"].replace("tok:13a", "tok:char")
+    write_json(run / "results.json", results | {"bleu_signature": signature})
     with pytest.raises(InputError, match="another tokenisation of the score .*tok:char"):
         _open([runs["transformer-1"]], [run])
 
@@ -120,16 +126,19 @@ def test_another_tokenisation_of_the_score_is_refused(runs, copy):
 def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
     run = copy("rnn-1")
     (run / "scored/test.hypothesis").write_text("one line\n")
+    toy.record_checksums(run)
     with pytest.raises(InputError, match="different numbers of lines"):
         _open([runs["transformer-1"]], [run])
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write("[1]\n")
     (run / "scored/test.hypothesis").write_text((run / "scored/test.source").read_text())
+    toy.record_checksums(run)
     with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
         _open([runs["transformer-1"]], [run])
     (run / "scored/test.hypothesis").unlink()
-    with pytest.raises(InputError, match="test.hypothesis: no such file"):
+    with pytest.raises(InputError, match="test.hypothesis: No such file"):
         _open([runs["transformer-1"]], [run])
+    shutil.copy(run / "scored/test.source", run / "scored/test.hypothesis")
     toy.change_json(run / "results.json", lambda results: results.pop("parameters"))
     with pytest.raises(InputError, match="results.json: .* no parameters"):
         _open([runs["transformer-1"]], [run])
@@ -138,6 +147,13 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
         _open([runs["transformer-1"]], [run])
     with pytest.raises(InputError, match="nowhere: no such run folder or file"):
         _open([runs["transformer-1"]], [tmp_path / "nowhere"])
+
+
+def test_results_without_checksums_are_refused(copy):
+    run = copy("rnn-1")
+    toy.change_json(run / "results.json", lambda results: results.pop("files"))
+    with pytest.raises(InputError, match="results.json: damaged or of another version: files$"):
+        read_run(run)
 
 
 @pytest.mark.parametrize("name", [RESULTS, *COMPARED])
@@ -162,21 +178,23 @@ def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
     run = copy("rnn-1")
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write('{"split": "train", "loss": null, "seconds": 1, "target_tokens": 3}\n')
+    toy.record_checksums(run)
     _open([runs["transformer-1"]], [run])
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write(f"{line}\n")
+    toy.record_checksums(run)
     with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
         _open([runs["transformer-1"]], [run])
 
 
 def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     run = copy("rnn-1")
-    results = json.loads((run / "results.json").read_text())
-    (run / "results.json").write_text(json.dumps(results | {"training_minutes": "x"}))
+    toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
     with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
         _open([runs["transformer-1"]], [run])
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
+    toy.record_checksums(run)
     with pytest.raises(InputError, match="scored: there is not one test sentence"):
         _open([run], [runs["rnn-1"]])
 

@@ -1,4 +1,4 @@
-"""``python -m mt.evaluation.comparison … robustness=true``: the comparison links and summarises the robustness."""
+"""``python -m mt compare … robustness=true``: the comparison names, links and contains what the robustness is."""
 
 import json
 import logging
@@ -31,6 +31,7 @@ def compared(runs, tmp_path_factory):
     place = tmp_path_factory.mktemp("beside")
     other = toy.copy_to_change(runs[0], place / "seed-3")
     write_config(other, read_config(other).model_copy(update={"seed": 3}))
+    toy.record_checksums(other)
     output = place / "out"
     systems = (str(other), str(runs[0])), str(runs[1])
     compare(CompareConfig(first=systems[0], second=systems[1], robustness=True, output=str(output), **FAST))

@@ -142,7 +142,7 @@ def test_a_run_does_not_differ_from_its_copy(runs, tmp_path):
 
 
 def _run(folder: Path, *words: str):
-    return run("-m", "mt.evaluation.robustness", *words, cwd=folder)
+    return run("-m", "mt", "robustness", *words, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +155,12 @@ def folder(runs, tmp_path_factory):
     for part in ("source", "reference", "hypothesis"):
         path = place / f"other/scored/test.{part}"
         path.write_text("Ba de Sula fi.\n" + path.read_text().partition("\n")[2])
+    toy.record_checksums(place / "other")
     (place / "short").mkdir()
     toy.copy_to_change(runs[0], place / "short/run")
     for part in ("source", "reference", "hypothesis"):
         (place / f"short/run/scored/test.{part}").write_text("Ba Sula de.\n")
+    toy.record_checksums(place / "short/run")
     (place / "file").write_text("")
     return place
 

@@ -15,7 +15,7 @@ LIBRARIES = [False, pytest.param(True, marks=ONEDNN)]
 @pytest.fixture(params=LIBRARIES, ids=["MKL", "oneDNN"])
 def library(request, monkeypatch):
     monkeypatch.setattr(module, "mkl_is_slow", lambda: request.param)
-    monkeypatch.setattr(module, "WORTH_ITS_CALL", 1)
+    monkeypatch.setattr(module, "MIN_ONEDNN_MULTIPLICATIONS", 1)
 
 
 def _rows_far_apart(rows, columns):
@@ -83,7 +83,7 @@ def test_gradients_come_for_what_wants_them_alone(library):
 @ONEDNN
 def test_a_second_derivative_is_refused_rather_than_wrong(monkeypatch):
     monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
-    monkeypatch.setattr(module, "WORTH_ITS_CALL", 1)
+    monkeypatch.setattr(module, "MIN_ONEDNN_MULTIPLICATIONS", 1)
     x = torch.randn(7, 24, requires_grad=True)
     (gradient,) = torch.autograd.grad(Linear(24, 16)(x).pow(2).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -93,7 +93,7 @@ def test_a_second_derivative_is_refused_rather_than_wrong(monkeypatch):
 @ONEDNN
 def test_what_is_compiled_is_left_to_the_compiler(monkeypatch):
     monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
-    monkeypatch.setattr(module, "WORTH_ITS_CALL", 1)
+    monkeypatch.setattr(module, "MIN_ONEDNN_MULTIPLICATIONS", 1)
     found = []
 
     def note(graph, inputs):

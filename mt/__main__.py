@@ -1,0 +1,6 @@
+"""``python -m mt`` lists the commands, and ``python -m mt COMMAND --help`` a command's settings."""
+
+from mt.cli.main import main
+
+if __name__ == "__main__":
+    main()

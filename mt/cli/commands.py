@@ -1,0 +1,127 @@
+"""The registry of commands. Everything that concerns all commands iterates over it, so a new one is one entry here, its
+schema in mt/config, and its file in conf/.
+
+A command's code is imported only after its config has been checked: PyTorch takes seconds to import, and a mistake in
+the config should be reported at once.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mt.cli.start import ending_at_once
+from mt.config import (
+    CleaningConfig,
+    CompareConfig,
+    ExportConfig,
+    RobustnessConfig,
+    Section,
+    ServingConfig,
+    SynthesisConfig,
+    TrainConfig,
+    TranslateConfig,
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command. Its defaults and examples are in ``conf/NAME.yaml``."""
+
+    name: str
+    summary: str
+    """One line for ``python -m mt`` and ``--help``."""
+    schema: type[Section]
+    work: str
+    """The function that runs a config, as "module:function"."""
+    explain: str | None = None
+    """The function for ``--explain``, likewise."""
+    script: str | None = None
+    """The script that also starts it in a checkout."""
+    output: str | None = "output"
+    """The attribute of the config with the path that is written. Jobs of one sweep must not share it. None: the command
+    does not end, and cannot be swept."""
+    sweep_example: str = ""
+    """A setting that gives each job of a sweep an output of its own."""
+    input: str | None = None
+    """The attribute that stands for standard input if it is None. Jobs of one sweep cannot share it."""
+
+    @property
+    def typed(self) -> str:
+        """What starts the command in a checkout."""
+        return f"python {self.script}" if self.script else f"python -m mt {self.name}"
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command(
+            "train",
+            "Train a translation model. One run: corpus → tokenizer → model → test scores, in the folder runs/NAME.",
+            TrainConfig,
+            "mt.training.command:train",
+            explain="mt.training.command:explain",
+            script="train.py",
+            output="folder",
+            sweep_example="name=run-${seed}",
+        ),
+        Command(
+            "translate",
+            "Translate, score or sample with a trained model: one line of output for each line of input; or documents.",
+            TranslateConfig,
+            "mt.cli.translate:translate",
+            script="translate.py",
+            sweep_example="output=beam${decoding.beam_size}.txt",
+            input="input",
+        ),
+        Command(
+            "compare",
+            "Compare runs, models or files of translations on one test set: which translates better, and at what cost?",
+            CompareConfig,
+            "mt.evaluation.comparison.command:compare",
+            sweep_example="output=comparison-${device}",
+        ),
+        Command(
+            "robustness",
+            "Measure how a run translates typos, capitals, numbers, links, placeholders and tags.",
+            RobustnessConfig,
+            "mt.evaluation.robustness.command:measure_robustness",
+            sweep_example="output=robustness-${sentences}",
+        ),
+        Command(
+            "clean",
+            "Show which pairs of a corpus cleaning drops, before anything is trained.",
+            CleaningConfig,
+            "mt.data.cleaning.command:clean",
+            sweep_example="output=cleaned-${data.cleaning}",
+        ),
+        Command(
+            "synthesize",
+            "Make training pairs from existing runs: back-translation, distillation, diversification.",
+            SynthesisConfig,
+            "mt.synthesis.command:synthesise",
+            sweep_example="output=${method}.jsonl",
+        ),
+        Command(
+            "serve",
+            "Serve models over HTTP: to the clients of LibreTranslate and Apertium, and on a page in the browser.",
+            ServingConfig,
+            "mt.serving.command:serve",
+            output=None,
+        ),
+        Command(
+            "export",
+            "Export a trained Transformer for CTranslate2, Hugging Face's transformers, or Argos Translate.",
+            ExportConfig,
+            "mt.export.command:export",
+            sweep_example="output=demo-${format}",
+        ),
+    )
+}
+
+
+def load_function(path: str) -> Callable[..., None]:
+    """Import the function that "module:function" names. Meanwhile, signals end the process at once."""
+    module, _, name = path.partition(":")
+    with ending_at_once():
+        function: Callable[..., None] = getattr(importlib.import_module(module), name)
+    return function

@@ -1,0 +1,24 @@
+"""The entry points: ``python -m mt COMMAND``, ``train.py``, ``translate.py``, and the scripts that pyproject.toml
+installs."""
+
+import functools
+import sys
+from typing import NoReturn
+
+from mt.cli.start import end_at_once, limit_spinning
+
+end_at_once()  # before anything that takes long to import
+limit_spinning()  # before torch is imported
+
+from mt.cli.command_line import run  # noqa: E402
+from mt.core.process_end import end_with  # noqa: E402
+
+
+def main(*command: str) -> NoReturn:
+    """Run the command that ``command`` or else the command line names, and exit with its status."""
+    end_with(lambda: run([*command, *sys.argv[1:]]))
+
+
+train = functools.partial(main, "train")
+translate = functools.partial(main, "translate")
+compare = functools.partial(main, "compare")

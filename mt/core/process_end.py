@@ -1,0 +1,154 @@
+"""The end of a process: exit status, messages on stderr, signals at the start."""
+
+import errno
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import NoReturn
+
+from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
+from mt.core.terminal import VisibleFormatter
+from mt.core.wording import brief, shorten_words
+
+log = logging.getLogger(__name__)
+
+CANNOT_BE_WRITTEN = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EMFILE,
+    errno.EEXIST,
+    errno.ENOTDIR,
+    errno.EISDIR,
+}
+LEADERS_HEAD_START = 60.0
+"""Seconds that a worker other than the first waits before it logs an error. By then torchrun would have ended it if the
+first worker had met the same error, so it is the only one that did."""
+CLOSED_PIPE_STATUS = 141
+"""The exit status that a shell reports for a filter whose reader has gone (128 + SIGPIPE)."""
+
+
+def end_with(work: Callable[[], None]) -> NoReturn:
+    """Call ``work``, then end the process with its exit status.
+
+    Raises:
+        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 128 + N
+            (ended by signal N).
+    """
+    _log_to_stderr()
+    signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    status = exit_status(work)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # the exit status is settled
+    sys.exit(status)
+
+
+def exit_status(work: Callable[[], None]) -> int:
+    """Do the work and return the exit status.
+
+    What the user can mend is logged as one message without a traceback. A bug is raised on.
+    """
+    try:
+        work()
+        if sys.stdout is not None:  # None if it was closed when the process started
+            sys.stdout.flush()
+        return 0
+    except InputError as error:
+        return _log_what_all_meet(error, 2)
+    except WorkerDied as error:
+        return _log_if_leader(error, 1)
+    except RunError as error:
+        return _log_what_all_meet(error, 1)
+    except Interrupted as error:
+        return _log_if_leader(error, 128 + error.signal_number)
+    except KeyboardInterrupt:
+        return _log_if_leader("interrupted", 130)
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more at exit, which would print another error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE_STATUS
+    except Exception as error:
+        for cause in _causes(error):
+            if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
+                return _log_error(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
+            if reason := machine_trouble(cause):
+                return _log_error(reason, 1)
+        raise
+
+
+def _is_leader() -> bool:
+    """Return whether this is the first of the workers on this machine, or the only one."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def _log_what_all_meet(message: object, status: int) -> int:
+    """Log an error that every worker may meet, and return ``status``.
+
+    The first worker logs it at once. The others wait, because torchrun ends all workers when one ends, and log it only
+    if they have not been ended after LEADERS_HEAD_START.
+    """
+    if not _is_leader():
+        try:
+            time.sleep(LEADERS_HEAD_START)
+        except (Interrupted, KeyboardInterrupt):
+            return status
+    return _log_error(message, status)
+
+
+def _log_if_leader(message: object, status: int) -> int:
+    """Log a message in the first worker only, which receives the same event, and return ``status``."""
+    return _log_error(message, status) if _is_leader() else status
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Handle SIGTERM wherever nothing has to be saved first."""
+    raise Interrupted(number, "terminated")
+
+
+def _log_error(message: object, status: int) -> int:
+    log.error("%s", shorten_words(str(message)))
+    return status
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that it was raised from, because libraries wrap the errors of the system."""
+    cause: BaseException | None = error
+    visited: list[BaseException] = []
+    while cause is not None and cause not in visited:  # a cause that was raised again leads back to itself
+        yield cause
+        visited.append(cause)
+        cause = cause.__cause__ or cause.__context__
+
+
+def machine_trouble(error: BaseException) -> str | None:
+    """Return the message for an error that is the fault of the machine and not of the program; None for a bug."""
+    where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
+        return f"disk is full{where}: make room and start the same command again"
+    if number in CANNOT_BE_WRITTEN:
+        return f"{os.strerror(number)}{where}"
+    if is_out_of_memory(error):
+        return "out of memory: reduce batch_tokens or use a smaller model"
+    return None
+
+
+def stderr_handler() -> logging.Handler:
+    """Return a handler that writes messages to standard error, control characters escaped."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(VisibleFormatter("%(message)s"))
+    return handler
+
+
+def _log_to_stderr() -> None:
+    """Send log messages to standard error, since standard output is for results. Libraries log warnings only."""
+    logging.basicConfig(handlers=[stderr_handler()], level=logging.WARNING, force=True)
+    logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)

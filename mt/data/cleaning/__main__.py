@@ -1,6 +1,0 @@
-"""Shows and writes what cleaning drops of a corpus. ``python -m mt.data.cleaning --help`` lists the settings."""
-
-from mt.cli.entry_points import clean
-
-if __name__ == "__main__":
-    clean()

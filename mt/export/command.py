@@ -1,0 +1,21 @@
+"""``python -m mt export``: writes a trained model for another program."""
+
+from collections.abc import Callable
+
+from mt.config import ExportConfig, ExportFormat
+from mt.export import argos, ctranslate2, hugging_face
+
+EXPORTERS: dict[ExportFormat, Callable[[ExportConfig], None]] = {
+    "ctranslate2": ctranslate2.export,
+    "hugging_face": hugging_face.export,
+    "argos": argos.export,
+}
+
+
+def export(config: ExportConfig) -> None:
+    """Write the model of a run in ``config.format``.
+
+    Raises:
+        InputError: The run cannot be read, the other program cannot run the model, or the output exists.
+    """
+    EXPORTERS[config.format](config)

@@ -1,0 +1,97 @@
+"""Batches of sources, and the threads that work on them."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from mt.core.device import autocast
+from mt.models.seq2seq import TranslationModel
+
+Result = TypeVar("Result")
+
+
+def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int, cores: int) -> list[list[int]]:
+    """Group indices of similar length into batches, longest first.
+
+    A batch's rows times its maximum length stay within ``batch_tokens``. The number of batches is the smallest that
+    this budget permits, rounded up to a multiple of the number of cores, and the batches are as even as that number
+    permits, so that no core waits long for another's last batch. But the budget of a batch never goes below an eighth
+    of ``batch_tokens``, because a decoding step has a fixed cost.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+
+    def cut(budget: int) -> list[list[int]]:
+        batches: list[list[int]] = []
+        start = 0
+        while start < len(order):
+            size = max(1, budget // (lengths[order[start]] * rows_per_source))
+            batches.append(order[start : start + size])
+            start += size
+        return batches
+
+    max_budget = min(batch_tokens, rows_per_source * max(lengths, default=0) * len(lengths))
+    min_budget = min(max_budget, batch_tokens // 8)
+    max_batches = cores * math.ceil(len(cut(max_budget)) / cores)
+    # A larger budget never makes more batches, so bisection finds the smallest that suffices.
+    return cut(bisect_left(range(max_budget), True, lo=min_budget, key=lambda budget: len(cut(budget)) <= max_batches))
+
+
+class BatchRunner:
+    """Runs batches through a model, at a precision and without gradients."""
+
+    def __init__(self, model: TranslationModel, precision: torch.dtype) -> None:
+        self._model = model
+        self._precision = precision
+
+    @property
+    def cores(self) -> int:
+        """The number of batches that run at the same time."""
+        return torch.get_num_threads() if self._model.device.type == "cpu" else 1
+
+    @contextmanager
+    def evaluation_mode(self) -> Iterator[None]:
+        """Put the model into evaluation mode, and afterwards back into its previous mode."""
+        was_training = self._model.training
+        self._model.eval()
+        try:
+            yield
+        finally:
+            self._model.train(was_training)
+
+    @contextmanager
+    def inference(self) -> Iterator[None]:
+        """Turn gradients off and the precision on, for the current thread alone."""
+        with torch.inference_mode(), autocast(self._model.device, self._precision):
+            yield
+
+    def run(
+        self, work: Callable[[list[int]], Result], batches: Iterable[list[int]]
+    ) -> Iterator[tuple[list[int], Result]]:
+        """Yield every batch with its result, in order. The model must be in evaluation mode.
+
+        On a CPU, one thread per core works on a batch, because the small matrix products of a decoding step gain little
+        from being shared among cores.
+        """
+
+        def result(batch: list[int]) -> Result:
+            with self.inference():
+                return work(batch)
+
+        cores = self.cores
+        if cores == 1:
+            yield from ((batch, result(batch)) for batch in batches)
+            return
+        pool = ThreadPoolExecutor(cores, "decoding", initializer=torch.set_num_threads, initargs=(1,))
+        try:
+            futures = [(batch, pool.submit(result, batch)) for batch in batches]
+            for batch, future in futures:
+                yield batch, future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            # torch gives new threads the number that any thread set last, which here is 1.
+            torch.set_num_threads(cores)

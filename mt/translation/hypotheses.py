@@ -1,0 +1,100 @@
+"""Hypotheses, their scores, and the decoding steps that every search takes.
+
+A score is log P(hypothesis, EOS included) / (number of tokens, EOS included)^α, whether a hypothesis was searched or
+given. Shapes: B sentences, K rows (beams or draws) of each, N = B·K rows, V tokens.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mt.config import DecodingConfig
+from mt.models.seq2seq import TranslationModel, sentences_of
+from mt.text.tokenizer import EOS, PAD
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation as tokens without BOS and EOS. Its log-probability and length include the EOS."""
+
+    pieces: list[int]
+    log_probability: float
+
+    @property
+    def length(self) -> int:
+        return len(self.pieces) + 1
+
+    def score(self, length_penalty: float) -> float:
+        return self.log_probability / self.length**length_penalty
+
+
+def length_limits(model: TranslationModel, source: Tensor, config: DecodingConfig) -> Tensor:
+    """Return the maximum number of tokens, without EOS, of a hypothesis of each source (B, S): (B,).
+
+    A limit depends on its own source alone, so that the batch around a sentence never changes its translation.
+    """
+    tokens = (source != PAD).sum(dim=1) - 1  # without EOS
+    limits = (tokens * config.max_length_ratio).long() + config.max_length_extra
+    return limits if model.max_length is None else limits.clamp(max=model.max_length - 1)
+
+
+@torch.inference_mode()
+def forced_log_probabilities(
+    model: TranslationModel, source: Tensor, target_input: Tensor, target_output: Tensor
+) -> Tensor:
+    """Return log P(target | source), EOS included, of given translations: (B,).
+
+    Args:
+        source: (B, S).
+        target_input: (B, T), BOS and the tokens, which the decoder reads.
+        target_output: (B, T), the tokens and EOS, which it predicts.
+    """
+    features = model.decode(model.encode(source), target_input)  # (B, T, D)
+    log_p = model.log_probabilities(features).gather(-1, target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
+    return (log_p * (target_output != PAD)).sum(dim=1)
+
+
+class Decoder:
+    """Decodes a batch of sources step by step, with K rows for each sentence; K is 1 at first."""
+
+    def __init__(
+        self, model: TranslationModel, source: Tensor, config: DecodingConfig, before_step: Callable[[], None]
+    ) -> None:
+        self._model = model
+        self._limits = length_limits(model, source, config)  # (B,)
+        self._before_step = before_step
+        self._state = model.start(model.encode(source))
+        self._rows = 1  # K
+        self._step = 0
+        self._shortest_limit = int(self._limits.min())
+        self.device = source.device
+        self.batch_size = len(source)
+        self.max_steps = int(self._limits.max()) + 1
+
+    def advance(self, tokens: Tensor) -> Tensor:
+        """Return the log-probabilities (N, V) of the next tokens, given the last ones (N,). Forbidden tokens get -∞.
+
+        At its length limit a row can only end, so that its hypothesis is as complete as any other.
+        """
+        self._before_step()
+        features, self._state = self._model.advance(tokens, self._state)
+        log_p = self._model.log_probabilities(features)
+        for token in self._model.never_written:
+            log_p[:, token] = -torch.inf
+        if self._step >= self._shortest_limit:
+            at_limit = (self._limits == self._step).repeat_interleave(self._rows)
+            end = log_p[:, EOS].clone()
+            log_p.masked_fill_(at_limit[:, None], -torch.inf)
+            log_p[:, EOS] = end
+        self._step += 1
+        return log_p
+
+    def select(self, rows: Tensor) -> None:
+        """Reorder, repeat and drop rows, given as (B', K'); see ``State.select``."""
+        sentences = sentences_of(rows, self._rows, len(self._limits))
+        if sentences is not None:
+            self._limits = self._limits[sentences]
+        self._state = self._state.select(rows)
+        self._rows = rows.shape[1]

@@ -1,0 +1,159 @@
+"""Joins the translations of a line's parts: scores, missing slots, word alignments and tags."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
+
+from mt.core.language import between_words
+from mt.text.layer import Part, TextLayer
+from mt.text.markup import put_back
+from mt.text.placement import Link
+from mt.translation.alignment import word_links
+from mt.translation.cutting import CutLine
+from mt.translation.hypotheses import Hypothesis
+from mt.translation.results import LINE_BREAKS, ScoredText, Statistics
+
+Item = TypeVar("Item")
+Aligner = Callable[[Sequence[str], Sequence[str]], list[list[Link]]]
+"""Returns the links between the words of each source and target, in characters."""
+
+
+@dataclass
+class _PartDraft:
+    """A translation of a part, with slots, and its links to the part's text."""
+
+    part: Part
+    text: str
+    links: list[Link] = field(default_factory=list)
+
+
+@dataclass
+class _Draft:
+    """A translation of a line."""
+
+    parts: list[_PartDraft]
+    score: float | None
+
+
+class LineJoiner:
+    """Joins translations by the rules of a text layer."""
+
+    def __init__(self, layer: TextLayer, length_penalty: float, align: Aligner, statistics: Statistics) -> None:
+        self._layer = layer
+        self._length_penalty = length_penalty
+        self._align = align
+        self._statistics = statistics
+        self._separator = between_words(layer.target_language)
+
+    def join(
+        self, lines: Sequence[CutLine], hypotheses: Sequence[list[Hypothesis]], aligned: bool
+    ) -> list[list[ScoredText]]:
+        """Return the translations of each line, best first.
+
+        Args:
+            lines: The lines, as ``LineCutter.cut`` returns them.
+            hypotheses: The hypotheses of the sources of all lines, one after another.
+            aligned: Whether word alignments are requested.
+        """
+        decoded = self._layer.tokenizers.target.decode([each.pieces for several in hypotheses for each in several])
+        texts = _grouped(decoded, map(len, hypotheses))
+        candidates = [list(zip(*each, strict=True)) for each in zip(hypotheses, texts, strict=True)]
+        of_lines = _grouped(candidates, (len(line.sources) for line in lines))
+        drafts = [self._drafts(*each) for each in zip(lines, of_lines, strict=True)]
+        self._put_missing_slots([part for several in drafts for draft in several for part in draft.parts])
+        needs_links = [aligned or line.markup is not None for line in lines]
+        self._set_links(
+            [
+                part
+                for several, is_needed in zip(drafts, needs_links, strict=True)
+                if is_needed
+                for draft in several
+                for part in draft.parts
+            ]
+        )
+        return [
+            [self._finished(line, draft, aligned) for draft in several]
+            for line, several in zip(lines, drafts, strict=True)
+        ]
+
+    def _drafts(self, line: CutLine, candidates: Sequence[list[tuple[Hypothesis, str]]]) -> list[_Draft]:
+        """Return the translations of a line. The first joins the best of each part, the others the second-best of each,
+        and so on, in the order of their scores.
+
+        Args:
+            line: The line.
+            candidates: The hypotheses of each source with their texts, best first. Where there are too few, the last
+                one counts.
+        """
+        of_parts = _grouped(candidates, (len(part.sources) for part in line.parts))
+        drafts: list[_Draft] = []
+        for rank in range(max(map(len, candidates), default=1)):
+            parts: list[_PartDraft] = []
+            chosen: list[Hypothesis] = []
+            for cut, of_sources in zip(line.parts, of_parts, strict=True):
+                best = [several[min(rank, len(several) - 1)] for several in of_sources]
+                chosen += [hypothesis for hypothesis, _ in best]
+                text = self._separator.join(filter(None, (text for _, text in best)))
+                text, surplus = self._layer.without_surplus(cut.part, text)
+                if rank == 0:
+                    self._statistics.items += len(cut.part.items)
+                    self._statistics.repaired_items += surplus + self._layer.missing_slots(cut.part, text)
+                parts.append(_PartDraft(cut.part, text))
+            length = sum(hypothesis.length for hypothesis in chosen)
+            total = sum(hypothesis.log_probability for hypothesis in chosen)
+            drafts.append(_Draft(parts, total / length**self._length_penalty if chosen else None))
+        # With the mean over other lengths, the score of a later rank can be the higher one.
+        return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
+
+    def _put_missing_slots(self, parts: Sequence[_PartDraft]) -> None:
+        lacking = [each for each in parts if self._layer.missing_slots(each.part, each.text)]
+        self._set_links(lacking)
+        for each in lacking:
+            each.text = self._layer.with_missing_slots(each.part, each.text, each.links)
+            each.links = []
+
+    def _set_links(self, parts: Sequence[_PartDraft]) -> None:
+        if parts:
+            links = self._align([each.part.text for each in parts], [each.text for each in parts])
+            for each, of_part in zip(parts, links, strict=True):
+                each.links = of_part
+
+    def _finished(self, line: CutLine, draft: _Draft, aligned: bool) -> ScoredText:
+        """Return a translation of a line as the user gets it. Without links, tags keep their relative positions."""
+        layer = self._layer
+        parts = [each.part for each in draft.parts]
+        restored = layer.with_gaps(parts, [layer.restore(each.part, each.text) for each in draft.parts])
+        text = "".join(restored)
+        links = self._line_links(draft, restored) if aligned or line.markup is not None else []
+        alignment = word_links(links, line.text, text) if aligned else None
+        if line.markup is not None:
+            text = put_back(line.markup, text, links)
+        if layer.rules.enabled and (line.markup is None or not text.strip()):
+            text = text.strip()  # a blank line stays blank; around tags, white space comes back as it was
+        return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
+
+    def _line_links(self, draft: _Draft, restored: Sequence[str]) -> list[Link]:
+        """Return the links of all parts, in characters of the line and of its translation."""
+        links: list[Link] = []
+        source_start = target_start = 0
+        for each, translation in zip(draft.parts, restored, strict=True):
+            sources, targets = (self._layer.positions(each.part, side) for side in (each.part.text, each.text))
+            links += [
+                Link(
+                    source_start + sources[link.source_start],
+                    source_start + sources[link.source_end],
+                    target_start + targets[link.target_start],
+                    target_start + targets[link.target_end],
+                )
+                for link in each.links  # of added punctuation nothing is left, and its link connects no words
+            ]
+            source_start += len(self._layer.restore(each.part, each.part.text))
+            target_start += len(translation)
+        return links
+
+
+def _grouped(items: Iterable[Item], sizes: Iterable[int]) -> list[list[Item]]:
+    """Cut a sequence into consecutive groups of the given sizes."""
+    rest = iter(items)
+    return [list(islice(rest, size)) for size in sizes]

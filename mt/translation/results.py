@@ -1,0 +1,79 @@
+"""What a translator returns and counts."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from torch import Tensor
+
+from mt.models.attention import AttentionMap
+from mt.text.layer import Part
+
+LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+"""All characters that some program takes for the end of a line: the list of ``str.splitlines``."""
+MAX_CORRECTION_EXAMPLES = 5
+
+Alignment = list[tuple[int, int]]
+"""Pairs of a source and a target word, numbered from 0, that translate each other."""
+
+
+@dataclass(frozen=True)
+class ScoredText:
+    """A translation and its score, log P(translation | source) / lengthᵅ.
+
+    The score is None if there was nothing to score, or more than the model can take.
+    """
+
+    text: str
+    score: float | None
+    alignment: Alignment | None = None
+    """The word alignment, in which tags do not count as words; None if it was not requested."""
+
+
+@dataclass(frozen=True)
+class SentenceAttention:
+    """The attention maps of a source and a translation that the decoder was forced to read. The tokens include EOS."""
+
+    source_pieces: list[str]
+    target_pieces: list[str]
+    maps: dict[str, AttentionMap]
+    """The map of each attention by its module name, e.g. ``decoder.layers.0.cross_attention``; weights (1, H, T, S)."""
+
+    def cross(self) -> list[Tensor]:
+        """Return the weights (H, T, S) of the decoder's attention to the source, layer by layer."""
+        return [each.weights[0] for name, each in self.maps.items() if name.endswith("cross_attention")]
+
+
+@dataclass
+class Statistics:
+    """Counts over all lines that a translator has translated."""
+
+    items: int = 0
+    """Numbers, links, tags and other items that were not to be translated."""
+    repaired_items: int = 0
+    """Items that the model dropped or doubled, and that were put back or removed."""
+    corrections: int = 0
+    """Typing errors."""
+    first_corrections: dict[str, str] = field(default_factory=dict)
+    """The first typing errors with their corrections."""
+    has_more_corrections: bool = False
+    long_sentences: int = 0
+    """Sentences that were translated in parts."""
+    first_long_line: int | None = None
+    """The number, from 1 on, of the first line with a long sentence."""
+
+    def count_parts(self, parts: Sequence[Part], line: int) -> None:
+        """Count the corrections and long sentences of a line, given its number."""
+        continued = [False, *(part.is_continued for part in parts)]
+        long_sentences = sum(this and not before for before, this in pairwise(continued))
+        if long_sentences and self.first_long_line is None:
+            self.first_long_line = line
+        self.long_sentences += long_sentences
+        for part in parts:
+            self.corrections += len(part.corrections)
+            for each in part.corrections:
+                if each.typed in self.first_corrections or len(self.first_corrections) < MAX_CORRECTION_EXAMPLES:
+                    self.first_corrections[each.typed] = part.text[each.start : each.end]
+                else:
+                    self.has_more_corrections = True
