@@ -88,6 +88,10 @@ class System:
         return [output.run for output in self.outputs if output.run]
 
     @property
+    def is_single(self) -> bool:
+        return len(self.outputs) == 1
+
+    @property
     def can_translate(self) -> bool:
         """Whether there is a model to time and to study."""
         return self.first.model is not None

@@ -234,12 +234,12 @@ def holm(ps: Sequence[float]) -> list[float]:
     Returns:
         The corrected p, in the order of ``ps``.
     """
-    corrected = [0.0] * len(ps)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(ps)), key=lambda index: ps[index])):
-        largest = max(largest, min(1.0, (len(ps) - rank) * ps[index]))
-        corrected[index] = largest
-    return corrected
+    order = np.argsort(ps)
+    multiplied = np.minimum(1, np.array(ps)[order] * np.arange(len(ps), 0, -1))
+    corrected = np.empty(len(ps))
+    corrected[order] = np.maximum.accumulate(multiplied)
+    values: list[float] = corrected.tolist()
+    return values
 
 
 def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> SeedTest:

@@ -99,11 +99,15 @@ def _divided_by_root_of(model: ModelConfig) -> int | None:
     return model.width if model.attention == "dot" else None
 
 
+def mean_cross_attention(attention: SentenceAttention) -> Tensor:
+    """Return the mean (T, S) of all heads of all layers."""
+    return torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
+
+
 def alignment(attention: SentenceAttention) -> str:
     """Return a line per target piece with its most attended source pieces, in the mean of all heads and layers."""
-    weights = torch.stack([layer.mean(dim=0) for layer in attention.cross()]).mean(dim=0)  # (T, S)
     lines = []
-    for piece, row in zip(attention.target_pieces, weights.tolist(), strict=True):
+    for piece, row in zip(attention.target_pieces, mean_cross_attention(attention).tolist(), strict=True):
         ranked = sorted(zip(row, attention.source_pieces, strict=True), reverse=True)
         pairs = [pair for pair in ranked[:3] if pair[0] >= MIN_ALIGNMENT_WEIGHT] or ranked[:1]
         lines.append(f"{piece} ← " + ", ".join(f"{source} {weight:.2f}" for weight, source in pairs))

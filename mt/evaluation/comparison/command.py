@@ -13,7 +13,7 @@ from mt.core.device import choose_device, limit_kernel_caches
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.evaluation.comparison.findings import compare_systems
-from mt.evaluation.comparison.report import REPORT, RobustnessReport, write_report
+from mt.evaluation.comparison.report import REPORT, write_report
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.robustness.lines import make_lines
@@ -58,7 +58,7 @@ def compare(config: CompareConfig) -> None:
     logger.info("\nreport: %s", output / REPORT.page)
 
 
-def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> RobustnessReport:
+def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> dict:
     """Measure the first output of each of two systems, and write the report into the comparison's folder."""
     for name in (*REPORT.files, *robustness_report.REPORT.files):
         # An earlier report would link the new files until it is written anew.
@@ -70,8 +70,12 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
             run=str(first), second=str(second), output=str(output), device=config.device, threads=config.threads
         )
     )
-    files = robustness_report.REPORT
-    return RobustnessReport(files.page, files.json, [str(first), str(second)], robustness_report.summary(findings))
+    return {
+        "page": robustness_report.REPORT.page,
+        "json": robustness_report.REPORT.json,
+        "runs": [str(first), str(second)],
+        "words": robustness_report.summary(findings),
+    }
 
 
 def _default_output(systems: list[System]) -> Path:

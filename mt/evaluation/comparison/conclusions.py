@@ -38,7 +38,7 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> Conclusions:
     first, second = (sorted(output.hypotheses for output in each.outputs) for each in (baseline, system))
     pairs = [paired for pair in verdict.pairs for paired in pair if paired.metric == "BLEU"]
     significant = [paired.gain for paired in pairs if verdict.is_significant(paired)]
-    single = [each for each in (baseline, system) if len(each.outputs) == 1]
+    single = [each for each in (baseline, system) if each.is_single]
     kinds = {
         "seed": [each.name for each in single if each.runs],
         "output": [each.name for each in single if not each.runs],
@@ -58,7 +58,7 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> Conclusions:
         "worse": baseline if bleu.gain > 0 else system,
         "identical": first == second,
         "single": {kind: names for kind, names in kinds.items() if names},
-        "several": [each.repeats for each in (baseline, system) if len(each.outputs) > 1],
+        "several": [each.repeats for each in (baseline, system) if not each.is_single],
         "repeats": "seeds" if baseline.runs and system.runs else "outputs",
         "count": len(baseline.first.hypotheses),
         "min_blocks": min_blocks,

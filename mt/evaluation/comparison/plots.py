@@ -4,12 +4,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mt.evaluation.comparison.attention import AttentionEntropy, Scaling
+from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, mean_cross_attention
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.verdict import Verdict
 from mt.evaluation.systems import System
@@ -39,8 +38,7 @@ def _intervals(rows: Sequence[tuple[int, str, Interval]], label: str) -> tuple[F
             color=colour_of(number),
         )
     axes.set_yticks([-height for height in range(len(rows))], [legible(name) for _, name, _ in rows])
-    axes.set_ylim(0.6 - len(rows), 0.4)
-    axes.set_xlabel(label)
+    axes.set(ylim=(0.6 - len(rows), 0.4), xlabel=label)
     return figure, axes
 
 
@@ -78,8 +76,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
                         label=legible(system.name) if seed == 0 else None,
                     )
     panels[0][0].set_ylabel("validation BLEU")
-    panels[1][0].set_ylabel("training loss (what is minimised)")
-    panels[1][0].set_xlabel("minutes of training")
+    panels[1][0].set(xlabel="minutes of training", ylabel="training loss (what is minimised)")
     panels[1][1].set_xlabel("million target tokens")
     panels[0][0].legend()
     for axes in panels.flat:
@@ -102,8 +99,7 @@ def by_group(systems: Sequence[System], groups: Sequence[Group], label: str, mea
             label=legible(system.name),
         )
     axes.set_xticks(range(len(groups)), [f"{group.label}\n({group.count:,})" for group in groups])
-    axes.set_xlabel(label)
-    axes.set_ylabel(measure)
+    axes.set(xlabel=label, ylabel=measure)
     axes.legend()
     return figure
 
@@ -114,16 +110,15 @@ def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
     limit = 60.0
     axes.hist(np.clip(differences, -limit, limit), bins=61, range=(-limit, limit), color=COLOURS[2])
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yscale("symlog")
-    axes.set_xlabel(f"gain in chrF2 by {legible(system)} (beyond ±{limit:.0f} in the last bars)")
-    axes.set_ylabel("sentences")
+    label = f"gain in chrF2 by {legible(system)} (beyond ±{limit:.0f} in the last bars)"
+    axes.set(yscale="symlog", xlabel=label, ylabel="sentences")
     return figure
 
 
 def mean_attention(name: str, attention: SentenceAttention) -> Figure:
     """Draw the mean cross-attention of all heads and layers, with the pieces on both axes."""
     title = "" if len(attention.cross()) == 1 and len(attention.cross()[0]) == 1 else ", mean of all heads and layers"
-    return _maps(attention, [[_mean(attention.cross())]], [[legible(name) + title]], labelled=True)
+    return _maps(attention, [[mean_cross_attention(attention)]], [[legible(name) + title]], labelled=True)
 
 
 def every_attention(attention: SentenceAttention) -> Figure:
@@ -134,11 +129,6 @@ def every_attention(attention: SentenceAttention) -> Figure:
         for depth, maps in enumerate(layers)
     ]
     return _maps(attention, layers, titles, labelled=False)
-
-
-def _mean(layers: Sequence[Tensor]) -> Tensor:
-    """Return the mean (T, S) of all heads of all layers, given (H, T, S) for each layer."""
-    return torch.stack([heads.mean(dim=0) for heads in layers]).mean(dim=0)
 
 
 def _maps(
@@ -168,13 +158,13 @@ def entropies(systems: Sequence[System], attentions: Sequence[Sequence[Attention
     ]
     heads = max(len(values) for _, values in rows)
     figure, axes = new_figure(4.2 + 0.6 * heads, 1.1 + 0.3 * len(rows))
-    table = torch.full((len(rows), heads), torch.nan)
+    table = np.full((len(rows), heads), np.nan)
     for number, (_, values) in enumerate(rows):
-        table[number, : len(values)] = torch.tensor(values)
+        table[number, : len(values)] = values
         for head, value in enumerate(values):
             axes.text(head, number, f"{value:.2f}", ha="center", va="center", color="white" if value < 0.6 else "black")
     axes.grid(False)
-    axes.imshow(table.numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    axes.imshow(table, vmin=0, vmax=1, cmap="viridis", aspect="auto")
     axes.set_yticks(range(len(rows)), [legible(name) for name, _ in rows])
     axes.set_xticks(range(heads), [f"head {head}" for head in range(heads)])
     return figure
@@ -184,23 +174,17 @@ def scaling(results: Scaling) -> Figure:
     """Draw the distribution of q·k before and after the division by √d, and the mean softmax weights of each."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     scores, weights = figure.subplots(1, 2, width_ratios=(3, 2))
-    before, after = "q·k", f"q·k / √{results.key_width}"
-    for sample, label, colour in (
-        (results.raw_sample, f"{before} (deviation {results.raw_deviation:.1f})", COLOURS[1]),
-        (results.scaled_sample, f"{after} (deviation {results.scaled_deviation:.1f})", COLOURS[0]),
+    ranks = np.arange(1, len(results.raw_weights) + 1)
+    scaled = f"q·k / √{results.key_width}"
+    for product, sample, deviation, shares, colour, shift in (
+        ("q·k", results.raw_sample, results.raw_deviation, results.raw_weights, COLOURS[1], -0.2),
+        (scaled, results.scaled_sample, results.scaled_deviation, results.scaled_weights, COLOURS[0], 0.2),
     ):
+        label = f"{product} (deviation {deviation:.1f})"
         scores.hist(sample, bins=120, density=True, alpha=0.6, label=label, color=colour)
-    scores.set_xlabel("score")
-    scores.set_ylabel("density")
-    ranks = range(1, len(results.raw_weights) + 1)
-    for shares, label, colour, shift in (
-        (results.raw_weights, f"softmax of {before}", COLOURS[1], -0.2),
-        (results.scaled_weights, f"softmax of {after}", COLOURS[0], 0.2),
-    ):
-        weights.bar([rank + shift for rank in ranks], shares, width=0.4, label=label, color=colour)
-    weights.set_xticks(ranks)
-    weights.set_xlabel("key, the likeliest first")
-    weights.set_ylabel("mean weight")
+        weights.bar(ranks + shift, shares, width=0.4, label=f"softmax of {product}", color=colour)
+    scores.set(xlabel="score", ylabel="density")
+    weights.set(xticks=ranks, xlabel="key, the likeliest first", ylabel="mean weight")
     for axes in (scores, weights):
         axes.legend()
         quiet(axes)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from mt.evaluation.comparison.attention import Study
@@ -17,50 +17,24 @@ from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, min_differing_blocks
 from mt.reporting.pages import Report
 
 
-@dataclass(frozen=True)
-class RobustnessReport:
-    """The robustness that was measured with the comparison."""
-
-    page: str
-    """The name of its page, in the folder of the comparison."""
-    json: str
-    runs: list[str]
-    """The folders of the measured runs: the first of each system."""
-    words: list[str]
-    """Its summary in sentences."""
-
-
-def write_report(findings: Findings, folder: Path, trials: int, robustness: RobustnessReport | None = None) -> None:
+def write_report(findings: Findings, folder: Path, trials: int, robustness: dict | None = None) -> None:
     """Write all three files.
 
     Args:
         trials: The number of random exchanges of the randomisation test, for its note.
-        robustness: For the section on robustness.
+        robustness: For the section on robustness: the names of its page and its JSON file, the folders of the measured
+            runs, and the words of its summary.
     """
-    systems = findings.systems
-    values = {
+    numbers = as_json(findings) | {"robustness": robustness}
+    values = numbers | {
         "findings": findings,
         "metrics": list(METRICS.values()),
-        "title": " against ".join([systems[0].name, *(system.name for system in systems[1:])]),
-        "several_seeds": any(len(system.outputs) > 1 for system in systems),
-        "repeats": "seeds" if all(system.runs for system in systems) else "outputs",
-        "trained": [system for system in systems if system.runs],
-        "models": [system for system in systems if system.can_translate and not system.runs],
-        "files": [system for system in systems if not system.can_translate],
-        "can_translate": [system for system in systems if system.can_translate],
-        "differing_settings": differing_settings(systems),
-        "differing_conditions": differing_conditions(systems),
         "cost_rows": _cost_rows(findings.costs, findings.reached_bleu),
-        "budget": budget(systems),
-        "fine_tuning": fine_tuning(systems),
-        "validate_every": dict.fromkeys(run.config.training.validate_every for each in systems for run in each.runs),
+        "level": findings.contrasts[0].verdict.level,
         "min_blocks": min_differing_blocks(findings.contrasts[0].verdict.level),
         "max_enumerated": MAX_ENUMERATED_BLOCKS,
-        "seeds_tested": any(contrast.verdict.over_seeds for contrast in findings.contrasts),
         "trials": trials,
-        "robustness": robustness,
     }
-    numbers = as_json(findings) | {"robustness": None if robustness is None else asdict(robustness)}
     REPORT.write(folder, values, draw_pictures(findings), numbers)
 
 
@@ -112,36 +86,45 @@ def _contrast_as_json(contrast: Contrast) -> dict:
     return values.pop("verdict") | values.pop("conclusions") | {"more_than_chance": shown} | values
 
 
+def _number(value: float | None) -> str:
+    """Format a number with three significant digits, or as a whole number from 100 on; None becomes "–"."""
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+COST_ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("parameters", "parameters", "{:,}".format),
+    ("updates", "updates", "{:,.0f}".format),
+    ("target tokens seen", "target_tokens", "{:,.0f}".format),
+    ("minutes of training", "training_minutes", _number),
+    ("target tokens/s in training", "target_tokens_per_second", "{:,.0f}".format),
+    ("peak memory", "peak_memory_bytes", lambda memory: f"{(memory or 0) / 2**20:,.0f} MiB"),
+    ("minutes to {bleu}", "minutes_to_reach", _number),
+    ("target tokens to {bleu}", "target_tokens_to_reach", _number),
+    ("translating, sentences/s, batched", "sentences_per_second_batched", _number),
+    ("translating, sentences/s, one at a time", "sentences_per_second_singly", _number),
+)
+"""Label, field and format of each row of the table of costs."""
+OF_EVERY_MODEL = ("parameters", "sentences_per_second_batched", "sentences_per_second_singly")
+"""Costs that are known without a run."""
+
+
 def _cost_rows(costs: Sequence[Cost | None], reached_bleu: float | None) -> list[tuple[str, list[str]]]:
     """Return the rows of the table of costs: a label, and the number for each system that has a model."""
     bleu = "the same validation BLEU"
     if reached_bleu is not None:
         # Rounded down, because no run need have reached a higher BLEU.
         bleu = f"validation BLEU {math.floor(round(reached_bleu * 100, 6)) / 100:.2f}"
-    of_training: dict[str, Callable[[Cost], str]] = {
-        "updates": lambda cost: f"{cost.updates:,.0f}",
-        "target tokens seen": lambda cost: f"{cost.target_tokens:,.0f}",
-        "minutes of training": lambda cost: _number(cost.training_minutes),
-        "target tokens/s in training": lambda cost: f"{cost.target_tokens_per_second:,.0f}",
-        "peak memory": lambda cost: f"{(cost.peak_memory_bytes or 0) / 2**20:,.0f} MiB",
-        f"minutes to {bleu}": lambda cost: _number(cost.minutes_to_reach),
-        f"target tokens to {bleu}": lambda cost: _number(cost.target_tokens_to_reach),
-    }
-    models = [cost for cost in costs if cost]
     return [
-        ("parameters", [f"{cost.parameters:,}" for cost in models]),
-        *(
-            (label, [NOT_KNOWN if cost.updates is None else text(cost) for cost in models])
-            for label, text in of_training.items()
-        ),
-        ("translating, sentences/s, batched", [_number(cost.sentences_per_second_batched) for cost in models]),
-        ("translating, sentences/s, one at a time", [_number(cost.sentences_per_second_singly) for cost in models]),
+        (
+            label.format(bleu=bleu),
+            [
+                NOT_KNOWN if cost.updates is None and field not in OF_EVERY_MODEL else text(getattr(cost, field))
+                for cost in costs
+                if cost
+            ],
+        )
+        for label, field, text in COST_ROWS
     ]
-
-
-def _number(value: float | None) -> str:
-    """Format a number with three significant digits, or as a whole number from 100 on; None becomes "–"."""
-    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _last_bleu(run: Run) -> str:

@@ -97,10 +97,7 @@ def measure(
     p: list[float | None] = [None] * len(variants)
     p_corrected = p
     if len(translations) == 2:
-        tested = [
-            _p(variant, [run.outputs for run in runs], metric, seed)
-            for variant, runs in zip(variants, measures, strict=True)
-        ]
+        tested = [_p(variant, runs, metric, seed) for variant, runs in zip(variants, measures, strict=True)]
         p, p_corrected = [*tested], [*holm(tested)]
     signatures = [
         metric.signature.replace("case:mixed", "case:lc") if variant.lowercase else metric.signature
@@ -119,12 +116,12 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
     random = generator(seed, "bootstrap")
     changed, clean, loss = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
     chrf = [Chrf("").segment_scores(*each) for each in texts]
-    kept, in_place = CHECKS[variant.planted]
+    complete, in_place = CHECKS[variant.planted]
     return Measures(
         clean.score,
         changed.score,
         loss,
-        _share(kept, lines, outputs),
+        _share(complete, lines, outputs),
         _share(in_place, lines, outputs),
         clean_outputs,
         outputs,
@@ -132,9 +129,9 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
     )
 
 
-def _p(variant: Variant, outputs: Sequence[list[str]], metric: Metric, seed: int) -> float:
+def _p(variant: Variant, runs: Sequence[Measures], metric: Metric, seed: int) -> float:
     blocks = _blocks(variant.lines)
-    first, second = (sum_blocks(metric.statistics(*_scored(variant, each)), blocks) for each in outputs)
+    first, second = (sum_blocks(metric.statistics(*_scored(variant, run.outputs)), blocks) for run in runs)
     return randomisation_test(first, second, metric.score, TRIALS, generator(seed, "randomisation")).p
 
 

@@ -14,6 +14,8 @@ from mt.reporting.pages import Report, as_picture
 REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json")
 EXAMPLES = 5
 """How many lines of each variant are shown, and how many of the worst."""
+BY_LINE = ("clean_outputs", "outputs", "chrf_losses")
+"""Measures with a value for each line."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +39,6 @@ class Findings:
     left_out: dict[str, str]
     """The names of the variants without lines, each with the reason."""
     seed: int
-
-
-@dataclass(frozen=True)
-class Example:
-    """A line of a variant. ``outputs``, ``clean_outputs`` and ``chrf_losses`` have one value for each run."""
-
-    numbers: list[int]
-    """The test sentences that it is made of, from 1."""
-    source: str
-    reference: str
-    clean_outputs: list[str]
-    outputs: list[str]
-    chrf_losses: list[float]
 
 
 def write_report(findings: Findings, folder: Path) -> None:
@@ -91,10 +80,7 @@ def as_json(findings: Findings) -> dict:
                 "p": result.p,
                 "p_corrected": result.p_corrected,
                 "runs": [_numbers(measures) for measures in result.runs],
-                "lines": [
-                    asdict(example(result, number)) | {"item": line.item}
-                    for number, line in enumerate(result.variant.lines)
-                ],
+                "lines": _lines(result),
             }
             for result in findings.results
         ],
@@ -105,31 +91,29 @@ def _numbers(measures: Measures) -> dict:
     return {key: value for key, value in asdict(measures).items() if not isinstance(value, list)}
 
 
-def example(result: Result, number: int) -> Example:
-    """Return one line of a variant, by its number from 0, with its translations."""
-    line, runs = result.variant.lines[number], result.runs
-    return Example(
-        [pair.number for pair in line.pairs],
-        line.source,
-        line.reference,
-        [run.clean_outputs[number] for run in runs],
-        [run.outputs[number] for run in runs],
-        [run.chrf_losses[number] for run in runs],
-    )
+def _lines(result: Result) -> list[dict]:
+    """Return the lines of a variant with the translations and losses of each run."""
+    return [
+        {
+            "numbers": [pair.number for pair in line.pairs],
+            "source": line.source,
+            "reference": line.reference,
+            **{key: [getattr(run, key)[number] for run in result.runs] for key in BY_LINE},
+            "item": line.item,
+        }
+        for number, line in enumerate(result.variant.lines)
+    ]
 
 
-def shown_lines(result: Result) -> list[Example]:
+def shown_lines(result: Result) -> list[dict]:
     """Return a few lines of a variant, evenly spaced."""
-    return [example(result, number) for number in evenly_spaced(range(len(result.variant.lines)), EXAMPLES)]
+    return evenly_spaced(_lines(result), EXAMPLES)
 
 
-def worst_lines(result: Result) -> list[Example]:
+def worst_lines(result: Result) -> list[dict]:
     """Return the few lines with the largest loss of chrF2, on average over the runs, the largest first."""
-    losses = {
-        number: sum(run.chrf_losses[number] for run in result.runs) for number in range(len(result.variant.lines))
-    }
-    ranked = sorted((number for number in losses if losses[number] > 0), key=lambda number: -losses[number])
-    return [example(result, number) for number in ranked[:EXAMPLES]]
+    losing = [line for line in _lines(result) if sum(line["chrf_losses"]) > 0]
+    return sorted(losing, key=lambda line: -sum(line["chrf_losses"]))[:EXAMPLES]
 
 
 def summary(findings: Findings) -> list[str]:

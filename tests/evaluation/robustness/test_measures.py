@@ -154,7 +154,7 @@ def test_the_worst_lines_and_evenly_spaced_ones():
     blank = [""] * 20
     runs = [Measures(0, 0, Interval(0, 0, 0), None, None, blank, blank, own) for own in losses]
     result = Result(Variant("typos", "", lines), "", runs, None, None)
-    assert [one.chrf_losses[0] for one in worst_lines(result)] == [19, 18, 17, 16, 15]
-    assert [one.numbers for one in shown_lines(result)] == [[0], [4], [8], [12], [16]]
+    assert [line["chrf_losses"][0] for line in worst_lines(result)] == [19, 18, 17, 16, 15]
+    assert [line["numbers"] for line in shown_lines(result)] == [[0], [4], [8], [12], [16]]
     gains = Result(result.variant, "", [runs[1]], None, None)
     assert worst_lines(gains) == [] and len(shown_lines(gains)) == EXAMPLES
