@@ -6,14 +6,11 @@ With ``robustness=true`` it also measures the robustness of the systems, and lin
 import logging
 from pathlib import Path
 
-import torch
-
 from mt.config import CompareConfig, RobustnessConfig
-from mt.core.device import choose_device, limit_kernel_caches
 from mt.core.errors import InputError
-from mt.core.files import resolved
 from mt.evaluation.comparison.findings import compare_systems
 from mt.evaluation.comparison.report import REPORT, write_report
+from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.robustness.lines import make_lines
@@ -30,10 +27,7 @@ def compare(config: CompareConfig) -> None:
         InputError: A run or file is unfinished, damaged or not comparable with the others, or the robustness of a file
             is to be measured, or that of test sentences that are all too short.
     """
-    limit_kernel_caches()
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    choose_device(config.device)  # refuses a missing device before any work is done
+    prepare_device(config.device, config.threads)
     evaluation, systems = open_systems(config)
     for system in systems if config.robustness else []:
         if not system.can_translate:
@@ -41,10 +35,7 @@ def compare(config: CompareConfig) -> None:
                 f"robustness=true: {system.first.origin} is a file of translations, and only a run or model can "
                 "translate changed sentences"
             )
-    output = Path(config.output) if config.output else _default_output(systems)
-    resolved(output)  # refuses links that lead in a circle
-    if output.exists() and not output.is_dir():
-        raise InputError(f"output={output}: is a file; the report is a folder")
+    output = report_folder(config.output, _default_output(systems))
     if config.robustness:
         # A test set of short sentences alone is refused before an earlier report is removed.
         make_lines(evaluation, sentences=1, seed=1)
@@ -82,7 +73,7 @@ def _default_output(systems: list[System]) -> Path:
     """Return the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
     names = [
         (system.first.origin.resolve().name if system.can_translate else system.first.origin.stem)
-        + (f"-{len(system.outputs)}-seeds" if len(system.outputs) > 1 else "")
+        + (f"-{len(system.outputs)}-seeds" if not system.is_single else "")
         for system in systems
     ]
     return report_parent([system.first.origin for system in systems]) / "-vs-".join(names)

@@ -32,40 +32,23 @@ class Conclusions:
 
 def conclude(verdict: Verdict, baseline: System, system: System) -> Conclusions:
     """Put into words the verdict on ``system`` against ``baseline``."""
-    bleu, min_blocks = verdict.test("BLEU"), min_differing_blocks(verdict.level)
+    bleu = verdict.test("BLEU")
     others = [paired for paired in verdict.over_sentences if paired.metric != "BLEU"]
     views = groupby(others, lambda paired: (paired.gain * bleu.gain > 0, verdict.is_shown(paired.metric)))
     first, second = (sorted(output.hypotheses for output in each.outputs) for each in (baseline, system))
     pairs = [paired for pair in verdict.pairs for paired in pair if paired.metric == "BLEU"]
     significant = [paired.gain for paired in pairs if verdict.is_significant(paired)]
-    single = [each for each in (baseline, system) if each.is_single]
-    kinds = {
-        "seed": [each.name for each in single if each.runs],
-        "output": [each.name for each in single if not each.runs],
-    }
     values = {
         "verdict": verdict,
         "bleu": bleu,
-        "seeds": verdict.over_seeds.get("BLEU"),
-        "is_shown": verdict.is_shown("BLEU"),
         "others": others,
         "views": [([paired.metric for paired in group], *view) for view, group in views],
         "pairs_won": sum(gain > 0 for gain in significant),
         "pairs_lost": sum(gain < 0 for gain in significant),
         "baseline": baseline,
         "system": system,
-        "better": system if bleu.gain > 0 else baseline,
-        "worse": baseline if bleu.gain > 0 else system,
         "identical": first == second,
-        "single": {kind: names for kind, names in kinds.items() if names},
-        "several": [each.repeats for each in (baseline, system) if not each.is_single],
-        "repeats": "seeds" if baseline.runs and system.runs else "outputs",
-        "count": len(baseline.first.hypotheses),
-        "min_blocks": min_blocks,
-        # With few differing sentences the bootstrap's interval is too narrow. It must not claim a difference that the
-        # test does not find.
-        "trusted_interval": bleu.differing_blocks >= min_blocks
-        and (verdict.is_shown("BLEU") or bleu.difference.low <= 0 <= bleu.difference.high),
+        "min_blocks": min_differing_blocks(verdict.level),
         "tie": TIE,
         "max_difference": MAX_DIFFERENCE,
     }

@@ -3,12 +3,9 @@
 import logging
 from pathlib import Path
 
-import torch
-
 from mt.config import CompareConfig, RobustnessConfig
-from mt.core.device import choose_device, limit_kernel_caches
 from mt.core.errors import InputError
-from mt.core.files import resolved
+from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness.lines import Lines, make_lines
 from mt.evaluation.robustness.measures import measure
 from mt.evaluation.robustness.report import REPORT, Findings, MeasuredRun, summary, text_table, write_report
@@ -27,15 +24,9 @@ def measure_robustness(config: RobustnessConfig) -> Findings:
         InputError: A run is unfinished, damaged or not comparable with the other, its test set has no sentence that is
             long enough, or the output is a file.
     """
-    limit_kernel_caches()
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    choose_device(config.device)  # refuses a missing device before any work is done
+    prepare_device(config.device, config.threads)
     evaluation, names = open_runs(config)
-    output = Path(config.output) if config.output else _default_output(config)
-    resolved(output)  # refuses links that lead in a circle
-    if output.exists() and not output.is_dir():
-        raise InputError(f"output={output}: is a file; the report is a folder")
+    output = report_folder(config.output, _default_output(config))
     lines = make_lines(evaluation, config.sentences, config.seed)
     translators = [Translator.load(folder, config.decoding, config.device) for folder in _folders(config)]
     output.mkdir(parents=True, exist_ok=True)
