@@ -11,6 +11,7 @@ from mt.config import TrainConfig
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.json_file import read_json
+from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import (
     METRICS,
     RESULTS,
@@ -18,7 +19,6 @@ from mt.storage.run_folder import (
     read_config,
     read_scored,
     refuse_changed_files,
-    refuse_links_out,
 )
 from mt.training.provenance import as_it_went, read_provenance
 

@@ -15,8 +15,9 @@ from mt.core.language import base_language
 from mt.evaluation.naming import name_systems
 from mt.evaluation.runs import Run, read_run, refuse_another_recipe
 from mt.metrics.significance import block_numbers
-from mt.storage.marian import UNKNOWN_LANGUAGE, is_marian, located
-from mt.storage.run_folder import CONFIG, MODEL, read_description
+from mt.storage.folders import is_model_without_run, read_description
+from mt.storage.hub import resolve_model_path
+from mt.storage.marian import UNKNOWN_LANGUAGE
 
 Item = TypeVar("Item")
 
@@ -168,8 +169,8 @@ def _scored_set(output: Output) -> EvaluationSet:
 
 
 def _open_output(origin: Path) -> Output:
-    folder = located(origin)
-    if is_model_alone(folder):
+    folder = resolve_model_path(origin)
+    if is_model_without_run(folder):
         model = read_description(origin)
         return Output(origin, [], model=model, decoding=model.decoding)
     if folder.is_dir():
@@ -177,11 +178,6 @@ def _open_output(origin: Path) -> Output:
     if not origin.exists():
         raise InputError(f"{origin}: no such run folder or file")
     return Output(origin, _read_lines(origin))
-
-
-def is_model_alone(folder: Path) -> bool:
-    """Return whether a folder holds a model without a run: one of MarianMT, or model.yaml, tokenizer and weights."""
-    return is_marian(folder) or ((folder / MODEL).is_file() and not (folder / CONFIG).exists())
 
 
 def report_parent(origins: Sequence[Path]) -> Path:

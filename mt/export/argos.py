@@ -17,8 +17,8 @@ from mt.core.errors import InputError
 from mt.core.files import make_folder, replace_durably, resolved
 from mt.core.language import argos_code, english_name
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.storage.run_folder import TrainedModel, open_model
 from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
+from mt.translation.trained_model import TrainedModel, open_model
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def export(config: ExportConfig) -> None:
         folder = Path(place, name)
         (folder / "model").mkdir(parents=True)
         write_model(trained, folder / "model", config.quantization)
-        trained.tokenizers.source.save(folder / "sentencepiece.model")
+        (folder / "sentencepiece.model").write_bytes(trained.tokenizers.source.model)
         (folder / "metadata.json").write_text(json.dumps(metadata, indent=2), encoding="utf-8")
         write_card(folder, model_card(trained, run, config.license, usage, cuts_sentences=True))
         package = Path(place, output.name)

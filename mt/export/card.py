@@ -22,8 +22,9 @@ from mt.config import (
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.language import base_language, english_name
-from mt.storage.marian import HUB_NAME
-from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, TrainedModel, read_config
+from mt.storage.hub import HUB_NAME
+from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, read_config
+from mt.translation.trained_model import TrainedModel
 
 logger = logging.getLogger(__name__)
 

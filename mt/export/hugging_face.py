@@ -13,17 +13,20 @@ import json
 import logging
 from pathlib import Path
 
+import torch
 from safetensors.torch import save
+from torch import Tensor
 
 from mt.config import MAX_PIECES, ExportConfig, ModelDescription, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
-from mt.storage.hugging_face_weights import renamed_weights
-from mt.storage.run_folder import TrainedModel, open_model
+from mt.storage.marian_weights import Vocabularies, exported_weights
+from mt.storage.weights import weights_of
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import max_positions
+from mt.translation.trained_model import TrainedModel, open_model
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +77,7 @@ def export(config: ExportConfig) -> None:
     generation = _generation_config(trained.description, settings, special)
     usage = USAGE.replace("{max_length}", str(generation["max_length"]))
     with new_folder(output) as folder:
-        weights = renamed_weights(trained.model, settings, trained.tokenizers, max_positions(settings))
+        weights = _weights(trained, trained.model, settings)
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
         _write_json(folder / "config.json", _model_config(settings, trained.tokenizers, special))
         _write_json(folder / "generation_config.json", generation)
@@ -101,6 +104,17 @@ def obstacles(trained: TrainedModel) -> list[str]:
     if found:
         found[-1] += ": its pre-norm models (Pegasus, Blenderbot) have one matrix for source, target and output"
     return found
+
+
+def _weights(trained: TrainedModel, model: Transformer, settings: TransformerConfig) -> dict[str, Tensor]:
+    tokenizers = trained.tokenizers
+    vocabularies = Vocabularies(tokenizers.source.vocabulary, tokenizers.target.vocabulary)
+    weights = {"output.bias": torch.zeros(tokenizers.target.vocabulary_size)} | weights_of(model)
+    tables = {}
+    if settings.norm == "pre":  # MarianMT computes its positions
+        for side, embedding in (("encoder", model.encoder.embedding), ("decoder", model.decoder.embedding)):
+            tables[side] = embedding.positions(0, max_positions(settings)).detach()
+    return exported_weights(weights, tables, settings, vocabularies, tokenizers.joint)
 
 
 def _special_pieces(tokenizer: Tokenizer, config: TransformerConfig) -> dict[str, int]:

@@ -26,7 +26,7 @@ class Apertium:
         self._config = config
 
     def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Returns what answers each method and path."""
+        """Return what answers each method and path."""
         return {("GET", "/translate"): self.translate, ("GET", "/listPairs"): self.pairs}
 
     async def translate(self, values: Values) -> object:
@@ -62,7 +62,7 @@ def _answer(data: object) -> dict[str, object]:
 
 
 def _with_three_letters(code: str) -> str:
-    """Returns the code that Apertium uses, eng for en, or the code itself for a language that has none."""
+    """Return the code that Apertium uses, eng for en, or the code itself for a language that has none."""
     try:
         language, _, rest = code.partition("-")
         return "_".join(filter(None, (Language.get(language).to_alpha3(), rest)))

@@ -22,7 +22,7 @@ from mt.serving.requests import Clients, Endpoint, as_json
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
-    """Returns the application. When it ends, all models finish what is waiting."""
+    """Return the application. When it ends, all models finish what is waiting."""
     clients = Clients(config.requests_per_minute)
     routes = file_routes()
     for api, as_error in (
@@ -41,7 +41,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
             await asyncio.to_thread(model.batcher.close)
 
     async def refused(request: Request, error: Exception) -> Response:
-        """Answers a request for which there is no route."""
+        """Answer a request for which there is no route."""
         assert isinstance(error, HTTPException)
         return as_json(libretranslate.as_error(error.status_code, error.detail), error.status_code, error.headers)
 

@@ -36,7 +36,7 @@ BACKLOG = 2048
 
 
 def serve(config: ServingConfig) -> None:
-    """Serves until SIGTERM or Ctrl-C comes, and then finishes what has been asked for. A second signal ends it at once.
+    """Serve until SIGTERM or Ctrl-C comes, and then finishes what has been asked for. A second signal ends it at once.
 
     Raises:
         InputError: A model cannot be used, or there can be no server at this address.
@@ -58,7 +58,7 @@ def serve(config: ServingConfig) -> None:
 
 
 def server(config: ServingConfig, served: ServedModels) -> uvicorn.Server:
-    """Returns what serves models, once it is given a socket."""
+    """Return what serves models, once it is given a socket."""
     return uvicorn.Server(
         uvicorn.Config(
             application(served, config),
@@ -75,7 +75,7 @@ def server(config: ServingConfig, served: ServedModels) -> uvicorn.Server:
 
 
 def listening_socket(config: ServingConfig) -> socket.socket:
-    """Returns a socket at the host and port. It is opened first of all, because loading models takes long."""
+    """Return a socket at the host and port. It is opened first of all, because loading models takes long."""
     try:
         family, *_, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
         made = socket.create_server(address[:2], family=family, backlog=BACKLOG)
@@ -88,14 +88,14 @@ def listening_socket(config: ServingConfig) -> socket.socket:
 
 
 def _allow_many_connections() -> None:
-    """Raises the number of files that this process may have open as far as it may, because each connection is one."""
+    """Raise the number of files that this process may have open as far as it may, because each connection is one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # macOS tells no limit, but has one
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _protocol(patience: float) -> type[asyncio.Protocol]:
-    """Returns a protocol that closes a connection on which no new request has begun for ``patience`` seconds: the
+    """Return a protocol that closes a connection on which no new request has begun for ``patience`` seconds: the
     client is idle, or sends a header or reads an answer very slowly."""
 
     class Patient(H11Protocol):
@@ -111,7 +111,7 @@ def _protocol(patience: float) -> type[asyncio.Protocol]:
             self._looking = self.loop.call_later(patience, self._look, self.cycle)
 
         def _look(self, last: object) -> None:
-            """Closes the connection if its last request is still the same as before."""
+            """Close the connection if its last request is still the same as before."""
             if self.cycle is last:
                 self.transport.abort()
             else:

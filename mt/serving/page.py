@@ -36,7 +36,7 @@ class Page:
         self._config = config
 
     def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Returns what answers each method and path."""
+        """Return what answers each method and path."""
         return {
             ("GET", "/page/models"): self.models,
             ("POST", "/page/translate"): self.translate,
@@ -54,7 +54,7 @@ class Page:
         ]
 
     async def translate(self, values: Values) -> object:
-        """Returns the lines of a text that are not blank, and all translations of each."""
+        """Return the lines of a text that are not blank, and all translations of each."""
         lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
         found = await self._model(values).hypotheses(lines)
         return [
@@ -63,7 +63,7 @@ class Page:
         ]
 
     async def attention(self, values: Values) -> object:
-        """Returns the names of all attention maps, and one of them: the weights (heads, rows, columns)."""
+        """Return the names of all attention maps, and one of them: the weights (heads, rows, columns)."""
         found = await self._model(values).attention(self._text(values, "source"), self._text(values, "translation"))
         names = list(found.maps)
         wanted = values.get("map")
@@ -93,7 +93,7 @@ class Page:
 
 
 def file_routes() -> list[Route]:
-    """Returns the routes of the page's files."""
+    """Return the routes of the page's files."""
 
     def route(path: str, name: str, media_type: str) -> Route:
         content = (FOLDER / name).read_bytes()
@@ -107,7 +107,7 @@ def file_routes() -> list[Route]:
 
 
 def _distinct(translations: list[ScoredText]) -> list[ScoredText]:
-    """Returns the first of those with the same text."""
+    """Return the first of those with the same text."""
     found: dict[str, ScoredText] = {}
     for one in translations:
         found.setdefault(one.text, one)

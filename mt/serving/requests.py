@@ -42,7 +42,7 @@ class Clients:
         self._taken: Counter[str] = Counter()
 
     def take(self, address: str, count: int) -> None:
-        """Raises HTTPException if it is too much for this minute."""
+        """Raise HTTPException if it is too much for this minute."""
         minute, second = divmod(int(time.monotonic()), 60)
         if minute != self._minute:
             self._minute, self._taken = minute, Counter()
@@ -76,7 +76,7 @@ class Endpoint:
         self._seconds = seconds
 
     async def respond(self, request: Request) -> Response:
-        """Returns the response to a request. If the client leaves, what it asked for is dropped."""
+        """Return the response to a request. If the client leaves, what it asked for is dropped."""
         try:
             return as_json(await self._answered(request))
         except ClientDisconnect:
@@ -108,13 +108,13 @@ class Endpoint:
 
 
 def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Returns a response with a value as JSON."""
+    """Return a response with a value as JSON."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return Response(text, status, headers, media_type="application/json")
 
 
 async def _values(request: Request) -> Values:
-    """Raises HTTPException if the body is too large, or not what it is said to be."""
+    """Raise HTTPException if the body is too large, or not what it is said to be."""
     body = await _body(request)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     values: object
@@ -156,7 +156,7 @@ async def _body(request: Request) -> bytes:
 
 
 async def _unless_gone(request: Request, answer: Awaitable[Found]) -> Found:
-    """Returns what is awaited. Raises ClientDisconnect, and cancels it, if the client leaves in the meantime."""
+    """Return what is awaited. Raises ClientDisconnect, and cancels it, if the client leaves in the meantime."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":

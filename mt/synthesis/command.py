@@ -15,12 +15,13 @@ from mt.core.columns import tables
 from mt.core.device import limit_kernel_caches, name_of
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
-from mt.data.split import sentence_key
-from mt.storage.run_folder import MODEL, SOURCE_WORDS, WEIGHTS, read_description
+from mt.data.sentence_key import sentence_key
+from mt.storage.folders import read_description
+from mt.storage.run_folder import MODEL, SOURCE_WORDS, WEIGHTS
+from mt.storage.weights import TOKENIZER_FILES
 from mt.synthesis.faults import fault
 from mt.synthesis.lines import Lines, Side, held_out, lines_of_corpus, lines_of_file
 from mt.synthesis.table import Done, Table, finished_passes, left_out, open_table
-from mt.text.tokenizer import TOKENIZER_FILES
 from mt.training.replay import corpus_of
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator, windows
@@ -46,7 +47,7 @@ class Pass:
 
 
 def synthesise(config: SynthesisConfig) -> None:
-    """Writes a table with a pair for each line that gives one, in order.
+    """Write a table with a pair for each line that gives one, in order.
 
     Raises:
         InputError: A run, the text or the output cannot be used, or no line gives a pair.
@@ -73,7 +74,7 @@ def synthesise(config: SynthesisConfig) -> None:
 
 
 def _languages(config: SynthesisConfig) -> dict[Side, str]:
-    """Returns the languages of the pairs.
+    """Return the languages of the pairs.
 
     Raises:
         InputError: A run translates in another direction than the method needs.
@@ -121,7 +122,7 @@ def _passes(config: SynthesisConfig, corpus: Corpus | None) -> list[Pass]:
 
 
 def _warn_of_learnt_sentences(run: Path, corpus: Corpus) -> None:
-    """Warns if a run of the other direction was trained on what ``corpus`` holds out. Which pairs are held out depends
+    """Warn if a run of the other direction was trained on what ``corpus`` holds out. Which pairs are held out depends
     on hashes of source and target, in this order: the other direction holds out others, unless they are named."""
     try:
         theirs = corpus_of(run).train
@@ -143,7 +144,7 @@ def _warn_of_learnt_sentences(run: Path, corpus: Corpus) -> None:
 
 
 def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> dict[str, str | int | float | bool | None]:
-    """Returns all that decides what is in the table, and the code that makes it."""
+    """Return all that decides what is in the table, and the code that makes it."""
     settings = config.model_dump(mode="json")
     decoding = settings.pop("decoding")
     made: dict[str, str | int | float | bool | None] = {
@@ -158,7 +159,7 @@ def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> dict[str, str
 
 
 def _model_sha256(folder: Path) -> str:
-    """Returns the checksum of the files of a model."""
+    """Return the checksum of the files of a model."""
     found = hashlib.sha256()
     for name in sorted((MODEL, WEIGHTS, SOURCE_WORDS, *TOKENIZER_FILES)):
         if (folder / name).is_file():
@@ -194,7 +195,7 @@ def _fill(
 
 
 def _effect(translator: Translator) -> dict[str, object]:
-    """Returns what the settings of one pass have come to."""
+    """Return what the settings of one pass have come to."""
     return {
         **translator.config.model_dump(mode="json"),
         "engine": translator.engine.name,
@@ -212,7 +213,7 @@ def _rows(
     keys: dict[Side, frozenset[int]] | None,
     done: Done,
 ) -> Iterator[bytes]:
-    """Yields a row of the table for each line of a window that gives a pair, and notes the others in ``done``.
+    """Yield a row of the table for each line of a window that gives a pair, and notes the others in ``done``.
 
     Args:
         window: The lines.

@@ -2,7 +2,7 @@
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
-from mt.data.split import normal_form
+from mt.data.sentence_key import normal_form
 
 LONGEST_LOOP = 6
 """The most words (characters of languages without spaces) that are looked for again behind themselves."""
@@ -11,7 +11,7 @@ FEWEST_REPEATS = 4
 
 
 def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None:
-    """Returns why a pair is left out, or None if nothing is found.
+    """Return why a pair is left out, or None if nothing is found.
 
     Args:
         line: What was translated.
@@ -35,7 +35,7 @@ def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None
 
 
 def repeats(text: str, language: str) -> int:
-    """Returns how often in a row a text says the same, which is of up to LONGEST_LOOP words: 2 for "on and on and"."""
+    """Return how often in a row a text says the same, which is of up to LONGEST_LOOP words: 2 for "on and on and"."""
     units = text.split() if writes_spaces(language) else list(text)
     most = 1
     for length in range(1, LONGEST_LOOP + 1):

@@ -11,8 +11,8 @@ import datasets
 
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
-from mt.data.readers import text_lines
-from mt.data.split import sentence_key
+from mt.data.readers.text import text_lines
+from mt.data.sentence_key import sentence_key
 from mt.text.slots import TAG
 
 Side = Literal["source", "target"]
@@ -29,7 +29,7 @@ class Lines:
 
 
 def lines_of_file(path: Path) -> Lines:
-    """Raises InputError if the file is missing, damaged, empty or not in UTF-8. Bytes that are not UTF-8, within a file
+    """Raise InputError if the file is missing, damaged, empty or not in UTF-8. Bytes that are not UTF-8, within a file
     that is, become surrogates."""
     lines = _lines(lambda first: islice(text_lines(path), first, None))
     if not lines.count:
@@ -38,7 +38,7 @@ def lines_of_file(path: Path) -> Lines:
 
 
 def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
-    """Returns one side of the training pairs, without tags."""
+    """Return one side of the training pairs, without tags."""
 
     def since(first: int) -> Iterator[str]:
         for line in islice(_texts(corpus.train, side), first, None):
@@ -48,7 +48,7 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
-    """Returns the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
+    """Return the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
     sides: tuple[Side, Side] = ("source", "target")
     splits = corpus.valid, corpus.test
     return {side: frozenset(sentence_key(text) for pairs in splits for text in _texts(pairs, side)) for side in sides}

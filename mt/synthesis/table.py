@@ -70,7 +70,7 @@ class Table:
         self.took_effect = record.took_effect
 
     def write(self, rows: Sequence[bytes]) -> None:
-        """Writes rows, and then that they and ``passes`` are done."""
+        """Write rows, and then that they and ``passes`` are done."""
         content = b"".join(rows)
         self._stream.write(content)
         self._stream.flush()
@@ -80,7 +80,7 @@ class Table:
         write_json(record_of(self._output), asdict(self._record))
 
     def finish(self) -> None:
-        """Records that the table is complete.
+        """Record that the table is complete.
 
         Raises:
             InputError: There is not one pair in it.
@@ -94,7 +94,7 @@ class Table:
 
 
 def left_out(passes: Sequence[Done]) -> dict[str, int]:
-    """Returns how many lines of all passes gave no pair, for each reason."""
+    """Return how many lines of all passes gave no pair, for each reason."""
     reasons = dict.fromkeys(reason for done in passes for reason in done.left_out)
     return {reason: sum(done.left_out.get(reason, 0) for done in passes) for reason in reasons}
 
@@ -104,7 +104,7 @@ def record_of(output: Path) -> Path:
 
 
 def finished_passes(output: Path, made_with: dict) -> list[Done] | None:
-    """Returns what became of the lines of a table that is finished; None if it is not.
+    """Return what became of the lines of a table that is finished; None if it is not.
 
     Raises:
         InputError: There is a table of this name that was made in another way, or begun so, or nothing says how.
@@ -130,7 +130,7 @@ def finished_passes(output: Path, made_with: dict) -> list[Done] | None:
 
 @contextmanager
 def open_table(output: Path, made_with: dict, passes: int) -> Iterator[Table]:
-    """Begins a table that is not finished, or goes on with it.
+    """Begin a table that is not finished, or goes on with it.
 
     Args:
         output: The name that it gets in the end.

@@ -24,7 +24,7 @@ from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import CHOICE, NO_PART_OF_A_RUN, flat_config
+from mt.storage.run_folder import CHOICE, MAY_DIFFER_ON_RESUME, flat_config
 from mt.training.calibration import measure
 from mt.training.choice import RULES, CorpusFacts, Decision, Speed, Value, choose, is_given, with_settings
 
@@ -34,7 +34,7 @@ OPEN = "auto"
 """Stands in ``asked`` for a setting that the user left open and the choice decided."""
 PAIRS_LOOKED_AT = 20_000
 """Training pairs whose lengths and words are looked at."""
-NOT_ASKED = ("seed", *NO_PART_OF_A_RUN)
+NOT_ASKED = ("seed", *MAY_DIFFER_ON_RESUME)
 """Settings that the question does not depend on. Where it runs is in ``machine``."""
 STARTING = 4.0
 """Seconds until a command has imported PyTorch."""

@@ -33,7 +33,8 @@ from mt.data.corpus import Corpus
 from mt.distributed.local_workers import local_workers, number_of_workers
 from mt.distributed.process_group import Seat, seat_from_torchrun, under_torchrun
 from mt.distributed.workers import Workers, working_together
-from mt.storage.run_folder import CHOICE, LOG, refuse_links_out
+from mt.storage.folders import refuse_links_out
+from mt.storage.run_folder import CHOICE, LOG
 from mt.text.items import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.checkpoint import Progress

@@ -11,16 +11,11 @@ from mt.config.presets import default_model, model_presets
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
-from mt.storage.marian import is_marian, located
-from mt.storage.run_folder import (
-    CHOICE,
-    RESULTS,
-    WEIGHTS,
-    config_differences,
-    read_config,
-    read_description,
-)
-from mt.storage.weights import deciding_settings, refuse_another_tokenizer
+from mt.storage.folders import read_description
+from mt.storage.hub import resolve_model_path
+from mt.storage.marian import is_marian
+from mt.storage.run_folder import CHOICE, RESULTS, WEIGHTS, config_differences, read_config
+from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, checkpoint_folders, newest_checkpoint
 from mt.training.choice_file import RecordedChoice
 
@@ -71,7 +66,7 @@ def run_state(config: TrainConfig) -> RunState:
                 f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
                 f"name=… training.init_from={run}"
             )
-        refuse_another_tokenizer(run, checkpoint.folder / WEIGHTS)
+        refuse_other_tokenizer(run, checkpoint.folder / WEIGHTS)
         return RunState(config, checkpoint, run, is_finished=False)
     if twin := _unfinished_run_like(config):
         logger.info("%s is an unfinished run with the same settings: name=%s goes on with it", twin, twin.name)
@@ -95,7 +90,7 @@ def _with_choice(run: Path, config: TrainConfig) -> TrainConfig:
 
 def _starting_from(origin: Path, config: TrainConfig) -> TrainConfig:
     """Returns the config of a run that begins with the tokenizer, and perhaps the weights, of another."""
-    folder = located(origin)
+    folder = resolve_model_path(origin)
     if not folder.is_dir():
         key = "training.init_from" if config.training.init_from else "tokenizer.reuse"
         raise InputError(f"{key}={origin}: no such run or model folder")
@@ -103,7 +98,7 @@ def _starting_from(origin: Path, config: TrainConfig) -> TrainConfig:
     if config.training.init_from:
         config = _with_slow_learning(_with_model_of(origin, config))
     if not is_marian(folder) and ((folder / WEIGHTS).is_file() or config.training.init_from):
-        refuse_another_tokenizer(folder, folder / WEIGHTS)
+        refuse_other_tokenizer(folder, folder / WEIGHTS)
     return config
 
 
@@ -169,7 +164,7 @@ def _with_model_of(origin: Path, config: TrainConfig) -> TrainConfig:
         InputError: Another model was asked for.
     """
     theirs, ours = read_description(origin).model, config.model
-    if deciding_settings(theirs) == deciding_settings(ours):
+    if architecture_settings(theirs) == architecture_settings(ours):
         return config
     _refuse_another_model(theirs, config, origin)
     asked = {name: getattr(ours, name) for name in _given(ours) if name in type(theirs).model_fields}
@@ -209,7 +204,7 @@ def _refuse_another_model(theirs: ModelConfig, config: TrainConfig, origin: Path
             f"training.init_from={origin} is a {theirs.architecture}, this run a {ours.architecture}: "
             f"leave the model out, or take one of model={', '.join(model_presets(theirs.architecture))}"
         )
-    named = [name for name in _given(ours) if name in deciding_settings(ours)]
+    named = [name for name in _given(ours) if name in architecture_settings(ours)]
     if wrong := [name for name in named if getattr(theirs, name) != getattr(ours, name)]:
         asked, needed = (
             " ".join(f"model.{name}={format_value(getattr(one, name))}" for name in wrong) for one in (ours, theirs)

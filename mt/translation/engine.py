@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,8 +10,8 @@ import torch
 
 from mt.config import DecodingChoice, DecodingConfig
 from mt.models.seq2seq import TranslationModel
-from mt.storage.run_folder import TrainedModel
 from mt.translation.hypotheses import Hypothesis
+from mt.translation.trained_model import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,14 @@ class SearchRequest:
     """Whether to take the most probable token at every step, whatever the config says."""
     before_step: Callable[[], None] = lambda: None
     """Called before each decoding step, by engines that can. It may do other work, such as another search."""
+
+    def select(self, indices: Sequence[int]) -> "SearchRequest":
+        """Return the request for some of the sources."""
+        return replace(
+            self,
+            sources=[self.sources[n] for n in indices],
+            sampling_keys=[self.sampling_keys[n] for n in indices],
+        )
 
 
 class Engine(ABC):
@@ -57,7 +65,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def rows_per_source(self, n_best: int | None = None, greedy: bool = False) -> int:
+    def rows_per_source(self, request: SearchRequest) -> int:
         """Return the number of rows of a batch for each source, as counted against ``decoding.batch_tokens``."""
 
     @abstractmethod

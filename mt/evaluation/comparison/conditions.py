@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from mt.config import Section
 from mt.core.wording import format_value
 from mt.evaluation.systems import Output, System
+from mt.storage.folders import open_folder
 from mt.storage.marian import UNKNOWN_LANGUAGE
-from mt.storage.run_folder import flat_config, read_tokenizers
+from mt.storage.run_folder import flat_config
 from mt.training.fine_tuning import read_changes
 
 NOT_KNOWN = "not known"
@@ -71,8 +72,8 @@ def _conditions(output: Output) -> dict[str, object]:
         }
         for split, pairs in provenance["data"].items():
             conditions[f"{split} data"] = f"{pairs['pairs']} pairs, {pairs['sha256'][:12]}"
-    for name, tokenizer in read_tokenizers(output.origin).by_file().items():
-        conditions[name] = hashlib.sha256(tokenizer.model).hexdigest()[:12]
+    for name, content in open_folder(output.origin).read_tokenizer_files().items():
+        conditions[name] = hashlib.sha256(content).hexdigest()[:12]
     if weights := provenance.get("initial_weights"):
         conditions["initial weights"] = str(weights)[:12]
     return conditions

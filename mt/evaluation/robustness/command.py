@@ -9,9 +9,10 @@ from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness.lines import Lines, make_lines
 from mt.evaluation.robustness.measures import measure
 from mt.evaluation.robustness.report import REPORT, Findings, MeasuredRun, summary, text_table, write_report
-from mt.evaluation.systems import EvaluationSet, is_model_alone, open_run, open_systems, report_parent
+from mt.evaluation.systems import EvaluationSet, open_run, open_systems, report_parent
 from mt.evaluation.translation import translate
-from mt.storage.marian import located
+from mt.storage.folders import is_model_without_run
+from mt.storage.hub import resolve_model_path
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,9 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
         InputError: A run is unfinished or damaged, or the runs have different test sets.
     """
     for folder in _folders(config):
-        if not located(folder).is_dir():
+        if not resolve_model_path(folder).is_dir():
             raise InputError(f"{folder}: no such run folder")
-    if all(is_model_alone(located(folder)) for folder in _folders(config)):
+    if all(is_model_without_run(resolve_model_path(folder)) for folder in _folders(config)):
         raise InputError(
             f"{config.run}: a model that comes alone has no test set. Measure it beside a run, on that one's: "
             f"run={config.run} second=RUN"
