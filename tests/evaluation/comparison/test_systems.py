@@ -192,6 +192,7 @@ def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
     with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
         _open([runs["transformer-1"]], [run])
+    toy.change_json(run / "results.json", lambda results: results.update(training_minutes=1))
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
     toy.record_checksums(run)
