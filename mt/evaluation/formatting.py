@@ -1,6 +1,7 @@
 """How reports show p-values, and scores with their intervals."""
 
 import math
+from collections.abc import Sequence
 
 from mt.metrics.significance import Interval
 from mt.reporting.pages import Filters
@@ -21,6 +22,15 @@ def format_p(p: float | None) -> str:
 def format_p_bound(p: float) -> str:
     """Format a p as an upper bound: rounded up to four decimals, and to at least 0.0001."""
     return f"{max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4):.4f}"
+
+
+def error_bars(intervals: Sequence[Interval]) -> list[list[float]]:
+    """Return matplotlib's lengths of error bars. A score outside of its interval has no bar on that side: that of a
+    test set need not lie inside the interval of its samples' scores."""
+    return [
+        [max(0.0, each.score - each.low) for each in intervals],
+        [max(0.0, each.high - each.score) for each in intervals],
+    ]
 
 
 FILTERS: Filters = {"interval": format_interval, "p_value": format_p, "p_bound": format_p_bound}

@@ -2,8 +2,6 @@
 
 import base64
 import io
-from collections.abc import Sequence
-from typing import Protocol
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,32 +12,12 @@ MARKS = "os^Dv*"
 DOTS_PER_INCH = 130
 
 
-class Bounded(Protocol):
-    """A value with the ends of its interval."""
-
-    @property
-    def score(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-
-
 def colour_of(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
 def mark_of(number: int) -> str:
     return MARKS[number % len(MARKS)]
-
-
-def error_bars(intervals: Sequence[Bounded]) -> list[list[float]]:
-    """Return matplotlib's lengths of error bars. A value outside of its interval has no bar on that side: the score of
-    a test set need not lie inside the interval of its samples' scores."""
-    return [
-        [max(0.0, each.score - each.low) for each in intervals],
-        [max(0.0, each.high - each.score) for each in intervals],
-    ]
 
 
 def as_data_uri(figure: Figure) -> str:

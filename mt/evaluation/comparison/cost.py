@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 
 from mt.evaluation.runs import Run
@@ -80,57 +81,51 @@ def measure_costs(
     """
     models = [system for system in systems if system.can_translate]
     timed = evenly_spaced(sources, timed_sentences)
-    speeds: list[tuple[float, float]] = (
-        _decoding_speeds([each.first for each in models], timed, device) if timed else []
-    )
-    costs: dict[str, Cost] = {}
-    for number, system in enumerate(models):
-        speed = speeds[number] if speeds else (None, None)
-        costs[system.name] = _cost(system, reached_bleu, *speed)
-    return [costs.get(system.name) for system in systems]
+    speeds = _decoding_speeds([system.first for system in models], timed, device) if timed else {}
+    return [
+        Cost(**_training_costs(system, reached_bleu), **speeds.get(system.first.origin, {}))
+        if system.can_translate
+        else None
+        for system in systems
+    ]
 
 
-def _cost(system: System, reached_bleu: float | None, batched: float | None, singly: float | None) -> Cost:
+def _training_costs(system: System, reached_bleu: float | None) -> dict:
+    """Return the fields of ``Cost`` that are known without translating."""
     runs = system.runs
     if not runs:
         model, tokenizers = read_description(system.first.origin).model, read_tokenizers(system.first.origin)
-        return Cost(
-            build_shapes(model, tokenizers).parameter_count,
-            sentences_per_second_batched=batched,
-            sentences_per_second_singly=singly,
-        )
-    keys = ("updates", "target_tokens", "training_minutes", "peak_memory_bytes")
-    reached = [_first_reaching(run, reached_bleu) for run in runs] if reached_bleu else []
-    lines = [line for line in reached if line]
-    all_reached = len(lines) == len(runs)
-    return Cost(
-        runs[0].results["parameters"],
-        **{key: mean(run.results[key] for run in runs) for key in keys},
-        target_tokens_per_second=mean(
-            run.results["target_tokens"] / max(60 * run.results["training_minutes"], 1e-9) for run in runs
-        ),
-        minutes_to_reach=mean(line["seconds"] / 60 for line in lines) if all_reached else None,
-        target_tokens_to_reach=mean(line["target_tokens"] for line in lines) if all_reached else None,
-        sentences_per_second_batched=batched,
-        sentences_per_second_singly=singly,
-    )
+        return {"parameters": build_shapes(model, tokenizers).parameter_count}
+    results = [run.results for run in runs]
+    costs = {
+        key: mean(each[key] for each in results)
+        for key in ("updates", "target_tokens", "training_minutes", "peak_memory_bytes")
+    }
+    rates = (each["target_tokens"] / max(60 * each["training_minutes"], 1e-9) for each in results)
+    costs |= {"parameters": results[0]["parameters"], "target_tokens_per_second": mean(rates)}
+    lines = [_first_reaching(run, reached_bleu) for run in runs] if reached_bleu else [None]
+    reached = [line for line in lines if line]
+    if len(reached) == len(lines):
+        costs["minutes_to_reach"] = mean(line["seconds"] / 60 for line in reached)
+        costs["target_tokens_to_reach"] = mean(line["target_tokens"] for line in reached)
+    return costs
 
 
 def _first_reaching(run: Run, bleu: float) -> dict | None:
     return next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None)
 
 
-def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: str) -> list[tuple[float, float]]:
-    """Return the sentences per second of each model, translated all at once and one at a time.
+def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: str) -> dict[Path, dict]:
+    """Return the sentences per second of each model, by its origin, translated all at once and one at a time.
 
     The models take turns, and the best of ROUNDS rounds counts, because other load on the machine can only make a round
     slower.
     """
-    translators = [Translator.load(output.origin, output.decoding, device) for output in outputs]
+    translators = {output.origin: Translator.load(output.origin, output.decoding, device) for output in outputs}
     singles = evenly_spaced(sources, max(1, len(sources) // 4))
-    fastest = [(0.0, 0.0) for _ in outputs]
+    rounds: dict[Path, list[tuple[float, float]]] = {output.origin: [] for output in outputs}
     for _ in range(ROUNDS):
-        for number, translator in enumerate(translators):
+        for origin, translator in translators.items():
             translator.translate(singles[:2])
             start = time.perf_counter()
             translator.translate(sources)
@@ -138,6 +133,8 @@ def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: 
             start = time.perf_counter()
             for line in singles:
                 translator.translate([line])
-            singly = len(singles) / (time.perf_counter() - start)
-            fastest[number] = max(fastest[number][0], batched), max(fastest[number][1], singly)
-    return fastest
+            rounds[origin].append((batched, len(singles) / (time.perf_counter() - start)))
+    names = "sentences_per_second_batched", "sentences_per_second_singly"
+    return {
+        origin: dict(zip(names, map(max, zip(*speeds, strict=True)), strict=True)) for origin, speeds in rounds.items()
+    }

@@ -11,9 +11,10 @@ from torch import Tensor
 from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, mean_cross_attention
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.verdict import Verdict
+from mt.evaluation.formatting import error_bars
 from mt.evaluation.systems import System
 from mt.metrics.significance import Interval
-from mt.reporting.figures import COLOURS, colour_of, error_bars, mark_of, new_figure, quiet
+from mt.reporting.figures import COLOURS, colour_of, mark_of, new_figure, quiet
 from mt.reporting.heat_map import draw_heat_map, legible
 from mt.translation.results import SentenceAttention
 

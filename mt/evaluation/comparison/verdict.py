@@ -7,7 +7,7 @@ from statistics import mean, stdev
 import numpy as np
 
 from mt.core.randomness import generator
-from mt.evaluation.systems import EvaluationSet, System
+from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.metric import Metric
 from mt.metrics.registry import metrics_for
 from mt.metrics.significance import (
@@ -105,15 +105,15 @@ class Counts:
     def __init__(self, evaluation: EvaluationSet, systems: Sequence[System]) -> None:
         self.metrics = list(metrics_for(evaluation.target_language).values())
         self.blocks = evaluation.blocks()
-        self._counts: dict[tuple[str, str], np.ndarray] = {}
-        for system in systems:
-            for metric in self.metrics:
-                statistics = (
-                    metric.statistics(output.hypotheses, evaluation.references, evaluation.sources)
-                    for output in system.outputs
-                )
-                counts = [sum_blocks(each, self.blocks) for each in statistics]
-                self._counts[system.name, metric.name] = np.stack(counts)
+        self._counts = {
+            (system.name, metric.name): np.stack([self._sums(metric, output, evaluation) for output in system.outputs])
+            for system in systems
+            for metric in self.metrics
+        }
+
+    def _sums(self, metric: Metric, output: Output, evaluation: EvaluationSet) -> np.ndarray:
+        statistics = metric.statistics(output.hypotheses, evaluation.references, evaluation.sources)
+        return sum_blocks(statistics, self.blocks)
 
     def of(self, system: System, metric: Metric) -> np.ndarray:
         """Return the counts (R, B, C) of all R outputs of a system, block by block."""

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from mt.evaluation.formatting import error_bars
 from mt.evaluation.robustness.measures import Result
-from mt.reporting.figures import colour_of, error_bars, new_figure
+from mt.reporting.figures import colour_of, new_figure
 from mt.reporting.heat_map import legible
 
 

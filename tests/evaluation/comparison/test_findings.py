@@ -94,7 +94,8 @@ def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
     monkeypatch.setattr(cost_module.Translator, "load", lambda folder, decoding, device: Fake(folder))
     monkeypatch.setattr(cost_module, "ROUNDS", 3)
     outputs = [SimpleNamespace(origin=name, decoding=None) for name in ("A", "B")]
-    assert cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu") == [(4.0, 1.0), (0.5, 0.125)]
+    speeds = cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu")
+    assert [list(each.values()) for each in speeds.values()] == [[4.0, 1.0], [0.5, 0.125]]
 
 
 def test_costs_are_means_over_the_runs():
@@ -107,9 +108,9 @@ def test_costs_are_means_over_the_runs():
         ]
         return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics))
 
-    found = cost_module._cost(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0, 3.0, 2.0)
-    assert found == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000, 3.0, 2.0)
-    never = cost_module._cost(System("A", [run(10, 1.0, 600, 60)]), 50.0, None, None)
+    found = cost_module._training_costs(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0)
+    assert Cost(**found) == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000)
+    never = Cost(**cost_module._training_costs(System("A", [run(10, 1.0, 600, 60)]), 50.0))
     assert never.minutes_to_reach is never.target_tokens_to_reach is None
 
 
