@@ -91,7 +91,7 @@ def min_p(differing: int) -> float:
 
 
 def min_differing_blocks(level: float) -> int:
-    """Return the number of differing blocks from which a difference can be significant at a level: 6 at 0.05."""
+    """Return the smallest number of differing blocks with a significant difference at a level: 6 at 0.05."""
     return next(count for count in range(1, 1100) if min_p(count) < level)
 
 

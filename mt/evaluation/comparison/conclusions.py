@@ -1,4 +1,4 @@
-"""The verdict in words: which system is better, and what a reader may and may not conclude from the tests."""
+"""The verdict in words: the better system, and what a reader may and may not conclude from the tests."""
 
 import math
 import re

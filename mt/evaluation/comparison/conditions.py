@@ -1,4 +1,4 @@
-"""The settings and conditions in which the compared runs and models differ."""
+"""Differences in the settings and conditions of the compared runs and models."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ OWN_ROWS = ("seed", "training.init_from", "training.max_updates", "train data", 
 
 
 def differing_settings(systems: Sequence[System]) -> dict[str, list[str]]:
-    """Return the config keys in which any runs and models differ, with the values of each system that has a model.
+    """Return the config keys with different values in the runs and models, with the values of each such system.
 
     The seed is left out if all systems were trained with the same seeds.
     """

@@ -78,7 +78,7 @@ class Findings:
 
 
 def compare_systems(evaluation: EvaluationSet, systems: list[System], config: CompareConfig) -> Findings:
-    """Run all tests and measurements on the systems, of which the first is the baseline."""
+    """Run all tests and measurements on the systems, the baseline first."""
     logger.info("testing whether the difference is more than chance")
     counts = Counts(evaluation, systems)
     contrasts = _contrasts(evaluation, systems, counts, config)

@@ -184,7 +184,7 @@ def _randomisation(
     random = generator(SEED, "randomisation")
     if 1 in (len(first), len(second)):
         return combine_tests(
-            [randomisation_test(one, other, metric.score, trials, random) for one in first for other in second]
+            [randomisation_test(x, y, metric.score, trials, random) for x in first for y in second]
         )
     if len(first) == len(second):
         return randomisation_test(first, second, metric.score, trials, random)
