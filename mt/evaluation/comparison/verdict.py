@@ -183,9 +183,7 @@ def _randomisation(
     """Test the difference between the mean scores of several outputs of each system."""
     random = generator(SEED, "randomisation")
     if 1 in (len(first), len(second)):
-        return combine_tests(
-            [randomisation_test(x, y, metric.score, trials, random) for x in first for y in second]
-        )
+        return combine_tests([randomisation_test(x, y, metric.score, trials, random) for x in first for y in second])
     if len(first) == len(second):
         return randomisation_test(first, second, metric.score, trials, random)
     # The outputs cannot be paired, so the mean counts of each system are exchanged instead. Alone, this would call
