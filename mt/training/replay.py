@@ -1,21 +1,18 @@
-"""The corpus of an earlier run: read again as that run learnt from it, and replayed to a run that begins from it."""
+"""The corpus of a base run, and its replay in a run that is fine-tuned from it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import datasets
 import numpy as np
-import pyarrow
-from datasets.table import concat_tables
 
 from mt.config import TrainConfig
-from mt.core.columns import ROWS_AT_ONCE, numbers
+from mt.core.columns import numbers
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
-from mt.data.cache import cached_table, concatenate, digest
+from mt.data.cache import concatenate
 from mt.data.cleaning.record import read_dropped, without_dropped
-from mt.data.corpus import NUMBERED, Corpus, load_corpus
+from mt.data.corpus import NUMBERED, Corpus, load_corpus, with_numbers
 from mt.data.overlap import without_shared_sentences
 from mt.data.pairs import sentences_sha256
 from mt.data.split_report import SplitReport
@@ -23,11 +20,10 @@ from mt.storage.run_folder import CONFIG, PROVENANCE, read_config
 
 
 def corpus_of(run: Path) -> Corpus:
-    """Reads the corpus that a run was trained on, without what cleaning dropped of it.
+    """Read the training corpus of a run, without the pairs that cleaning dropped.
 
     Raises:
-        InputError: The folder does not say what it was, it is no longer there, or it is split in another way than when
-            the run was trained.
+        InputError: It is not recorded, has changed, or is no longer there.
     """
     try:
         data = read_config(run).data
@@ -48,8 +44,7 @@ def corpus_of(run: Path) -> Corpus:
 
 
 def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
-    """Returns a run's corpus with the training pairs of the run that it begins from (training.replay), so that it does
-    not forget them.
+    """Return a run's corpus with the training pairs of its base run (training.replay), so that it does not forget them.
 
     Their weights are such that they make up the share ``config.training.replay`` of the pairs of an epoch, on average.
     Pairs that share a sentence with validation or test are left out. Nothing that the earlier run held out is among
@@ -68,10 +63,10 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
             "such text, train on both (data=mixture)"
         )
     try:
-        theirs, earlier = read_config(Path(origin)).data, corpus_of(Path(origin))
+        base_data, earlier = read_config(Path(origin)).data, corpus_of(Path(origin))
     except InputError as error:
         raise InputError(f"{asked}: {error}") from None
-    languages = [(data.source_language, data.target_language) for data in (theirs, config.data)]
+    languages = [(data.source_language, data.target_language) for data in (base_data, config.data)]
     if languages[0] != languages[1]:
         raise InputError(
             f"{asked}: {origin} translates from {' to '.join(languages[0])}, this run from {' to '.join(languages[1])}"
@@ -91,18 +86,7 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
 
 
 def _renumbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
-    """Returns pairs whose ids are ``first_id`` higher, and whose weights are ``weight`` times as large."""
-    table = pairs.data  # of all rows, though ``pairs`` may be a selection of them
-    place = digest(("replayed", pairs._fingerprint, first_id, weight))
-
-    def batches() -> Iterator[pyarrow.RecordBatch]:
-        ids, weights = (table.column(name).to_numpy() for name in NUMBERED.names)
-        for start in range(0, len(ids), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
-            yield pyarrow.record_batch([ids[some] + first_id, (weights[some] * weight).astype(np.float32)], NUMBERED)
-
-    numbered = cached_table(digest((place, "numbers")), NUMBERED, batches)
-    texts = table.drop(NUMBERED.names)
-    return datasets.Dataset(
-        concat_tables([texts, numbered.data], axis=1), indices_table=pairs._indices, fingerprint=place
-    )
+    """Return pairs whose ids are ``first_id`` higher, and whose weights are ``weight`` times as large."""
+    ids, weights = (pairs.data.column(name).to_numpy() for name in NUMBERED.names)
+    key = ("replayed", pairs._fingerprint, first_id, weight)
+    return with_numbers(pairs, key, lambda rows: (ids[rows] + first_id, weights[rows] * weight))
