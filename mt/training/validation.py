@@ -30,9 +30,8 @@ class Validation:
     """Cross-entropy in nats per target token, without label smoothing."""
     bleu: float
     chrf: float
-    sources: list[str]
-    references: list[str]
-    hypotheses: list[str]
+    lines: list[tuple[str, str, str]]
+    """Sources, references and hypotheses."""
 
 
 class Validator:
@@ -67,7 +66,8 @@ class Validator:
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
         bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
-        return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
+        lines = list(zip(sources, references, hypotheses, strict=True))
+        return Validation(loss, bleu, corpus_chrf(hypotheses, references), lines)
 
     @torch.inference_mode()
     def _loss(self, after_batch: Callable[[], None] | None) -> float:
@@ -96,7 +96,7 @@ class Validator:
         )
         position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
         monitor.record("valid", progress.update, position | scores)
-        lines = list(zip(validation.sources, validation.references, validation.hypotheses, strict=True))
+        lines = validation.lines
         samples = [lines[i] for i in sorted({len(lines) * sixths // 6 for sixths in (1, 3, 5)})]
         monitor.show_samples(progress.update, samples)
         monitor.show_attention(progress.update, self.translator.attention(*samples[0][:2]))
