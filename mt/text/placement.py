@@ -169,7 +169,7 @@ class _Placement:
         crowded_out = self._disentangle(parent, words)
         spanning = sorted((child for child in parent.children if child.words), key=lambda child: child.words or ())
         self._extend(spanning, parent, words)
-        taken = [(child.start, child.end) for child in spanning]
+        occupied = [(child.start, child.end) for child in spanning]
         for child in parent.children:
             if child.words:
                 continue
@@ -177,9 +177,9 @@ class _Placement:
             if child.index in crowded_out:
                 position, is_after = crowded_out[child.index], True
             child.start = _clamp(position, parent.start, parent.end)
-            left = bisect_left(taken, (child.start,)) - 1
-            if left >= 0 and child.start < taken[left][1]:  # inside of a sibling
-                child.start = taken[left][is_after]
+            left = bisect_left(occupied, (child.start,)) - 1
+            if left >= 0 and child.start < occupied[left][1]:  # inside of a sibling
+                child.start = occupied[left][is_after]
         parent.children.sort(key=lambda child: (child.start, child.words is not None, child.index))
         self._keep_white_space(parent)
 

@@ -51,7 +51,7 @@ class Correction:
 
 
 class Spelling:
-    """The words of a model's training text, by which typing errors are corrected."""
+    """The words of a model's training text. They replace unknown words that look like typing errors."""
 
     def __init__(self, counts: dict[str, int], language: str, min_count: int = MIN_WORD_COUNT) -> None:
         """

@@ -12,7 +12,7 @@ from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.text.final_punctuation import learn_marks
 from mt.text.layer import TextLayer, min_word_count
-from mt.text.sentences import usual_most
+from mt.text.sentences import usual_max_sentences
 from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
 from mt.translation.trained_model import read_spelling
@@ -55,7 +55,7 @@ def learn_facts(
     if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
-    facts: Facts = {"most_sentences": usual_most(_sources(lines), language)}
+    facts: Facts = {"most_sentences": usual_max_sentences(_sources(lines), language)}
     if not writes_spaces(language):
         return facts, None
     facts["final_marks"] = learn_marks(_pairs(lines), language)
