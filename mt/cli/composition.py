@@ -33,6 +33,7 @@ from mt.cli.mistakes import Mistake, Vocabulary
 from mt.config.commands import TrainConfig
 from mt.config.fields import Section
 from mt.config.presets import AUTO
+from mt.config.resolved import Origin, Resolved
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.wording import brief, format_value, nearest
@@ -49,10 +50,14 @@ Config = TypeVar("Config", bound=Section)
 
 @dataclass(frozen=True)
 class Job(Generic[Config]):
-    """One config of a command line, and what sets it apart in a sweep (``seed=2``)."""
+    """One config of a command line, and the settings that are its own in a sweep (``seed=2``)."""
 
-    config: Config
+    resolved: Resolved[Config]
     swept: tuple[str, ...]
+
+    @property
+    def config(self) -> Config:
+        return self.resolved.config
 
 
 @dataclass(frozen=True)
@@ -131,9 +136,9 @@ def compose_jobs(
         overrides = [composer.parse(word) for word in words]
         jobs: list[Job[Config]] = []
         for job_words, swept in composer.expand([found for found in overrides if found], multirun):
-            config = composer.compose(job_words, swept)
-            if config is not None:
-                jobs.append(Job(config, swept))
+            resolved = composer.compose(job_words, swept)
+            if resolved is not None:
+                jobs.append(Job(resolved, swept))
     lines = list(dict.fromkeys(mistake.line for mistake in composer.mistakes))
     if lines:
         count = "one mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
@@ -244,8 +249,8 @@ class _Composer(Generic[Config]):
         self.unread.add(key)
         return []
 
-    def compose(self, overrides: list[Override], swept: tuple[str, ...]) -> Config | None:
-        """Returns the checked config, or None after telling every mistake."""
+    def compose(self, overrides: list[Override], swept: tuple[str, ...]) -> Resolved[Config] | None:
+        """Return the checked config, or None after recording every mistake."""
         groups, settings = self._sort(overrides)
         config, chosen = self.files.merged(groups)
         for group in self.options.keys() - self.schema.model_fields.keys() & config.keys():
@@ -267,8 +272,7 @@ class _Composer(Generic[Config]):
         if not found:
             if self.mistakes:
                 return None
-            checked = self.schema.model_validate(values)
-            return self._with_open_dropout(checked, groups, settings) if is_chosen_for else checked
+            return self._resolve(self.schema.model_validate(values), groups, settings)
         # A kind that was only guessed at cannot judge the other keys of its section.
         guessed = {mistake.key for mistake in self.mistakes if mistake.key in self.options}
         judged = [mistake for mistake in found if mistake.key.partition(".")[0] not in guessed]
@@ -276,16 +280,22 @@ class _Composer(Generic[Config]):
         self.mistakes += self._hidden_contradictions(values, judged, vocabulary)
         return None
 
-    def _with_open_dropout(self, config: Config, groups: dict[str, str], settings: list[_Setting]) -> Config:
-        """Returns the config with ``model.dropout`` left open if only the model's preset has it. A preset stands for a
-        size; which dropout is best depends on the length of the run, too."""
-        assert isinstance(config, TrainConfig)
-        without_preset, _ = self.files.merged({**groups, "model": AUTO})
-        if "dropout" in without_preset.model or any(_overlap(setting.key, "model.dropout") for setting in settings):
-            return config
-        given = config.model.model_fields_set - {"dropout"}
-        model = type(config.model).model_construct(given, **dict(config.model))
-        return config.model_copy(update={"model": model})
+    def _resolve(self, config: Config, groups: dict[str, str], settings: list[_Setting]) -> Resolved[Config]:
+        """Add the origin of each value."""
+        origins: dict[str, Origin] = {
+            key: "typed" if any(_overlap(setting.key, key) for setting in settings) else "preset"
+            for key in Resolved.of(config).origins
+        }
+        # A model's preset stands for a size. The best dropout depends on the length of the run, too.
+        if (
+            isinstance(config, TrainConfig)
+            and (config.training.minutes or config.choice)
+            and origins.get("model.dropout") == "preset"
+        ):
+            without_preset, _ = self.files.merged({**groups, "model": AUTO})
+            if "dropout" not in without_preset.model:
+                del origins["model.dropout"]
+        return Resolved(config, origins)
 
     def _mistakes(self, values: Mapping[str, Any], vocabulary: Vocabulary) -> list[Mistake]:
         try:

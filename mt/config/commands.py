@@ -55,7 +55,7 @@ class TrainConfig(Section):
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     choice: PathText | None = None
-    """A run folder, or its choice.json, whose choice by training.minutes this run takes instead of making its own."""
+    """A run whose choice by training.minutes this run takes instead of making its own, to be compared with it."""
 
     @property
     def folder(self) -> Path:
@@ -72,7 +72,7 @@ class TrainConfig(Section):
                 yield "model.variational_dropout=true is a way of dropping out: it needs model.dropout > 0"
             if optimizer.kind == "muon":
                 yield "training.optimizer.kind=muon is for Transformers: an LSTM is moved by AdamW, take auto or adamw"
-            elif optimizer.kind == "auto" and optimizer.is_given("muon_iterations"):
+            elif optimizer.kind == "auto" and optimizer.differs_from_default("muon_iterations"):
                 yield (
                     f"training.optimizer.muon_iterations={optimizer.muon_iterations} is for Transformers: an LSTM is "
                     "moved by AdamW"
@@ -86,7 +86,9 @@ class TrainConfig(Section):
         splits: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
         for split in splits:
             key = f"{split}_pairs"
-            corpora = [one for one in (first, self.data) if isinstance(one, UnsplitConfig) and one.is_given(key)]
+            corpora = [
+                one for one in (first, self.data) if isinstance(one, UnsplitConfig) and one.differs_from_default(key)
+            ]
             if corpora and names_split(first, split):
                 pairs = getattr(corpora[0], key)
                 yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
@@ -103,7 +105,7 @@ class TrainConfig(Section):
                 )
         if self.decoding.method == "sample" or self.decoding.n_best > 1:
             yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
-        elif self.decoding.is_given("seed"):
+        elif self.decoding.differs_from_default("seed"):
             yield f"decoding.seed={self.decoding.seed} is for sampling, and the test set is translated by beam search"
         if self.decoding.markup is not None:
             yield "the test set is plain text: leave decoding.markup out"
@@ -198,7 +200,7 @@ class TranslateConfig(Section):
         else:
             yield from _contradictions_of_sampling(self.decoding)
         for key in ("beam_size", "max_length_ratio", "max_length_extra", "split_sentences"):
-            if self.reference is not None and self.decoding.is_given(key):
+            if self.reference is not None and self.decoding.differs_from_default(key):
                 given = f"decoding.{key}={getattr(self.decoding, key)}"
                 yield f"reference is scored, not searched for: {given} is for a search"
         if self.decoding.alignments is not None and self.decoding.alignments in (
@@ -215,9 +217,9 @@ class TranslateConfig(Section):
 
 
 def _contradictions_of_sampling(decoding: DecodingChoice) -> Iterator[str]:
-    if decoding.method == "sample" and decoding.is_given("beam_size"):
+    if decoding.method == "sample" and decoding.differs_from_default("beam_size"):
         yield f"decoding.beam_size={decoding.beam_size} is for decoding.method=beam: sampling has no beam"
-    elif decoding.method != "sample" and decoding.is_given("seed"):
+    elif decoding.method != "sample" and decoding.differs_from_default("seed"):
         yield f"decoding.seed={decoding.seed} is for sampling: it needs decoding.method=sample"
 
 
@@ -307,7 +309,7 @@ class ExportConfig(Section):
     def contradictions(self) -> Iterator[str]:
         formats: dict[str, tuple[ExportFormat, ...]] = {"quantization": ("ctranslate2", "argos"), "version": ("argos",)}
         for key, supported in formats.items():
-            if self.is_given(key) and self.format not in supported:
+            if self.differs_from_default(key) and self.format not in supported:
                 yield f"{key}={getattr(self, key)} is for format={' or '.join(supported)}, not {self.format}"
         if self.format == "argos" and not self.output.endswith(".argosmodel"):
             yield f"output={self.output} is no name of a package: it must end in .argosmodel"
@@ -439,9 +441,9 @@ class ServingConfig(Section):
             yield "decoding.alignments is for translate.py: the page shows them"
         if self.decoding.markup is not None:
             yield "a request says whether its text has tags (format=html): leave decoding.markup out"
-        if self.decoding.method == "sample" or self.decoding.is_given("seed"):
+        if self.decoding.method == "sample" or self.decoding.differs_from_default("seed"):
             yield "a server finds the best translations: leave decoding.method=beam and decoding.seed out"
-        if self.decoding.is_given("n_best"):
+        if self.decoding.differs_from_default("n_best"):
             yield "a request says how many translations it wants (alternatives): leave decoding.n_best out"
         if self.precision != "fp32" and self.decoding.engine == "ctranslate2":
             yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
@@ -479,5 +481,5 @@ class RobustnessConfig(Section):
             yield "the report translates plain lines as plain text and tagged lines as HTML: leave decoding.markup out"
         if self.decoding.method == "sample" or self.decoding.n_best > 1:
             yield "what is scored is one best translation: decoding.method=beam, decoding.n_best=1"
-        elif self.decoding.is_given("seed"):
+        elif self.decoding.differs_from_default("seed"):
             yield f"decoding.seed={self.decoding.seed} is for sampling, and translations are found by beam search"

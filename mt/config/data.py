@@ -291,7 +291,11 @@ class MixtureConfig(UnsplitConfig):
         for number, entry in enumerate(self.corpora[1:], start=1):
             for split in ("valid", "test"):
                 key = f"{split}_split" if isinstance(entry, HubConfig) else split
-                if not isinstance(entry, RecipeConfig) and entry.is_given(key) and getattr(entry, key) is not None:
+                if (
+                    not isinstance(entry, RecipeConfig)
+                    and entry.differs_from_default(key)
+                    and getattr(entry, key) is not None
+                ):
                     yield f"corpora[{number}].{key} is not read: validation and test come from the first corpus"
 
 
@@ -309,6 +313,6 @@ def names_split(corpus: SingleCorpusConfig, split: Literal["valid", "test"]) -> 
         case FilesConfig() | TableConfig():
             return getattr(corpus, split) is not None
         case HubConfig():
-            return getattr(corpus, f"{split}_split") is not None and corpus.is_given(f"{split}_split")
+            return getattr(corpus, f"{split}_split") is not None and corpus.differs_from_default(f"{split}_split")
         case RecipeConfig():
             return True

@@ -61,7 +61,7 @@ class DecodingConfig(Section):
         if self.method == "beam" and self.n_best > self.beam_size:
             yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self.beam_size}"
         for key in ("temperature", "top_k", "top_p"):
-            if self.method == "beam" and self.is_given(key):
+            if self.method == "beam" and self.differs_from_default(key):
                 yield f"{key}={getattr(self, key)} is for sampling: it needs method=sample, not beam"
         if self.engine == "ctranslate2" and self.method == "sample":
             yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
@@ -81,7 +81,7 @@ class DecodingChoice(DecodingConfig):
     def _null_is_not_given(cls, values: object) -> object:
         return {key: one for key, one in values.items() if one is not None} if isinstance(values, dict) else values
 
-    def is_given(self, key: str) -> bool:
+    def differs_from_default(self, key: str) -> bool:
         return key in self.model_fields_set
 
     def over(self, own: DecodingConfig) -> DecodingConfig:
@@ -96,9 +96,9 @@ class DecodingChoice(DecodingConfig):
     def contradictions(self) -> Iterator[str]:
         # A model's own decoding can only be a plain beam search (ModelDescription). Of everything that contradictions
         # are about, only the size of its beam is not known yet.
-        complete = self if self.is_given("beam_size") else self.model_copy(update={"beam_size": MOST_BEAMS})
+        complete = self if self.differs_from_default("beam_size") else self.model_copy(update={"beam_size": MOST_BEAMS})
         yield from DecodingConfig.contradictions(complete)
 
     @model_serializer
     def _given(self) -> dict[str, object]:
-        return {key: getattr(self, key) for key in type(self).model_fields if self.is_given(key)}
+        return {key: getattr(self, key) for key in type(self).model_fields if self.differs_from_default(key)}

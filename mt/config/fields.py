@@ -32,7 +32,7 @@ class Section(BaseModel):
         message names the keys."""
         yield from ()
 
-    def is_given(self, key: str) -> bool:
+    def differs_from_default(self, key: str) -> bool:
         """Returns whether a key has another value than its default."""
         return bool(getattr(self, key) != type(self).model_fields[key].default)
 

@@ -49,7 +49,7 @@ class RulesConfig(KeptConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         for name in ("slots", "terms", "patterns"):
-            if not self.enabled and self.is_given(name):
+            if not self.enabled and self.differs_from_default(name):
                 yield f"{name} need the text layer, which enabled=false switches off"
 
 

@@ -71,9 +71,9 @@ NO_PART_OF_A_RUN = (
     "training.compile", "training.log_every", "choice",
 )
 # fmt: on
-"""Settings that may change when a run goes on: where it lies, what it runs on, how often it logs, and the file that its
-settings were taken from, of which it has a copy. On another device, with another number of threads or workers, or
-compiled, its result is no longer the same to the last bit."""
+"""Settings that may change when a run goes on: where it lies, what it runs on, how often it logs, and the run whose
+choice it took. On another device, with another number of threads or workers, or compiled, its result is no longer the
+same to the last bit."""
 
 
 @dataclass(frozen=True)

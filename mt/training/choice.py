@@ -9,17 +9,21 @@ figure is a guess, and docs/training.md says so.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
-from mt.config import ModelConfig, Section, TrainConfig, TransformerConfig
+from mt.config import ModelConfig, TrainConfig, TransformerConfig
+from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MOST_PAIRS, MOST_PIECES
 
-RULES = 3
-"""The version of these rules. It is raised with every change, so that no run takes over a choice by other rules."""
+CHOSEN_KEYS = (
+    "model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers",
+    "tokenizer.vocabulary_size", "training.batch_tokens", "training.objective", "training.max_updates",
+    "model.dropout", "training.optimizer.learning_rate", "training.schedule.warmup", "training.validate_every",
+    "training.patience", "training.initial_embeddings",
+)  # fmt: skip
+"""Every setting that training.minutes may choose."""
 Value = str | int | float
-Part = TypeVar("Part", bound=Section)
 
 
 @dataclass(frozen=True)
@@ -156,28 +160,35 @@ FEWEST_UPDATES = 50
 class Choice:
     """Makes the decisions of one run, one after another. Later ones depend on earlier ones."""
 
-    def __init__(self, config: TrainConfig, facts: CorpusFacts, presets: Mapping[str, ModelConfig]) -> None:
+    def __init__(self, resolved: Resolved[TrainConfig], facts: CorpusFacts, presets: Mapping[str, ModelConfig]) -> None:
         """
         Args:
-            config: What the user asked for. What is not in its ``model_fields_set`` is to be chosen.
+            resolved: The config before the choice. What is given there is not chosen.
             facts: The corpus.
             presets: The models in conf/model, by name.
         """
-        self.config = config
+        self.resolved = resolved
         self.facts = facts
         self.presets = presets
         self.decisions: list[Decision] = []
         self.counting = 0.0
         """Seconds that the first embeddings take."""
 
+    @property
+    def config(self) -> TrainConfig:
+        return self.resolved.config
+
     def set(self, name: str, value: Value, reason: str) -> None:
-        """Decides on one setting unless the user gave it."""
-        if not is_given(self.config, name):
+        """Choose the value of one setting unless the user has given it."""
+        if not self.resolved.is_given(name):
             self._decide(Decision(name, value, {name: value}, reason))
 
     def _decide(self, decision: Decision) -> None:
         self.decisions.append(decision)
-        self.config = with_settings(self.config, decision.settings)
+        try:
+            self.resolved = self.resolved.with_values(decision.settings, "chosen")
+        except InputError as error:
+            raise InputError(f"what training.minutes chose does not go with what was given: {error}") from None
 
     def choose_size(self, measure: Measure, seconds: Callable[[Speed], float]) -> Speed:
         """Chooses the size of the model and of the vocabulary, and returns the speed of the model.
@@ -186,9 +197,9 @@ class Choice:
             measure: Measures a model.
             seconds: Returns the time for training with a model of that speed.
         """
-        asked, pairs = self.config, self.facts.pairs
-        is_open = isinstance(asked.model, TransformerConfig) and not is_given(asked, "model.width")
-        if not is_open or asked.training.init_from:
+        asked, pairs = self.resolved, self.facts.pairs
+        is_open = isinstance(self.config.model, TransformerConfig) and not asked.is_given("model.width")
+        if not is_open or self.config.training.init_from:
             self._choose_vocabulary(SIZES[1])
             return measure(self.config.model, self.config.tokenizer.vocabulary_size)
         fitting = [size for size in SIZES if size.fewest_pairs <= pairs]
@@ -200,14 +211,14 @@ class Choice:
         affordable = [one for n, one in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= one.fewest_tokens]
         if not affordable:
             return speed
-        self.config, self.decisions = asked, []
+        self.resolved, self.decisions = asked, []
         enough = f"time for more than {affordable[-1].fewest_tokens / 1e6:,.0f} million target tokens"
         self._take_size(affordable[-1], f"{pairs:,} training pairs, and {enough}")
         return measure(self.config.model, self.config.tokenizer.vocabulary_size)
 
     def _take_size(self, size: Size, reason: str) -> None:
         preset = self.presets[size.preset].model_dump()
-        settings = {key: preset[key.partition(".")[2]] for key in SIZE_KEYS if not is_given(self.config, key)}
+        settings = {key: preset[key.partition(".")[2]] for key in SIZE_KEYS if not self.resolved.is_given(key)}
         self._decide(Decision("model", size.preset, settings, reason))
         self._choose_vocabulary(size)
 
@@ -288,8 +299,8 @@ class Choice:
     def _choose_objective(self, speed: Speed, updating: float) -> None:
         training = self.config.training
         updates = updating / self._update_seconds(speed, training.batch_tokens, 1)
-        passes = self._passes(training.max_updates if is_given(self.config, "training.max_updates") else updates)
-        if is_given(self.config, "model.dropout") and self.config.model.dropout == 0:
+        passes = self._passes(training.max_updates if self.resolved.is_given("training.max_updates") else updates)
+        if self.resolved.is_given("model.dropout") and self.config.model.dropout == 0:
             objective, why = "cross_entropy", "R-Drop needs dropout, and model.dropout=0 is given"
         elif passes < CONSISTENCY_PASSES:
             objective, why = "cross_entropy", f"R-Drop pays from {CONSISTENCY_PASSES} passes over the pairs on"
@@ -309,7 +320,7 @@ class Choice:
         pieces = min(MOST_PIECES, min(MOST_PAIRS, facts.pairs) * lengths)
         counting = COUNTING_A_PIECE * pieces * self.config.model.width
         each = self._update_seconds(speed, training.batch_tokens, self._predictions)
-        updates = training.max_updates if is_given(self.config, "training.max_updates") else updating / each
+        updates = training.max_updates if self.resolved.is_given("training.max_updates") else updating / each
         value = "random"
         if updates < COUNTED_UPDATES:
             why = f"counting was not measured for fewer than {COUNTED_UPDATES} updates"
@@ -368,16 +379,16 @@ class Choice:
 
 
 def choose(
-    config: TrainConfig,
+    resolved: Resolved[TrainConfig],
     facts: CorpusFacts,
     presets: Mapping[str, ModelConfig],
     measure: Measure,
     elapsed: Callable[[], float],
-) -> tuple[list[Decision], Speed]:
-    """Returns the decisions for a run, without the settings that the user gave, and the speed of its model.
+) -> tuple[Resolved[TrainConfig], list[Decision], Speed]:
+    """Choose the settings of a run that the user has left open, and return the decisions and the model's speed, too.
 
     Args:
-        config: What the user asked for, ``training.minutes`` among it.
+        resolved: The config before the choice, with ``training.minutes``.
         facts: The corpus.
         presets: The models in conf/model, by name.
         measure: Measures the speed of a model with a vocabulary.
@@ -386,9 +397,9 @@ def choose(
     Raises:
         InputError: The minutes do not suffice.
     """
-    minutes = config.training.minutes
+    minutes = resolved.config.training.minutes
     assert minutes is not None
-    choice = Choice(config, facts, presets)
+    choice = Choice(resolved, facts, presets)
 
     def left(speed: Speed) -> float:
         return 60 * minutes - elapsed() - around_training(facts, speed)
@@ -396,7 +407,7 @@ def choose(
     speed = choice.choose_size(measure, left)
     seconds = left(speed)
     choice.choose_length(speed, seconds)
-    if not is_given(config, "training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
+    if not resolved.is_given("training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
         around = 60 * minutes - seconds + choice.counting
         steps = "preparation, counting and test" if choice.counting else "preparation and test"
         needed = around + choice.seconds_of(FEWEST_UPDATES, speed)
@@ -404,7 +415,7 @@ def choose(
             f"training.minutes={minutes:g} leaves no time for training: {steps} take about "
             f"{around / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
         )
-    return choice.decisions, speed
+    return choice.resolved, choice.decisions, speed
 
 
 def around_training(facts: CorpusFacts, speed: Speed) -> float:
@@ -421,27 +432,6 @@ def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
 def pieces_of(characters: float, language: str) -> float:
     """Returns about how many pieces a text of that many characters is cut into, EOS included."""
     return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]
-
-
-def is_given(config: TrainConfig, key: str) -> bool:
-    """Returns whether the user gave a setting, on the command line or in a config file."""
-    *sections, name = key.split(".")
-    part: Section = config
-    for section in sections:
-        part = getattr(part, section)
-    return name in part.model_fields_set
-
-
-def with_settings(config: TrainConfig, settings: Mapping[str, Value]) -> TrainConfig:
-    """Returns a config with other values at some keys. It is not checked."""
-    for key, value in settings.items():
-        config = _with(config, key.split("."), value)
-    return config
-
-
-def _with(section: Part, key: list[str], value: Value) -> Part:
-    name, *rest = key
-    return section.model_copy(update={name: _with(getattr(section, name), rest, value) if rest else value})
 
 
 def _shown(passes: float) -> str:
