@@ -10,7 +10,7 @@ from typing import Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from mt.cli.commands import COMMANDS, Command
-from mt.cli.composition import Files
+from mt.cli.config_files import Files
 from mt.cli.keys import kind_key, kind_name, schema_keys, sections_in
 from mt.config.decoding import DecodingChoice
 from mt.config.fields import Section

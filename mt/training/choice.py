@@ -251,6 +251,7 @@ class Choice:
         self._choose_objective(speed, updating)
         self._choose_embeddings(speed, updating)
         self._choose_updates(speed, max(updating - self.counting, 0.0))
+        self._refuse_short_run(speed, seconds)
         updates = self.config.training.max_updates
         self._choose_dropout(self._passes(updates) * self._predictions)
         self._choose_schedule(updates)
@@ -258,6 +259,20 @@ class Choice:
         why = f"{math.ceil(updates / every)} of them, which take about {validation:,.0f} s each"
         self.set("training.validate_every", every, why)
         self.set("training.patience", 0, "the learning rate falls to zero at the end; the best weights are kept anyway")
+
+    def _refuse_short_run(self, speed: Speed, seconds: float) -> None:
+        """Raise InputError if the minutes do not suffice for FEWEST_UPDATES."""
+        minutes = self.config.training.minutes
+        if minutes is None or self.resolved.is_given("training.max_updates"):
+            return
+        if self.config.training.max_updates < FEWEST_UPDATES:
+            overhead = 60 * minutes - seconds + self.counting
+            steps = "preparation, counting and test" if self.counting else "preparation and test"
+            needed = overhead + self.seconds_of(FEWEST_UPDATES, speed)
+            raise InputError(
+                f"training.minutes={minutes:g} leaves no time for training: {steps} take about "
+                f"{overhead / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
+            )
 
     @property
     def _target_pieces(self) -> float:
@@ -349,7 +364,7 @@ class Choice:
             passes = _shown(self._passes(most))
             limit = "as many as were ever tried" if most == FEWEST_AT_MOST else f"{passes} passes"
             why = f"{limit}, more was not measured on a corpus of this size; {most * each / 60:,.0f} minutes"
-        self.set("training.max_updates", updates, why)
+        self.set("training.max_updates", max(1, updates), why)
 
     def _choose_dropout(self, passes: float) -> None:
         dropout = next(rate for most, rate in DROPOUT if passes <= most)
@@ -405,16 +420,7 @@ def choose(
         return 60 * minutes - elapsed() - around_training(facts, speed)
 
     speed = choice.choose_size(measure, left)
-    seconds = left(speed)
-    choice.choose_length(speed, seconds)
-    if not resolved.is_given("training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
-        around = 60 * minutes - seconds + choice.counting
-        steps = "preparation, counting and test" if choice.counting else "preparation and test"
-        needed = around + choice.seconds_of(FEWEST_UPDATES, speed)
-        raise InputError(
-            f"training.minutes={minutes:g} leaves no time for training: {steps} take about "
-            f"{around / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
-        )
+    choice.choose_length(speed, left(speed))
     return choice.resolved, choice.decisions, speed
 
 

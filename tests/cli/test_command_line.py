@@ -14,7 +14,7 @@ import yaml
 
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS, Command, load_function
-from mt.cli.composition import Files
+from mt.cli.config_files import Files
 from mt.cli.keys import schema_keys
 from mt.cli.reference import help_text
 from mt.config import TrainConfig, TranslateConfig
