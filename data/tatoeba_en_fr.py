@@ -20,7 +20,8 @@ import numpy as np
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.installation import as_typed_here, corpora
-from mt.data.split import hold_out, pair_hash, sentence_keys
+from mt.data.sentence_key import pair_hash, sentence_keys
+from mt.data.split import hold_out
 
 # The name is below mt, because the commands show the messages of mt's loggers.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")

@@ -1,0 +1,68 @@
+"""Train machine-translation models, translate with them and compare them.
+
+Example::
+
+    import mt
+
+    model = mt.load("runs/demo")
+    model.translate(["Where is the train station?"])
+
+Importing this package loads neither PyTorch nor any model.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mt.core.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mt.translation.translator import ScoredText, Translator
+
+__all__ = ["InputError", "RunError", "ScoredText", "Translator", "__version__", "load"]
+
+_LAZY = {name: "mt.translation.translator" for name in ("ScoredText", "Translator")}
+
+
+def load(
+    run: "str | Path | Sequence[str | Path]", *, device: str = "auto", precision: str = "fp32", **decoding: Any
+) -> "Translator":
+    """Load a trained model.
+
+    Args:
+        run: A run or model folder, or the name of a MarianMT model on the Hugging Face hub. A list is an ensemble.
+        device: ``auto`` (a GPU if there is one), ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
+        precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
+        **decoding: Settings of ``decoding``, such as ``beam_size=1``. The others are the model's own.
+
+    Raises:
+        InputError: A setting is wrong, or a file is missing or damaged. The message names it.
+    """
+    from pydantic import ValidationError
+
+    from mt.cli.mistakes import Vocabulary
+    from mt.config import DecodingChoice
+    from mt.translation.translator import Translator
+
+    try:
+        choice = DecodingChoice.model_validate(decoding)
+    except ValidationError as error:
+        mistakes = Vocabulary(DecodingChoice, {}, {}).mistakes(error)
+        raise InputError("; ".join(mistake.line for mistake in mistakes)) from None
+    return Translator.load(run, choice, device, precision)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("mt-trainer")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

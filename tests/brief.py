@@ -6,8 +6,8 @@ import torch
 
 from mt.data.batching import collate
 from mt.models.build import build_model
-from mt.storage.run_folder import write_description
-from mt.storage.weights import weights_of, what_belongs_to, write_tensors
+from mt.storage.native import write_description
+from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.tokenizer import TokenizerPair
 from mt.training.objective import Objective
 from tests import toy
@@ -41,5 +41,5 @@ def train_briefly(
     folder.mkdir(exist_ok=True)
     write_description(folder, toy.description(config, tokenizers))
     tokenizers.save(folder)
-    write_tensors(folder / "model.safetensors", weights_of(built), what_belongs_to(config.model, tokenizers))
+    write_tensors(folder / "model.safetensors", weights_of(built), weights_metadata(config.model, tokenizers.files()))
     return folder

@@ -19,13 +19,15 @@ from mt.cli.config_files import example
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.process_end import exit_status
-from mt.storage.run_folder import read_config, read_description, write_config, write_description
+from mt.storage.folders import read_description
+from mt.storage.native import write_description
+from mt.storage.run_folder import read_config, write_config
 from mt.training.command import train
 from tests import toy
 
 ROOT = Path(__file__).parents[1]
 TYPED_AS = {command.typed.removeprefix("python "): command for command in COMMANDS.values()}
-PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WRITTEN = {page: page.read_text(encoding="utf-8") for page in PAGES}
 DRY_RUN = ["make", "--dry-run", "--always-make", "demo", "compare", "SEEDS=2"]
 MADE = subprocess.run(DRY_RUN, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -62,7 +62,7 @@ def test_modules_import_from_their_own_folder_and_from_those_below():
         if module not in ("mt", "mt.__main__")
         and (imported in ("mt", "mt.__main__") or FOLDERS.index(_folder(imported)) < FOLDERS.index(_folder(module)))
     ]
-    assert wrong == []
+    assert sorted(wrong) == []
 
 
 def test_no_modules_import_each_other_in_a_cycle():

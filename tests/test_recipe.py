@@ -12,8 +12,8 @@ import pytest
 
 from mt.config import RecipeConfig
 from mt.core.errors import InputError
-from mt.data import readers as formats
 from mt.data.corpus import load_corpus
+from mt.data.readers import recipe as recipe_reader
 
 PATH = Path(__file__).parents[1] / "data" / "tatoeba_en_fr.py"
 
@@ -97,8 +97,8 @@ def prepare(folder):
         for language in LANGUAGES:
             (folder / f"{split}.{language}").write_text(f"{split} {language}\\n")
 """)
-    monkeypatch.setattr(formats, "RECIPES", tmp_path / "data")
-    monkeypatch.setattr(formats, "corpora", lambda: tmp_path / "data")
+    monkeypatch.setattr(recipe_reader, "RECIPES", tmp_path / "data")
+    monkeypatch.setattr(recipe_reader, "corpora", lambda: tmp_path / "data")
     settings = {"kind": "recipe", "recipe": "tatoeba_en_fr", "source_language": "en", "target_language": "fr"}
     for _ in range(2):  # the second time, ``mkdir`` would fail
         corpus = load_corpus(RecipeConfig.model_validate(settings))

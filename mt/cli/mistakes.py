@@ -170,7 +170,7 @@ REASONS = {
 
 
 def _one_of(choices: Sequence[str], value: object) -> str:
-    near = nearest(str(value), choices, likeness=0.4)
+    near = nearest(str(value), choices, min_similarity=0.4)
     if len(choices) == 1:
         return f"must be {choices[0]}"
     return f"must be one of {', '.join(choices)}" + (f"; nearest: {near}" if near else "")

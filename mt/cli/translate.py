@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from mt.config import TranslateConfig
-from mt.core.device import doubt_about, limit_kernel_caches
+from mt.core.device import limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
 from mt.documents.jobs import document_jobs
 from mt.documents.translation import translate_documents
@@ -39,7 +39,7 @@ def translate(config: TranslateConfig) -> None:
     if not documents:
         check_line_files(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
-    if doubt := doubt_about(config.precision, translator.device):
+    if doubt := slow_precision_warning(config.precision, translator.device):
         logger.warning("%s", doubt)
     if documents:
         translate_documents(config, documents, translator)

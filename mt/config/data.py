@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mt.config.fields import LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
+from mt.core.files import format_suffix
 from mt.core.wording import brief, nearest
 
 # fmt: off
@@ -103,8 +104,7 @@ class UnsplitConfig(CorpusConfig):
 
 def language_suffix(file: str) -> str:
     """Returns ``en`` of ``train.en`` or ``train.en.gz``."""
-    path = Path(file)
-    return (Path(path.stem) if path.suffix in (".gz", ".xz", ".zst") else path).suffix.removeprefix(".")
+    return format_suffix(Path(file)).removeprefix(".")
 
 
 class PileConfig(UnsplitConfig):

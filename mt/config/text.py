@@ -119,4 +119,7 @@ class TextConfig(RulesConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if not self.enabled and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs slots, which enabled=false switches off"
+            yield (
+                f"augmentation.slots={self.augmentation.slots:g} needs slots, which enabled=false switches off: take "
+                "text=off, which sets both"
+            )

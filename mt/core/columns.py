@@ -1,5 +1,4 @@
-"""Reads columns of a data set, also of one that is a selection of rows, without ever holding more text than a few
-thousand rows.
+"""Reads columns of a data set, also of a selection of rows, without holding more text than a few thousand rows.
 
 ``datasets`` itself gathers the rows of a selection one by one, which takes a minute for a million rows.
 """
@@ -17,17 +16,17 @@ if TYPE_CHECKING:
     import datasets
 
 ROWS_AT_ONCE = 5000
-NEIGHBOURS = 30
-"""How far rows may be apart, on average, to be copied together with all that lie between them, which is quicker than
+MAX_ROW_DISTANCE = 30
+"""Rows that are nearer to each other, on average, are copied together with all rows between them, which is quicker than
 one by one."""
 ROWS_PER_RELEASE = 500_000
-"""After so many rows ``release_memory`` is called."""
+"""Number of rows after which ``release_memory`` is called."""
 
 _mapped: WeakSet[mmap.mmap] = WeakSet()
 
 
 def mapped_table(path: Path) -> pyarrow.Table:
-    """Returns the table of an Arrow file, which is read from the disk where and when it is looked at."""
+    """Return the memory-mapped table of an Arrow file."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _mapped.add(mapped)
@@ -35,20 +34,20 @@ def mapped_table(path: Path) -> pyarrow.Table:
 
 
 def release_memory() -> None:
-    """Gives back to the system what reading took: the pages of the files of ``mapped_table`` that were looked at, which
-    may stay in the system's cache, and what Arrow keeps for its next copies."""
+    """Give the memory that reading took back to the system: pages of the files of ``mapped_table``, which may stay in
+    the system's cache, and the buffers that Arrow keeps for its next copies."""
     for mapped in list(_mapped):
         mapped.madvise(mmap.MADV_DONTNEED)
     pyarrow.default_memory_pool().release_unused()
 
 
-def evenly_spaced_rows(count: int, most: int) -> np.ndarray:
-    """Returns the numbers of at most ``most`` rows of ``count``, at even distances: corpora are often sorted."""
-    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
+def evenly_spaced_rows(count: int, max_rows: int) -> np.ndarray:
+    """Return the numbers of at most ``max_rows`` rows of ``count``, at even distances: corpora are often sorted."""
+    return np.linspace(0, count - 1, min(count, max_rows)).round().astype(int)
 
 
 def numbers(pairs: "datasets.Dataset", name: str) -> np.ndarray:
-    """Returns the values of a column of numbers, (N,), in the order of the rows. They may be read-only."""
+    """Return the values of a column of numbers, (N,), in the order of the rows. They may be read-only."""
     values = pairs.data.column(name).to_numpy()
     if pairs._indices is not None:
         values = values[selected_rows(pairs)]
@@ -62,40 +61,40 @@ def tables(
     rows: np.ndarray | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pyarrow.Table]:
-    """Yields some columns, ``rows_at_once`` rows at a time.
+    """Yield some columns, at most ``rows_at_once`` rows at a time.
 
     Args:
-        pairs: What to read from.
+        pairs: The data set to read.
         names: The names of the columns.
         rows: The numbers of the rows to read, (R,), in their order. By default, all rows are read.
         rows_at_once: The most rows of a table.
     """
-    whole = pairs.data.select(list(names))
+    table = pairs.data.select(list(names))
     if pairs._indices is not None:
         rows = selected_rows(pairs) if rows is None else selected_rows(pairs)[rows]
-    read = 0
-    for start in range(0, len(pairs) if rows is None else len(rows), rows_at_once):
+    count = len(pairs) if rows is None else len(rows)
+    rows_read = 0
+    for start in range(0, count, rows_at_once):
         if rows is None:
-            some = whole.fast_slice(start, min(rows_at_once, len(pairs) - start))
-            read += len(some)
-            yield some
+            length = min(rows_at_once, count - start)
+            yield table.fast_slice(start, length)
         else:
-            chosen = rows[start : start + rows_at_once]
-            first, last = int(chosen.min()), int(chosen.max())
-            between = last - first + 1
-            if between <= NEIGHBOURS * rows_at_once:
-                read += between
-                yield whole.fast_slice(first, between).take(chosen - first)
+            part = rows[start : start + rows_at_once]
+            first = int(part.min())
+            length = int(part.max()) - first + 1
+            if length <= MAX_ROW_DISTANCE * rows_at_once:
+                yield table.fast_slice(first, length).take(part - first)
             else:
                 # To take rows, Arrow copies all that lies between the first and the last. This is slower, but copies
                 # the rows alone. Each row that is far from the others brings in some ten pages.
-                read += ROWS_PER_RELEASE
-                yield whole.fast_gather(chosen.astype(np.int64))
-        if read >= ROWS_PER_RELEASE:
+                length = ROWS_PER_RELEASE
+                yield table.fast_gather(part.astype(np.int64))
+        rows_read += length
+        if rows_read >= ROWS_PER_RELEASE:
             release_memory()
-            read = 0
+            rows_read = 0
 
 
 def selected_rows(pairs: "datasets.Dataset") -> np.ndarray:
-    """Returns which rows of the table that it selects from are the rows of a selection, (N,) uint64."""
+    """Return the numbers of the rows that a selection has of its table, (N,) uint64."""
     return pairs._indices.column(0).to_numpy()

@@ -1,4 +1,4 @@
-"""Finds out that a text is in another encoding than UTF-8."""
+"""Detects text in other encodings than UTF-8."""
 
 import codecs
 import re
@@ -9,34 +9,33 @@ BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-ENOUGH = 20
-"""So many lines that are not UTF-8 are no accident, if there are fewer lines with letters beyond ASCII that are."""
+MIN_FOREIGN_LINES = 20
+"""So many lines that are not UTF-8 are no accident if they are most of the lines beyond ASCII."""
 CUT_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z")
 """The beginning of a letter whose other bytes are missing."""
 BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 
 
 def encoding_of_bom(start: bytes) -> str | None:
-    """Returns the encoding that a byte order mark at the beginning of a file tells, utf-16 or utf-32; None if there is
-    no such mark."""
+    """Return the encoding of the byte order mark at the beginning of a file, utf-16 or utf-32; None if it has none."""
     return next((encoding for bom, encoding in BOMS.items() if start.startswith(bom)), None)
 
 
 def other_encoding(start: bytes) -> tuple[str, str] | None:
-    """Judges the beginning of a file that should be in UTF-8.
+    """Return the probable encoding of the beginning of a file, unless it is UTF-8.
 
     It is in another encoding if more than half of its lines have bytes that are not UTF-8, or NUL bytes; or if many
     have, and more than half of those that are not ASCII. The latter is for languages that need few letters beyond
     ASCII: of a German text in Latin-1, two thirds of the lines are valid UTF-8.
 
     Returns:
-        The encoding that it seems to be, as iconv calls it, and in words; None if it is UTF-8 with some faults at most.
+        The name of the encoding for iconv and its description; None for UTF-8 with some faults at most.
     """
     lines = start.split(b"\n")
     lines = lines[:-1] or [CUT_LETTER.sub(b"", start)]  # the last line may be cut short, or is empty
     foreign = [line for line in lines if b"\0" in line or not _is_utf_8(line)]
     special = [line for line in lines if b"\0" in line or not line.isascii()]
-    if 2 * len(foreign) <= (len(special) if len(foreign) >= ENOUGH else len(lines)):
+    if 2 * len(foreign) <= (len(special) if len(foreign) >= MIN_FOREIGN_LINES else len(lines)):
         return None
     if 2 * sum(b"\0" in line for line in foreign) > len(foreign):
         # The line breaks tell the order of the bytes: in the wrong one they would be U+0A00, which is no character.

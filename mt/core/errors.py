@@ -5,7 +5,7 @@ import sys
 
 
 class InputError(Exception):
-    """The user's input or config is wrong. The message names what is wrong and how to mend it (exit code 2)."""
+    """The user's input or config is wrong. The message names the mistake and the remedy (exit code 2)."""
 
 
 class RunError(Exception):
@@ -31,7 +31,7 @@ class Interrupted(BaseException):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Returns whether an error says that a GPU or main memory is full.
+    """Return whether an error says that a GPU or main memory is full.
 
     This does not import torch, which a command may not have needed yet.
     """

@@ -12,11 +12,9 @@ import re
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
-
-import pyarrow
 
 from mt.core.errors import InputError
 from mt.core.xz import XzReader
@@ -30,8 +28,27 @@ BLOCK = 1 << 20
 """How many bytes are read at a time."""
 
 
+def _open_zst(path: Path) -> BinaryIO:
+    import pyarrow  # not needed to check a config, and takes as long to import as all that is
+
+    return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
+
+
+COMPRESSIONS: dict[str, Callable[[Path], BinaryIO]] = {
+    ".gz": lambda path: cast(BinaryIO, gzip.GzipFile(path)),
+    ".xz": lambda path: io.BufferedReader(XzReader(path.open("rb"))),
+    ".zst": _open_zst,
+}
+"""Opens a compressed file, by its suffix."""
+
+
+def format_suffix(path: Path) -> str:
+    """Return the suffix without that of a compression: ``.tsv`` of ``a.tsv.gz``."""
+    return Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
+
+
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yields the lines of a plain, .gz, .xz or .zst file, without their ``\\n``.
+    """Yield the lines of a plain, .gz, .xz or .zst file, without their ``\\n``.
 
     No other byte ends a line (not a lone CR, not U+2028, not NUL), and a last line needs no ``\\n``.
 
@@ -44,31 +61,16 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:
-    """Yields the content of a file as ``read_lines`` does, but in blocks of bytes; raises the same."""
+    """Yield the content of a file as ``read_lines`` does, but in blocks of bytes; raises the same."""
     with open_input(path) as stream:
         while block := stream.read(BLOCK):
             yield block
 
 
 def read_start(path: Path) -> bytes:
-    """Returns the first 64 KiB of the content of a file as ``read_lines`` reads it, or all of it; raises the same."""
+    """Return the first 64 KiB of the content of a file as ``read_lines`` reads it, or all of it; raises the same."""
     with open_input(path) as stream:
         return stream.read(1 << 16)
-
-
-def read_wide_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Yields the lines of a file in UTF-16 or UTF-32 as ``read_lines`` does, without its BOM.
-
-    Raises:
-        InputError: As ``read_lines``, or the bytes are not of this encoding.
-    """
-    try:
-        # Halves of surrogate pairs stay, so that UNDECODABLE finds them. With newline="\n" no CR ends a line.
-        with open_input(path) as stream, io.TextIOWrapper(stream, encoding, "surrogatepass", newline="\n") as text:
-            for line in text:
-                yield line.removesuffix("\n")
-    except UnicodeError as error:
-        raise InputError(f"{path}: is not in {encoding.upper()}, of which it has the BOM: {error}") from None
 
 
 @contextlib.contextmanager
@@ -79,7 +81,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
         InputError: The file is missing, unreadable, damaged or cut short, as soon as that shows.
     """
     try:
-        with _open(path) as stream:
+        with COMPRESSIONS[path.suffix](path) if path.suffix in COMPRESSIONS else path.open("rb") as stream:
             yield stream
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -89,7 +91,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Replaces a file as a whole: whoever opens it, at any time, finds all of the old content or all of the new.
+    """Replace a file atomically: whoever opens it, at any time, finds all of the old content or all of the new.
 
     Raises:
         OSError: The disk is full or the folder is not writable. ``path`` is then as it was.
@@ -106,7 +108,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 
 def replace_durably(partial: Path, path: Path) -> None:
-    """Renames ``partial`` to ``path``, in the same folder, so that the new name outlives a power failure.
+    """Rename ``partial`` to ``path``, in the same folder, so that the new name outlives a power failure.
 
     ``partial`` must be complete, and its content must be on the disk already.
     """
@@ -115,9 +117,9 @@ def replace_durably(partial: Path, path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and the folders above it, where they are missing, so that they outlive a power failure.
+    """Make a folder and the folders above it, where they are missing, so that they outlive a power failure.
 
-    A new folder's name stands in the folder above it, which has to be flushed to the disk like a file.
+    The name of a new folder is stored in the folder above it, which has to be flushed to the disk like a file.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
@@ -126,46 +128,40 @@ def make_folder(path: Path) -> None:
 
 
 def resolved(path: str | Path) -> Path:
-    """Returns the absolute path with all links followed, whether there is a file or not.
+    """Return the absolute path with all links followed, whether there is a file or not.
 
     Raises:
         InputError: The links lead in a circle.
     """
-    try:
-        found = Path(path).resolve()
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            found.stat()
-        return found
-    except RuntimeError:  # raised by resolve() before Python 3.13
-        pass
-    except OSError as error:  # raised by stat()
-        if error.errno != errno.ELOOP:
-            raise
-    raise InputError(f"{path}: a symbolic link that leads in a circle")
+    target = Path(os.path.realpath(path))
+    # Only links that lead in a circle are left.
+    if any(map(os.path.islink, (target, *target.parents))):
+        raise InputError(f"{path}: a symbolic link that leads in a circle")
+    return target
 
 
 def refuse_taken(key: str, path: str) -> Path:
-    """Returns the absolute path of a folder to write, with all links followed.
+    """Return the absolute path of a folder to write, with all links followed.
 
     Raises:
         InputError: It exists and is not an empty folder, or could not be replaced by the new one. The message names the
             setting, ``key``.
     """
-    place = resolved(path)
-    if place == Path.cwd() or os.path.ismount(place):
+    folder = resolved(path)
+    if folder == Path.cwd() or os.path.ismount(folder):
         raise InputError(f"{key}={path}: the current folder and mount points cannot be replaced; take a new folder")
-    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{key}={path}: exists and is not empty; take a new folder")
-    return place
+    return folder
 
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Makes a folder that appears under its name only when it is complete, in place of an older one if there is one.
+    """Make a folder that appears under its name only when it is complete, in place of an older one if there is one.
 
     Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and
-    renames; an exception removes what was written and leaves ``path`` as it was. ``recover_folders``
-    clears up after a process that was killed in between.
+    renames; an exception removes the hidden folder and leaves ``path`` as it was. ``recover_folders``
+    cleans up after a process that was killed in between.
     """
     make_folder(path.parent)
     partial = _partial(path)
@@ -192,7 +188,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def try_lock(stream: IO, path: Path) -> bool:
-    """Locks an open file for this process until it is closed, in whatever way that happens.
+    """Lock an open file for this process until it is closed, in whatever way that happens.
 
     On a disk that does not support locks, a warning is logged and the file counts as locked.
 
@@ -213,7 +209,7 @@ def try_lock(stream: IO, path: Path) -> bool:
 
 
 def recover_folders(folder: Path) -> None:
-    """Clears up after a process that was killed inside ``new_folder`` or ``write_atomically``.
+    """Clean up after a process that was killed inside ``new_folder`` or ``write_atomically``.
 
     This concerns the folder and all folders beneath it. An older folder that was just being replaced gets its name
     back, and everything unfinished is removed. Links are not followed. Must not be called while another process writes
@@ -229,7 +225,7 @@ def recover_folders(folder: Path) -> None:
 
 
 def _put_back(replaced: Path, original: Path) -> None:
-    """Gives an older folder its name back, or removes it if a newer one has that name.
+    """Give an older folder its name back, or remove it if a newer one has that name.
 
     Raises:
         OSError: Neither can be done. The older folder is left where it is.
@@ -245,23 +241,11 @@ def _put_back(replaced: Path, original: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Removes a file, a folder with all that it holds, or a link but not its target."""
+    """Remove a file, a folder with its contents, or a link but not its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _open(path: Path) -> BinaryIO:
-    match path.suffix:
-        case ".gz":
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        case ".xz":
-            return io.BufferedReader(XzReader(path.open("rb")))
-        case ".zst":
-            return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
-        case _:
-            return path.open("rb")
 
 
 def _partial(path: Path) -> Path:

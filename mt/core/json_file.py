@@ -14,7 +14,7 @@ CHECKSUM_KEY = "sha256"
 
 
 def write_json(path: Path, content: dict) -> None:
-    """Writes a sealed JSON file: its last entry is the checksum of the text before it."""
+    """Write a sealed JSON file: its last entry is the checksum of the text before it."""
     write_atomically(path, sealed(content))
 
 
@@ -36,35 +36,35 @@ def read_json(path: Path, *needed: str) -> dict:
 
 
 def sealed(content: dict) -> str:
-    """Returns JSON that ends with its own checksum."""
+    """Return JSON that ends with its own checksum."""
     text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
     return f'{text},\n  "{CHECKSUM_KEY}": "{sha256(text)}"\n}}\n'
 
 
 def unsealed(text: str, path: Path) -> dict:
-    """Returns the content that was given to ``sealed``.
+    """Return the content that was given to ``sealed``.
 
     The checksum is that of the text as it stands, blanks included, so that any changed bit is noticed, whether it
     changes the meaning or not.
 
     Raises:
-        InputError: The text is damaged or of another version. The message names ``path``, the file that it is from.
+        InputError: The text is damaged or of another version. The message names its file, ``path``.
     """
-    found = re.fullmatch(rf'(.*),\n  "{CHECKSUM_KEY}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
-    if not found or sha256(found[1]) != found[2]:
+    match = re.fullmatch(rf'(.*),\n  "{CHECKSUM_KEY}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
+    if not match or sha256(match[1]) != match[2]:
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
     try:
-        return dict(json.loads(found[1] + "\n}"))
+        return dict(json.loads(match[1] + "\n}"))
     except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents only
         raise InputError(f"{path}: damaged or of another version") from None
 
 
 def sha256(text: str) -> str:
-    """Returns the SHA-256 of a text in hexadecimal digits."""
+    """Return the SHA-256 of a text in hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_number(value: object) -> bool:
-    """Returns whether a value of a JSON file is a finite number that fits into a float. An integer of 400 digits does
+    """Return whether a value of a JSON file is a finite number that fits into a float. An integer of 400 digits does
     not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max

@@ -4,14 +4,12 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-LONGEST_SHOWN = 200
-"""The most characters of a value that a message shows."""
+MAX_SHOWN_CHARACTERS = 200
 
 
-def nearest(word: str, choices: Sequence[str], likeness: float = 0.6) -> str | None:
-    """Returns the choice that was probably meant, or None if no choice is at least as alike as ``likeness`` (0 to
-    1)."""
-    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=likeness)), None)
+def nearest(word: str, choices: Sequence[str], min_similarity: float = 0.6) -> str | None:
+    """Return the most similar choice, or None if none has at least ``min_similarity`` (0 to 1)."""
+    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=min_similarity)), None)
 
 
 def counted(number: int, noun: str) -> str:
@@ -20,7 +18,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def format_value(value: object) -> str:
-    """Returns a value as one would type it on a command line."""
+    """Return a value as one would type it on a command line."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
@@ -31,13 +29,13 @@ def format_value(value: object) -> str:
 
 
 def brief(text: str) -> str:
-    """Returns a text for a message. If it is long, its middle is left out."""
-    if len(text) <= LONGEST_SHOWN:
+    """Return a text for a message. If it is long, its middle is left out."""
+    if len(text) <= MAX_SHOWN_CHARACTERS:
         return text
-    half = LONGEST_SHOWN // 2
+    half = MAX_SHOWN_CHARACTERS // 2
     return f"{text[:half]} … {text[-half:]} ({len(text):,} characters)"
 
 
 def shorten_words(message: str) -> str:
-    """Returns a message in which the middle of each long word, such as a path, is left out."""
-    return re.sub(rf"\S{{{LONGEST_SHOWN},}}", lambda word: brief(word.group()), message)
+    """Return a message without the middle of each long word, such as a path."""
+    return re.sub(rf"\S{{{MAX_SHOWN_CHARACTERS},}}", lambda word: brief(word.group()), message)

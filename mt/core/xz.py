@@ -1,7 +1,7 @@
 """Reads .xz files to their very end.
 
-Python's own ``lzma.open`` silently ignores whatever follows the last stream or stream padding. If a file was joined
-from several, half of it could be missing without a word.
+Python's own ``lzma.open`` silently ignores everything after the last valid stream. If a file was joined from several,
+half of it could be missing without a word.
 """
 
 import io
@@ -44,7 +44,7 @@ class XzReader(io.RawIOBase):
         super().close()
 
     def _read_some(self, size: int) -> bytes:
-        """Returns 1 to ``size`` bytes, or none at the end of the last stream."""
+        """Return 1 to ``size`` bytes, or none at the end of the last stream."""
         while True:
             if self._decompressor.eof and not self._begin_next_stream():
                 return b""
@@ -57,7 +57,7 @@ class XzReader(io.RawIOBase):
                 return content
 
     def _begin_next_stream(self) -> bool:
-        """Skips padding and begins the next stream. Returns False if the file ends instead."""
+        """Skip padding and begin the next stream. Return False if the file ends instead."""
         rest = self._decompressor.unused_data
         padding = 0
         while True:

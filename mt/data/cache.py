@@ -1,9 +1,9 @@
-"""Keeps tables that take long to make as Arrow files in the cache of ``datasets``. From there they are read without
-being loaded into memory, and workers on one machine share what it keeps of them.
+"""Keeps tables that take long to make as Arrow files in the cache of ``datasets``. They are memory-mapped, so
+workers on one machine share their memory.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import datasets
@@ -25,7 +25,7 @@ def cached_table(
     doing: str = "",
     rows: int | None = None,
 ) -> datasets.Dataset:
-    """Returns a table as a data set whose fingerprint is ``key``. If another process is making the same table, this one
+    """Return a table as a data set whose fingerprint is ``key``. If another process is making the same table, this one
     waits for it.
 
     Args:
@@ -41,46 +41,56 @@ def cached_table(
     path = Path(datasets.config.HF_DATASETS_CACHE) / "mt" / f"{key}.arrow"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The name is always the same, so that what a killed process has left is overwritten.
-        partial = path.with_suffix(".partial")
         with FileLock(path.with_suffix(".lock")):
             if not path.exists():
-                try:
-                    with (
-                        partial.open("wb") as file,
-                        pyarrow.ipc.new_stream(file, schema) as writer,
-                        tqdm(
-                            desc=doing, total=rows, unit=" pairs", disable=None if doing else True, leave=False, delay=5
-                        ) as bar,
-                    ):
-                        for batch in batches():
-                            writer.write_batch(batch)
-                            bar.update(len(batch))
-                    partial.replace(path)
-                finally:
-                    partial.unlink(missing_ok=True)
+                disable = None if doing else True
+                with tqdm(desc=doing, total=rows, unit=" pairs", disable=disable, leave=False, delay=5) as bar:
+                    _write_table(path, schema, batches(), bar)
     return datasets.Dataset(MemoryMappedTable(mapped_table(path), str(path)), fingerprint=key)
 
 
-def chosen(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndarray]) -> datasets.Dataset:
-    """Returns a selection of rows, whose numbers are kept in the cache, too.
+def _write_table(path: Path, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch], bar: tqdm) -> None:
+    # The name is always the same, so that what a killed process has left is overwritten.
+    partial = path.with_suffix(".partial")
+    try:
+        with partial.open("wb") as file, pyarrow.ipc.new_stream(file, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                bar.update(len(batch))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndarray]) -> datasets.Dataset:
+    """Return a selection of rows, whose numbers are kept in the cache, too.
 
     Args:
-        pairs: What to choose from.
-        key: What the choice depends on, apart from ``pairs``.
+        pairs: The rows to select from.
+        key: What the selection depends on, apart from ``pairs``.
         rows: Returns the numbers of the rows. It is called only if the cache does not have them.
     """
 
     def batches() -> Iterable[pyarrow.RecordBatch]:
-        found = rows() if pairs._indices is None else selected_rows(pairs)[rows()]
-        for start in range(0, len(found), ROWS_AT_ONCE):
-            yield pyarrow.record_batch([found[start : start + ROWS_AT_ONCE].astype(np.uint64)], schema=ROWS)
+        indices = rows() if pairs._indices is None else selected_rows(pairs)[rows()]
+        for start in range(0, len(indices), ROWS_AT_ONCE):
+            yield pyarrow.record_batch([indices[start : start + ROWS_AT_ONCE].astype(np.uint64)], schema=ROWS)
 
-    place = digest((pairs._fingerprint, key))
-    indices = cached_table(place, ROWS, batches)
-    return datasets.Dataset(pairs.data, indices_table=indices.data, fingerprint=place)
+    fingerprint = digest((pairs._fingerprint, key))
+    indices = cached_table(fingerprint, ROWS, batches)
+    return datasets.Dataset(pairs.data, indices_table=indices.data, fingerprint=fingerprint)
+
+
+def concatenate(parts: Sequence[datasets.Dataset]) -> datasets.Dataset:
+    """Return all pairs, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    pairs = datasets.concatenate_datasets(list(parts))
+    # The fingerprint that ``datasets`` gives it also depends on when the parts were read.
+    pairs._fingerprint = digest([part._fingerprint for part in parts])
+    return pairs
 
 
 def digest(content: object) -> str:
-    """Returns a hash of the content, to be used as a key for the cache."""
+    """Return a hash of the content, to be used as a key for the cache."""
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()

@@ -1,28 +1,35 @@
-"""What is kept of each pair that is read: its two sentences, hashes of them, and why it cannot be used, if so.
+"""The columns of each pair that is read: its two sentences, their hashes, and the fault if it cannot be used.
 
 The hashes are computed once, because that takes longer than reading the cache, and because everything that looks for
-equal sentences can then do with 8 bytes of each.
+equal sentences needs only 8 bytes of each.
 
 The processes of ``parallel.py`` import this file, and nothing that is large, such as PyTorch.
 """
 
+import hashlib
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow
 
+from mt.core.columns import tables
 from mt.core.files import UNDECODABLE
-from mt.data.split import pair_hash, sentence_key
+from mt.data.sentence_key import pair_hash, sentence_key
 
+if TYPE_CHECKING:
+    import datasets
+
+SIDES = ("source", "target")
 KEYS = ("source_key", "target_key")
 """Are equal for sentences that differ only in case, punctuation and white space: see ``sentence_key``."""
 PAIR_HASH = "pair_hash"
-"""Is equal for equal pairs: see ``mt.data.split.pair_hash``."""
+"""Is equal for equal pairs: see ``mt.data.sentence_key.pair_hash``."""
 FAULT = "fault"
 """Is empty, or says why a pair cannot be used for training."""
 PAIRS = pyarrow.schema(
     [
-        *((side, pyarrow.string()) for side in ("source", "target")),
+        *((side, pyarrow.string()) for side in SIDES),
         *((name, pyarrow.int64()) for name in (*KEYS, PAIR_HASH)),
         (FAULT, pyarrow.string()),
     ]
@@ -31,7 +38,7 @@ LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
-    """Returns pairs with the columns of PAIRS. Line breaks become spaces, and bytes that are not UTF-8, which come as
+    """Return pairs with the columns of PAIRS. Line breaks become spaces, and bytes that are not UTF-8, which come as
     surrogates, become U+FFFD."""
     rows = []
     for source, target in pairs:
@@ -45,3 +52,12 @@ def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
         keys = sentence_key(source), sentence_key(target)
         rows.append((source, target, *keys, pair_hash(source, target), fault))
     return pyarrow.record_batch([list(values) for values in zip(*rows, strict=True)], schema=PAIRS)
+
+
+def sentences_sha256(pairs: "datasets.Dataset") -> str:
+    """Return the SHA-256 of the sentences of all pairs, in their order."""
+    checksum = hashlib.sha256()
+    for table in tables(pairs, SIDES, rows_at_once=10_000):
+        both = pyarrow.chunked_array([*table["source"].chunks, *table["target"].chunks], pyarrow.string())
+        checksum.update("\n".join(both.to_pylist()).encode())
+    return checksum.hexdigest()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mt.config import DocumentFormat
 from mt.core.errors import InputError
+from mt.core.files import format_suffix
 from mt.data.parsers.document import Document, Languages, read_whole
 from mt.data.parsers.po import read_po
 from mt.data.parsers.xliff import read_xliff
@@ -35,7 +36,6 @@ FORMATS: dict[DocumentFormat, Format] = {
     "markdown": Format((".md", ".markdown"), read_markdown),
 }
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
-COMPRESSIONS = (".gz", ".xz", ".zst")
 BINARY_SUFFIXES = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
 KNOWN_SUFFIXES = f"Documents are known by {', '.join(FORMAT_BY_SUFFIX)}"
 
@@ -48,7 +48,7 @@ def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentForma
     """
     if setting != "auto":
         return setting
-    suffix = (path.with_suffix("") if path.suffix in COMPRESSIONS else path).suffix.lower()
+    suffix = format_suffix(path).lower()
     if suffix in BINARY_SUFFIXES:
         raise InputError(f"{path}: {suffix} is not read. {KNOWN_SUFFIXES}; format=lines reads it as lines of text")
     return FORMAT_BY_SUFFIX.get(suffix, "lines")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
-from mt.core.files import resolved
+from mt.core.files import COMPRESSIONS, resolved
 from mt.core.wording import counted
-from mt.documents.formats import COMPRESSIONS, KNOWN_SUFFIXES, DocumentFormat, detect_format
+from mt.documents.formats import KNOWN_SUFFIXES, DocumentFormat, detect_format
 
 logger = logging.getLogger(__name__)
 

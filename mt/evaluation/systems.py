@@ -18,7 +18,9 @@ from mt.core.files import read_lines
 from mt.core.json_file import is_number, read_json
 from mt.core.language import base_language
 from mt.metrics.significance import blocks_of
-from mt.storage.marian import UNKNOWN_LANGUAGE, is_marian, located
+from mt.storage.folders import read_description, refuse_links_out
+from mt.storage.hub import resolve_model_path
+from mt.storage.marian import UNKNOWN_LANGUAGE, is_marian
 from mt.storage.run_folder import (
     CONFIG,
     METRICS,
@@ -26,10 +28,8 @@ from mt.storage.run_folder import (
     RESULTS,
     config_differences,
     read_config,
-    read_description,
     read_scored,
     refuse_changed_files,
-    refuse_links_out,
 )
 from mt.training.provenance import as_it_went, read_provenance
 
@@ -187,7 +187,7 @@ def _short_name(output: Output) -> str:
 
 def _read(place: Path) -> tuple[EvaluationSet | None, Output]:
     """Reads a run with its test set; or a model that comes alone, or a file, which come without one."""
-    folder = located(place)
+    folder = resolve_model_path(place)
     if is_model_alone(folder):
         return None, Output(place, [], model=read_description(place))
     if folder.is_dir():

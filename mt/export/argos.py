@@ -17,8 +17,8 @@ from mt.core.errors import InputError
 from mt.core.files import make_folder, replace_durably, resolved
 from mt.core.language import argos_code, english_name
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.storage.run_folder import TrainedModel, open_model
 from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
+from mt.translation.trained_model import TrainedModel, open_model
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and w
 
 
 def export(config: ExportConfig) -> None:
-    """Writes a package.
+    """Write a package.
 
     Raises:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, Argos Translate cannot
@@ -65,7 +65,7 @@ def export(config: ExportConfig) -> None:
         folder = Path(place, name)
         (folder / "model").mkdir(parents=True)
         write_model(trained, folder / "model", config.quantization)
-        trained.tokenizers.source.save(folder / "sentencepiece.model")
+        (folder / "sentencepiece.model").write_bytes(trained.tokenizers.source.model)
         (folder / "metadata.json").write_text(json.dumps(metadata, indent=2), encoding="utf-8")
         write_card(folder, model_card(trained, run, config.license, usage, cuts_sentences=True))
         package = Path(place, output.name)
@@ -89,7 +89,7 @@ def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:
 
 
 def _zip(folder: Path, package: Path) -> None:
-    """Writes a zip archive that holds a folder."""
+    """Write a zip archive that holds a folder."""
     with package.open("xb") as stream:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(folder.rglob("*")):

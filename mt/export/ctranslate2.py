@@ -7,8 +7,8 @@ from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.storage.run_folder import open_model
 from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
+from mt.translation.trained_model import open_model
 
 logger = logging.getLogger(__name__)
 

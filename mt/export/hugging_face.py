@@ -13,17 +13,20 @@ import json
 import logging
 from pathlib import Path
 
+import torch
 from safetensors.torch import save
+from torch import Tensor
 
 from mt.config import MAX_PIECES, ExportConfig, ModelDescription, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
-from mt.storage.hugging_face_weights import renamed_weights
-from mt.storage.run_folder import TrainedModel, open_model
+from mt.storage.marian_weights import Vocabularies, exported_weights
+from mt.storage.weights import weights_of
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import max_positions
+from mt.translation.trained_model import TrainedModel, open_model
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +60,7 @@ it loses all up to there, which MarianTokenizer takes for the name of a language
 
 
 def export(config: ExportConfig) -> None:
-    """Writes a folder with the model, its tokenizer and a model card.
+    """Write a folder with the model, its tokenizer and a model card.
 
     Raises:
         InputError: The run cannot be read, no architecture of ``transformers`` holds the model, or the output exists
@@ -74,7 +77,7 @@ def export(config: ExportConfig) -> None:
     generation = _generation_config(trained.description, settings, special)
     usage = USAGE.replace("{max_length}", str(generation["max_length"]))
     with new_folder(output) as folder:
-        weights = renamed_weights(trained.model, settings, trained.tokenizers, max_positions(settings))
+        weights = _weights(trained, trained.model, settings)
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
         _write_json(folder / "config.json", _model_config(settings, trained.tokenizers, special))
         _write_json(folder / "generation_config.json", generation)
@@ -85,7 +88,7 @@ def export(config: ExportConfig) -> None:
 
 
 def obstacles(trained: TrainedModel) -> list[str]:
-    """Returns every reason why no architecture of ``transformers`` holds a model; the list is empty if one does."""
+    """Return every reason why no architecture of ``transformers`` holds a model; the list is empty if one does."""
     config = trained.description.model
     if not isinstance(config, TransformerConfig):
         return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
@@ -103,8 +106,19 @@ def obstacles(trained: TrainedModel) -> list[str]:
     return found
 
 
+def _weights(trained: TrainedModel, model: Transformer, settings: TransformerConfig) -> dict[str, Tensor]:
+    tokenizers = trained.tokenizers
+    vocabularies = Vocabularies(tokenizers.source.vocabulary, tokenizers.target.vocabulary)
+    weights = {"output.bias": torch.zeros(tokenizers.target.vocabulary_size)} | weights_of(model)
+    tables = {}
+    if settings.norm == "pre":  # MarianMT computes its positions
+        for side, embedding in (("encoder", model.encoder.embedding), ("decoder", model.decoder.embedding)):
+            tables[side] = embedding.positions(0, max_positions(settings)).detach()
+    return exported_weights(weights, tables, settings, vocabularies, tokenizers.joint)
+
+
 def _special_pieces(tokenizer: Tokenizer, config: TransformerConfig) -> dict[str, int]:
-    """Returns the number of each special piece in the exported model: where it came from another, those of that one."""
+    """Return the number of each special piece in the exported model: where it came from another, those of that one."""
     theirs = tokenizer.vocabulary
     if theirs:
         return {"pad": theirs.pad, "unk": theirs.unk, "start": theirs.start, "eos": theirs.eos}
@@ -112,7 +126,7 @@ def _special_pieces(tokenizer: Tokenizer, config: TransformerConfig) -> dict[str
 
 
 def _model_config(config: TransformerConfig, tokenizers: TokenizerPair, special: dict[str, int]) -> dict[str, object]:
-    """Returns the content of config.json."""
+    """Return the content of config.json."""
     model_type, name = ARCHITECTURES[config.norm, config.positions]
     shared = tokenizers.joint and config.tie_embeddings
     marian = {
@@ -159,7 +173,7 @@ def _numbers(special: dict[str, int]) -> dict[str, int]:
 def _generation_config(
     description: ModelDescription, config: TransformerConfig, special: dict[str, int]
 ) -> dict[str, object]:
-    """Returns the content of generation_config.json: our beam search in the words of ``transformers``."""
+    """Return the content of generation_config.json: our beam search in the words of ``transformers``."""
     decoding = description.decoding
     longest_source = MAX_PIECES if decoding.max_source_length == "auto" else decoding.max_source_length
     longest = int(longest_source * decoding.max_length_ratio) + decoding.max_length_extra
@@ -176,7 +190,7 @@ def _generation_config(
 
 
 def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, special: dict[str, int]) -> None:
-    """Writes the files of MarianTokenizer. The numbers of the pieces are SentencePiece's own, or those that they had
+    """Write the files of MarianTokenizer. The numbers of the pieces are SentencePiece's own, or those that they had
     where the tokenizer came from."""
     tokenizers = trained.tokenizers
     separate = not tokenizers.joint

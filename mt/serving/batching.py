@@ -9,28 +9,19 @@ turn. Where both kinds wait, a lane takes them in turn.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from math import ceil
 from threading import Condition, Thread
 from time import monotonic
 from typing import Any, Protocol
 
+from mt.serving.queues import MAX_SHORT_CHARACTERS, Item, Queue, Request, Source
+
 logger = logging.getLogger(__name__)
 
-MAX_SHORT = 1000
-"""The most characters of a short request."""
-MAX_CUT_CHARACTERS = 4096
-"""A lane that cuts items begins no other one once it has cut this many characters."""
-MAX_WAITING_PIECES = 200_000
-"""No items are cut while so many pieces wait, because they take memory."""
-MIN_BATCH_PIECES, MAX_BATCH_PIECES = 100, 800
-"""A batch takes no further sources once it has this many pieces. Larger batches are hardly faster, and requests that
-come later wait for them longer. Idle lanes share what waits in batches of at least the smaller number."""
+MAX_WAITING_TOKENS = 200_000
+"""No items are cut while so many tokens wait, because they take memory."""
 LONG_SHARE = 0.1
 """The share of its time that a lane spends on the search for a long request while short requests keep coming."""
 
@@ -38,115 +29,24 @@ Sources = list[list[int]]
 
 
 class Overloaded(Exception):
-    """The queue holds as many requests as it may."""
+    """The queue holds the maximum number of requests."""
 
 
 class TooManyTokens(Exception):
-    """A request has more tokens than it may have."""
+    """A request has more than the maximum number of tokens."""
 
 
 class Work(Protocol):
     """Answers items, in three steps that different threads may take."""
 
     def cut(self, kind: str, item: Any) -> tuple[Any, Sources]:
-        """Return what ``finish`` needs of an item, and its sources. ``kind`` says what is asked for."""
+        """Return the cut item, which ``finish`` takes, and its sources."""
 
     def search(self, sources: Sources, before_step: Callable[[], None]) -> list[Any]:
-        """Return what is found for each source of a batch. ``before_step`` may be called often, and may do work."""
+        """Return the result of each source. ``before_step`` may be called often, and may do work."""
 
-    def finish(self, kind: str, cut: Any, found: list[Any]) -> Any:
-        """Return the answer to an item, given what was found for its sources."""
-
-
-@dataclass(eq=False)
-class _Item:
-    """An item of a request that has been cut."""
-
-    request: "_Request"
-    number: int
-    cut: Any
-    found: list[Any]
-    """What was found for each source; None until then."""
-    left: int
-    """The number of sources for which nothing has been found."""
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A source of an item, with its number there."""
-
-    item: _Item
-    number: int
-    pieces: list[int]
-
-
-@dataclass(eq=False)
-class _Request:
-    """Items that were asked for together."""
-
-    kind: str
-    items: Sequence[Any]
-    sizes: Sequence[int]
-    future: asyncio.Future[list[Any]]
-    answers: list[Any]
-    left: int
-    """The number of items without an answer."""
-    next_item: int = 0
-    """The number of the next item to be cut."""
-    waiting: deque[_Source] = field(default_factory=deque)
-    """The sources that no batch has taken."""
-    pieces: int = 0
-    """The pieces of all its sources so far."""
-    failure: Exception | None = None
-    is_over: bool = False
-    """Whether it needs no further work: it is answered, has failed, or nobody waits for it."""
-
-    @property
-    def is_cut(self) -> bool:
-        return self.next_item == len(self.items)
-
-
-class _Queue:
-    """The requests of one size, short or long ones, with items to cut or sources to search. The first is next."""
-
-    def __init__(self) -> None:
-        self.requests: deque[_Request] = deque()
-        self.pieces = 0
-        """The pieces of all waiting sources."""
-        self.cutting = False
-        """Whether a lane cuts items."""
-        self.last_was_cut = False
-        """Whether the last task was to cut items."""
-
-    def take_items(self) -> list[tuple[_Request, int]]:
-        """Take items to cut, one of each request in turn."""
-        items: list[tuple[_Request, int]] = []
-        size = 0
-        while size < MAX_CUT_CHARACTERS and (request := next((r for r in self.requests if not r.is_cut), None)):
-            items.append((request, request.next_item))
-            size += request.sizes[request.next_item]
-            request.next_item += 1
-            self.settle(request)
-        return items
-
-    def take_sources(self, lanes: int) -> list[_Source]:
-        """Take a batch of sources, one of each request in turn: the share of one of so many lanes."""
-        most = min(MAX_BATCH_PIECES, max(MIN_BATCH_PIECES, ceil(self.pieces / lanes)))
-        batch: list[_Source] = []
-        pieces = 0
-        while pieces < most and (request := next((r for r in self.requests if r.waiting), None)):
-            batch.append(request.waiting.popleft())
-            pieces += len(batch[-1].pieces)
-            self.settle(request)
-        self.pieces -= pieces
-        return batch
-
-    def settle(self, request: _Request) -> None:
-        """Put a request behind the others, or take it out if there is nothing left to take of it."""
-        if request in self.requests:
-            self.requests.remove(request)
-        if not request.is_over and (request.waiting or not request.is_cut):
-            self.requests.append(request)
+    def finish(self, kind: str, cut: Any, results: list[Any]) -> Any:
+        """Return the answer to a cut item, given the results of its sources."""
 
 
 class Batcher:
@@ -162,22 +62,22 @@ class Batcher:
         self,
         work: Work,
         capacity: int,
-        max_pieces: int,
+        max_tokens: int,
         lanes: int,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
             work: Answers items.
-            capacity: The most requests that may wait.
-            max_pieces: The most pieces of a request.
+            capacity: Maximum number of waiting requests.
+            max_tokens: Maximum number of tokens in a request.
             lanes: The number of threads.
             prepare: Called once in each thread, first of all.
         """
         self._work = work
         self._capacity = capacity
-        self._max_pieces = max_pieces
-        self._short, self._long = _Queue(), _Queue()
+        self._max_tokens = max_tokens
+        self._short, self._long = Queue(), Queue()
         self._changed = Condition()
         self._idle = 0
         """The number of lanes that wait for something to do."""
@@ -190,10 +90,10 @@ class Batcher:
             lane.start()
 
     async def answers(self, kind: str, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-        """Return the answer to each item, in order. If the caller is cancelled, what has not begun is dropped.
+        """Return the answer to each item, in order. Cancelling the caller drops all work that has not begun.
 
         Args:
-            kind: What is asked for.
+            kind: The kind of answer, for ``Work``.
             items: The items.
             sizes: The characters of each.
 
@@ -205,7 +105,7 @@ class Batcher:
         if not items:
             return []
         future = asyncio.get_running_loop().create_future()
-        request = _Request(kind, items, sizes, future, [None] * len(items), len(items))
+        request = Request(kind, items, sizes, future, [None] * len(items), len(items))
         with self._changed:
             if self._closing or self.waiting >= self._capacity:
                 raise Overloaded
@@ -222,24 +122,20 @@ class Batcher:
         return len(self._short.requests) + len(self._long.requests)
 
     def close(self) -> None:
-        """Answer what is waiting and end the threads. What comes later is refused."""
+        """Answer all waiting requests, refuse later ones, and end the threads."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         for lane in self._lanes:
             lane.join()
 
-    def _queue_of(self, request: _Request) -> _Queue:
-        return self._short if sum(request.sizes) <= MAX_SHORT else self._long
+    def _queue_of(self, request: Request) -> Queue:
+        return self._short if sum(request.sizes) <= MAX_SHORT_CHARACTERS else self._long
 
-    def _end(self, request: _Request) -> None:
+    def _end(self, request: Request) -> None:
         """Take a request out of its queue, whether it is answered or not."""
         with self._changed:
-            request.is_over = True
-            queue = self._queue_of(request)
-            queue.pieces -= sum(len(source.pieces) for source in request.waiting)
-            request.waiting.clear()
-            queue.settle(request)
+            self._queue_of(request).remove(request)
 
     def _run(self, prepare: Callable[[], None]) -> None:
         """Do the work of one lane."""
@@ -249,7 +145,7 @@ class Batcher:
             task()
             queues.reverse()
 
-    def _next_task(self, queues: Sequence[_Queue]) -> Callable[[], None] | None:
+    def _next_task(self, queues: Sequence[Queue]) -> Callable[[], None] | None:
         """Wait until there is something to do, and return it, from the first queue that has any; None at the end."""
         with self._changed:
             while True:
@@ -262,13 +158,13 @@ class Batcher:
                 self._changed.wait()
                 self._idle -= 1
 
-    def _task(self, queue: _Queue) -> Callable[[], None] | None:
+    def _task(self, queue: Queue) -> Callable[[], None] | None:
         """Return something to do for the requests of a queue; None if there is nothing.
 
         Items come first, because they tell whether a request is too long. But only one lane at a time cuts items: more
         would wait for the interpreter's lock. A lane alone cuts and searches in turn.
         """
-        may_cut = not queue.cutting and queue.pieces < MAX_WAITING_PIECES
+        may_cut = not queue.cutting and queue.tokens < MAX_WAITING_TOKENS
         sources_first = queue.last_was_cut and len(self._lanes) == 1
         for cuts in (False, True) if sources_first else (True, False):
             if cuts and may_cut and (items := queue.take_items()):
@@ -299,7 +195,7 @@ class Batcher:
 
         return answer_short
 
-    def _cut_all(self, queue: _Queue, items: list[tuple[_Request, int]]) -> None:
+    def _cut_all(self, queue: Queue, items: list[tuple[Request, int]]) -> None:
         for request, number in items:
             if not request.is_over:
                 self._cut(queue, request, number)
@@ -307,30 +203,25 @@ class Batcher:
             queue.cutting = False
             self._changed.notify_all()
 
-    def _cut(self, queue: _Queue, request: _Request, number: int) -> None:
+    def _cut(self, queue: Queue, request: Request, number: int) -> None:
         """Cut an item into sources, and queue them. Answer it, if it has none."""
         try:
             cut, sources = self._work.cut(request.kind, request.items[number])
         except Exception as error:
             self._fail(request, error)
             return
-        item = _Item(request, number, cut, [None] * len(sources), len(sources))
+        item = Item(request, number, cut, [None] * len(sources), len(sources))
         with self._changed:
-            request.pieces += sum(map(len, sources))
-            if not request.is_over:
-                request.waiting.extend(_Source(item, place, pieces) for place, pieces in enumerate(sources))
-                queue.pieces += sum(map(len, sources))
-                if request not in queue.requests:
-                    queue.settle(request)
-        if request.pieces > self._max_pieces:
-            self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_pieces})"))
+            queue.put_sources(item, sources)
+        if request.tokens > self._max_tokens:
+            self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens})"))
         elif not sources:
             self._finish(item)
 
-    def _search(self, batch: list[_Source], before_step: Callable[[], None]) -> None:
+    def _search(self, batch: list[Source], before_step: Callable[[], None]) -> None:
         """Search a batch of sources. If that fails, search each by itself, so that only the culprit's request fails."""
         try:
-            found = self._work.search([source.pieces for source in batch], before_step)
+            results = self._work.search([source.tokens for source in batch], before_step)
         except Exception as error:
             if len(batch) > 1:
                 for source in batch:
@@ -339,47 +230,32 @@ class Batcher:
             else:
                 self._fail(batch[0].item.request, error)
             return
-        for source, hypotheses in zip(batch, found, strict=True):
+        for source, result in zip(batch, results, strict=True):
             item = source.item
             with self._changed:
-                item.found[source.number] = hypotheses
-                item.left -= 1
-                is_complete = item.left == 0
+                item.results[source.number] = result
+                item.unsearched -= 1
+                is_complete = item.unsearched == 0
             if is_complete and not item.request.is_over:
                 self._finish(item)
 
-    def _finish(self, item: _Item) -> None:
+    def _finish(self, item: Item) -> None:
         """Answer an item for whose sources everything has been found."""
         request = item.request
         try:
-            request.answers[item.number] = self._work.finish(request.kind, item.cut, item.found)
+            request.answers[item.number] = self._work.finish(request.kind, item.cut, item.results)
         except Exception as error:
             self._fail(request, error)
             return
         with self._changed:
-            request.left -= 1
-            is_answered = request.left == 0
+            request.unanswered -= 1
+            is_answered = request.unanswered == 0
         if is_answered:
-            _deliver(request)
+            request.deliver()
 
-    def _fail(self, request: _Request, error: Exception) -> None:
+    def _fail(self, request: Request, error: Exception) -> None:
         if not isinstance(error, TooManyTokens):
             logger.exception("an item of kind %s could not be answered", request.kind)
         request.failure = error
         self._end(request)
-        _deliver(request)
-
-
-def _deliver(request: _Request) -> None:
-    """Hand over the answers, or the failure, unless nobody waits for them any more."""
-
-    def deliver() -> None:
-        if request.future.done():
-            return
-        if request.failure:
-            request.future.set_exception(request.failure)
-        else:
-            request.future.set_result(request.answers)
-
-    with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all that waited
-        request.future.get_loop().call_soon_threadsafe(deliver)
+        request.deliver()

@@ -22,7 +22,7 @@ class LibreTranslate:
         self._config = config
 
     def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Returns what answers each method and path."""
+        """Return the handler of each method and path."""
         return {
             ("POST", "/translate"): self.translate,
             ("POST", "/detect"): self.detect,
@@ -87,7 +87,7 @@ class LibreTranslate:
         }
 
     def _texts(self, values: Values) -> tuple[list[str], bool]:
-        """Returns the texts to translate and whether they came as a list."""
+        """Return the texts to translate and whether they came as a list."""
         asked = values.get("q")
         if not asked:
             raise HTTPException(400, "Invalid request: missing q parameter")
@@ -101,7 +101,7 @@ class LibreTranslate:
         return texts, isinstance(asked, list)
 
     def _model(self, source: str, target: str) -> ServedModel | None:
-        """Returns the model between two languages; None if they are the same."""
+        """Return the model between two languages; None if they are the same."""
         codes = []
         for language in (source, target):
             code = self._served.code(language)

@@ -15,6 +15,7 @@ from mt.config import ServingConfig
 from mt.core.language import base_language
 from mt.serving.batching import Batcher
 from mt.text.tags import cut_into_blocks
+from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
 from mt.translation.translator import Translator
@@ -23,8 +24,8 @@ _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
 """White space with a line break in it, or at an end of a text. This is looked for in the thread that all clients share,
 so not each blank is looked at."""
-MOST_CHARACTERS_LOOKED_AT = 1000
-"""A language is identified by the beginning of a text."""
+MAX_DETECTED_CHARACTERS = 1000
+"""The length of the beginning of a text by which its language is detected."""
 
 
 class ServedModel:
@@ -47,8 +48,11 @@ class ServedModel:
         self.batcher = Batcher(self, capacity, max_tokens, lanes, lambda: torch.set_num_threads(1))
 
     async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
-        """Returns the translation of each text, followed by up to so many others. HTML has one."""
-        cut = [cut_into_blocks(whole(text)) if html else cut_into_lines(whole(text)) for text in texts]
+        """Return the translation of each text, followed by up to ``alternatives`` others. HTML has none."""
+        cut = [
+            cut_into_blocks(without_surrogates(text)) if html else cut_into_lines(without_surrogates(text))
+            for text in texts
+        ]
         lines = [line for pieces in cut for line in pieces[::2] if line.strip()]
         found = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
         translations = []
@@ -61,13 +65,13 @@ class ServedModel:
         return translations
 
     async def hypotheses(self, lines: Sequence[str], kind: str = "all") -> list[list[ScoredText]]:
-        """Returns the translations of each line: the best one of ``text`` or ``html``, or ``all``, best first and with
-        word alignments."""
+        """Return the translations of each line: the best one for ``text`` or ``html``; for ``all``, all of them, best
+        first and with word alignments."""
         return await self.batcher.answers(kind, lines, [len(line) for line in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
-        (found,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
-        return found
+        (maps,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
+        return maps
 
     def cut(self, kind: str, item: Any) -> tuple[Any, list[list[int]]]:
         """See Work."""
@@ -78,7 +82,9 @@ class ServedModel:
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
         """See Work."""
-        return self._translator.search(sources, self._translator.config.beam_size, before_step)
+        keys = [()] * len(sources)  # of sampling, which a server does not do
+        n_best = self._translator.config.beam_size
+        return self._translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
 
     def finish(self, kind: str, cut: Any, found: list[list[Hypothesis]]) -> Any:
         """See Work."""
@@ -99,31 +105,30 @@ class ServedModels:
         self._identifier.set_languages(self._of_label or None)
 
     def code(self, language: str) -> str | None:
-        """Returns the code under which a language is served, however it is written: en, eng, en_US. None if it is
-        not."""
+        """Return the served code of a language, however it is written: en, eng, en_US. None if it is not served."""
         wanted = served_code(language)
         if wanted in self.codes:
             return wanted
         return next((code for code in self.codes if base_language(code) == base_language(language)), None)
 
     def between(self, source: str | None, target: str | None) -> ServedModel | None:
-        """Returns the model that translates between two languages, given by their codes."""
-        return next((one for one in self.models if (one.source, one.target) == (source, target)), None)
+        """Return the model that translates between two languages, given by their codes."""
+        return next((each for each in self.models if (each.source, each.target) == (source, target)), None)
 
     def targets(self, source: str) -> list[str]:
-        """Returns the languages that one can be translated to."""
+        """Return the target languages of a source language."""
         return sorted({model.target for model in self.models if model.source == source})
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Returns the served languages that a text may be in, likeliest first, and how likely each is, in percent."""
+        """Return the served languages that a text may be in, likeliest first, and how likely each is, in percent."""
         if not self._of_label or not any(map(str.isalpha, text)):
             return [(self.models[0].source, 0.0)]
-        ranked = self._identifier.rank(whole(text[:MOST_CHARACTERS_LOOKED_AT]))
+        ranked = self._identifier.rank(without_surrogates(text[:MAX_DETECTED_CHARACTERS]))
         return [(self._of_label[label], round(100 * probability)) for label, probability in ranked]
 
 
 def open_models(config: ServingConfig) -> ServedModels:
-    """Loads all models.
+    """Load all models.
 
     Raises:
         InputError: A folder cannot be used. The message names it.
@@ -141,7 +146,7 @@ def open_models(config: ServingConfig) -> ServedModels:
 
 
 def served_code(language: str) -> str:
-    """Returns a language's code as the world's programs write it: en for eng, zh-CN for zh_CN."""
+    """Return a language's code as the world's programs write it: en for eng, zh-CN for zh_CN."""
     try:
         return standardize_tag(language, macro=True)
     except LanguageTagError:
@@ -150,7 +155,7 @@ def served_code(language: str) -> str:
 
 @cache
 def language_name(code: str) -> str:
-    """Returns the English name of a language: Chinese (CN) for zh-CN."""
+    """Return the English name of a language: Chinese (CN) for zh-CN."""
     language, _, rest = code.partition("-")
     for entry in parse_registry():
         if entry["Type"] == "language" and entry["Subtag"] == language:
@@ -160,8 +165,7 @@ def language_name(code: str) -> str:
 
 
 def cut_into_lines(text: str) -> list[str]:
-    """Cuts a text into lines, which are at even places, and what stands between them and around them. The pieces make
-    up the text."""
+    """Cut a text into lines, at even indices, and the white space between and around them, at odd ones."""
     if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the search below
         return [text]
     pieces: list[str] = []
@@ -172,11 +176,11 @@ def cut_into_lines(text: str) -> list[str]:
     return [*pieces, text[done:]]
 
 
-def whole(text: str) -> str:
-    """Returns a text without halves of characters (lone surrogates), which JSON can hold but no encoding can."""
+def without_surrogates(text: str) -> str:
+    """Return a text without lone surrogates, which JSON can hold but no encoding can."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _joined(lines: Sequence[str], pieces: Sequence[str]) -> str:
-    """Puts lines in place of the pieces at even places."""
+    """Replace the lines of ``cut_into_lines``, at even indices, by others."""
     return "".join(line + between for line, between in zip(lines, [*pieces[1::2], ""], strict=True))

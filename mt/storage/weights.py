@@ -1,4 +1,4 @@
-"""Reads and writes safetensors files with checksums, and checks that weights fit a model and its tokenizer."""
+"""Safetensors files with checksums, and the checks that weights fit a model and its tokenizer."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,108 +13,104 @@ from mt.config import ModelConfig
 from mt.core.errors import InputError
 from mt.core.files import write_atomically
 from mt.core.json_file import sealed, unsealed
-from mt.text.tokenizer import TOKENIZER_FILES, TokenizerPair
+from mt.storage.validation import read_safetensors
 
 CHECKSUMS = "checksums"
-"""Key of the only entry in the metadata of our safetensors files. The entry is sealed JSON with the key TENSORS and,
-for weights, also ARCHITECTURE and the name of each file of the tokenizer."""
+"""Key of the only entry in the metadata of our safetensors files: sealed JSON with the keys TENSORS and, for weights,
+ARCHITECTURE and the name of each tokenizer file."""
 TENSORS = "tensors"
 ARCHITECTURE = "architecture"
+TOKENIZER_FILES = ("source.model", "target.model", "tokenizer.model")
+"""The tokenizers of a run or model folder: the last one if both sides share it, otherwise the others."""
 NUMBER_FORMATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-"""The number formats in which weights may be stored."""
+"""The number formats of stored weights."""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Returns every weight by name. Tied weights are there once, under their first name."""
+    """Return every weight by name. Tied weights occur once, under their first name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def checksum(tensors: dict[str, Tensor]) -> str:
-    """Returns the SHA-256 of the names, shapes, types and contents of tensors."""
+def weight_shapes(model: nn.Module) -> dict[str, torch.Size]:
+    """Return the shape of every weight by name."""
+    return {name: weight.shape for name, weight in weights_of(model).items()}
+
+
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of the names, shapes, types and contents of tensors."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        # A copy, because a sharded model can no longer free storage that NumPy has had access to.
+        # A copy, because a sharded model could not free storage that NumPy has had access to.
         tensor = tensors[name].detach().to("cpu", copy=True).contiguous()
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
         digest.update(tensor.view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
-def deciding_settings(config: ModelConfig) -> dict[str, object]:
-    """Returns the settings of a model that decide which function its weights compute: all but the rates of dropout.
+def architecture_settings(config: ModelConfig) -> dict[str, object]:
+    """Return the model settings that decide which function the weights compute: all but dropout rates.
 
-    Weights of the same shapes can be read as different models: with another number of heads, another activation or the
-    norm in another place they still fit, but translate to rubbish. So these settings are kept in the weights' own file,
-    under its checksum, and a config that says something else is refused. They are stored as they are and not as a
-    digest, so that the error message can name the key.
+    Weights of the same shapes fit other models, too: with another number of heads, another activation or another
+    placement of LayerNorm they would translate to rubbish. So these settings are stored in the weights' own file, and
+    a different config is refused. They are stored in full, not as a digest, so that the message can name the key.
     """
     settings = config.model_dump(mode="json")
     return {name: value for name, value in settings.items() if not name.endswith("dropout")}
 
 
-def what_belongs_to(config: ModelConfig, tokenizers: TokenizerPair) -> dict[str, object]:
-    """Returns what is recorded with the weights because they are useless without it.
-
-    That is the settings of ``deciding_settings`` and the SHA-256 of each file of the tokenizer.
-    """
-    files: dict[str, object] = {
-        name: hashlib.sha256(one.model).hexdigest() for name, one in tokenizers.by_file().items()
-    }
-    return files | {ARCHITECTURE: deciding_settings(config)}
+def weights_metadata(config: ModelConfig, tokenizer_files: Mapping[str, bytes]) -> dict[str, object]:
+    """Return the metadata of weights: the architecture's settings and the SHA-256 of each tokenizer file."""
+    files: dict[str, object] = {name: hashlib.sha256(model).hexdigest() for name, model in tokenizer_files.items()}
+    return files | {ARCHITECTURE: architecture_settings(config)}
 
 
-def refuse_another_tokenizer(folder: Path, weights: Path) -> None:
-    """Checks the tokenizer in a folder against what a file of weights records of it, without loading either.
+def refuse_other_tokenizer(folder: Path, weights: Path) -> None:
+    """Check a folder's tokenizer against the metadata of a file of weights.
 
     Raises:
-        InputError: A file of the tokenizer is damaged or missing, or it is not the one that the weights were trained
-            with.
+        InputError: A tokenizer file is damaged or missing, or the weights were trained with another one.
     """
     recorded = read_metadata(weights)
-    for path in (folder / name for name in sorted(TOKENIZER_FILES)):
+    for path in (folder / name for name in TOKENIZER_FILES):
         try:
-            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
         except FileNotFoundError:
-            found = None
+            digest = None
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-        if found != recorded.get(path.name):
-            reason = f"damaged, or not the tokenizer that {weights} was trained with" if found else "no such file"
+        if digest != recorded.get(path.name):
+            reason = f"damaged, or not the tokenizer that {weights} was trained with" if digest else "no such file"
             raise InputError(f"{path}: {reason}")
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], belonging: Mapping[str, object] | None = None) -> None:
-    """Writes a safetensors file with a checksum of its tensors in the metadata.
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, object] | None = None) -> None:
+    """Write a safetensors file with a checksum of its tensors.
 
     Args:
-        belonging: For weights, what ``what_belongs_to`` returns. It is stored in the weights' own file, so that a
-            config, a tokenizer and weights are enough to tell whether they belong together.
+        path: The file.
+        tensors: The tensors, on any device.
+        metadata: For weights, the result of ``weights_metadata``.
     """
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = {TENSORS: checksum(on_cpu), **(belonging or {})}
-    # Only one entry, because safetensors writes several in an order that changes from process to process, and the file
-    # would change with it.
+    content = {TENSORS: checksum(on_cpu), **(metadata or {})}
+    # A single entry, because safetensors writes several in an order that changes from process to process.
     write_atomically(path, save(on_cpu, metadata={CHECKSUMS: sealed(content)}))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Reads the tensors of a safetensors file to the CPU. Raises InputError if it is missing, cut short or changed."""
+    """Read the tensors of one of our files to the CPU. Raise InputError if it is missing, truncated or changed."""
     recorded = read_metadata(path)
-    try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (OSError, SafetensorError, NotImplementedError) as error:  # the last: number formats that PyTorch lacks
-        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+    tensors = read_safetensors(path)
     if recorded.get(TENSORS) != checksum(tensors):
         raise InputError(f"{path}: damaged: its contents do not match its checksum")
     return tensors
 
 
 def read_metadata(path: Path) -> dict[str, object]:
-    """Return what the metadata of a safetensors file record of its tensors and of what belongs to them.
+    """Return the sealed metadata of one of our safetensors files.
 
     Raises:
-        InputError: The file is missing or damaged, or its metadata are not those that this project writes.
+        InputError: The file is missing or damaged, or was not written by this project.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -128,42 +124,53 @@ def read_metadata(path: Path) -> dict[str, object]:
     return unsealed(metadata[CHECKSUMS], path)
 
 
-def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:
-    """Copies a file of weights into the model that was built from ``config``. Raises InputError if they do not fit."""
-    copy_weights(read_fitting(model, config, path), model)
+def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """Read a file of weights.
 
+    Args:
+        path: The file.
+        config: The settings of the model.
+        shapes: The shape of each of its weights.
 
-def read_fitting(model: nn.Module, config: ModelConfig, path: Path) -> dict[str, Tensor]:
+    Raises:
+        InputError: The file is missing or damaged, or does not fit the model.
+    """
     tensors = read_tensors(path)
-    own = weights_of(model)
     trained = read_metadata(path).get(ARCHITECTURE)
     if not isinstance(trained, dict):
         raise InputError(f"{path}: damaged or of another version: {ARCHITECTURE}")
-    given = deciding_settings(config)
-    wrong = [
-        *(f"{name} is missing" for name in own.keys() - tensors.keys()),
-        *(f"{name} is not part of the model" for name in tensors.keys() - own.keys()),
+    settings = architecture_settings(config)
+    problems = [
+        *(f"{name} is missing" for name in shapes.keys() - tensors.keys()),
+        *(f"{name} is not part of the model" for name in tensors.keys() - shapes.keys()),
         *(
-            f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(own[name].shape)}"
-            for name in own.keys() & tensors.keys()
-            if tensors[name].shape != own[name].shape
+            f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(shapes[name])}"
+            for name in shapes.keys() & tensors.keys()
+            if tensors[name].shape != shapes[name]
         ),
         *(f"{name} is {tensor.dtype}" for name, tensor in tensors.items() if tensor.dtype not in NUMBER_FORMATS),
         *(
-            f"model.{name} is {given[name]} there, but {trained[name]} in training"
-            for name in given.keys() & trained.keys()
-            if given[name] != trained[name]
+            f"model.{name} is {settings[name]} there, but {trained[name]} in training"
+            for name in settings.keys() & trained.keys()
+            if settings[name] != trained[name]
         ),
     ]
-    if wrong:
-        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        raise InputError(
-            f"{path}: does not fit the model that is described beside it: {'; '.join(sorted(wrong)[:3])}{more}"
-        )
+    if problems:
+        raise InputError(f"{path}: does not fit the model that is described beside it: {short_list(sorted(problems))}")
     return tensors
 
 
-def copy_weights(tensors: dict[str, Tensor], model: nn.Module) -> None:
+def short_list(problems: list[str]) -> str:
+    """Join the first problems for a message."""
+    return "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
+
+
+def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:
+    """Copy a file of weights into the model built from ``config``. Raise InputError if they do not fit."""
+    copy_weights(read_weights(path, config, weight_shapes(model)), model)
+
+
+def copy_weights(tensors: Mapping[str, Tensor], model: nn.Module) -> None:
     with torch.no_grad():
         for name, weight in weights_of(model).items():
             weight.copy_(tensors[name])

@@ -1,4 +1,4 @@
-"""What is translated: the lines of a file, or one side of the training pairs of a run."""
+"""The lines to translate: those of a file, or one side of the training pairs of a run."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -11,8 +11,8 @@ import datasets
 
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
-from mt.data.readers import text_lines
-from mt.data.split import sentence_key
+from mt.data.readers.text import text_lines
+from mt.data.sentence_key import sentence_key
 from mt.text.slots import TAG
 
 Side = Literal["source", "target"]
@@ -20,17 +20,20 @@ Side = Literal["source", "target"]
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that can be read again from any of them on."""
+    """Lines that can be read again, starting at any of them."""
 
     count: int
     sha256: str
     since: Callable[[int], Iterator[str]]
-    """Returns all lines but the first N."""
+    """Returns all lines except the first N."""
 
 
 def lines_of_file(path: Path) -> Lines:
-    """Raises InputError if the file is missing, damaged, empty or not in UTF-8. Bytes that are not UTF-8, within a file
-    that is, become surrogates."""
+    """Return the lines of a file. Single bytes that are not UTF-8 become surrogates.
+
+    Raises:
+        InputError: The file is missing, damaged, empty or not in UTF-8.
+    """
     lines = _lines(lambda first: islice(text_lines(path), first, None))
     if not lines.count:
         raise InputError(f"input={path}: the file is empty")
@@ -38,7 +41,7 @@ def lines_of_file(path: Path) -> Lines:
 
 
 def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
-    """Returns one side of the training pairs, without tags."""
+    """Return one side of the training pairs, without tags."""
 
     def since(first: int) -> Iterator[str]:
         for line in islice(_texts(corpus.train, side), first, None):
@@ -48,18 +51,18 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
-    """Returns the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
+    """Return the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
     sides: tuple[Side, Side] = ("source", "target")
     splits = corpus.valid, corpus.test
     return {side: frozenset(sentence_key(text) for pairs in splits for text in _texts(pairs, side)) for side in sides}
 
 
 def _lines(since: Callable[[int], Iterator[str]]) -> Lines:
-    count, found = 0, hashlib.sha256()
+    count, digest = 0, hashlib.sha256()
     for line in since(0):
         count += 1
-        found.update(line.encode("utf-8", "surrogatepass") + b"\n")
-    return Lines(count, found.hexdigest(), since)
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return Lines(count, digest.hexdigest(), since)
 
 
 def _texts(pairs: datasets.Dataset, side: Side) -> Iterable[str]:

@@ -8,7 +8,7 @@ what that lacks becomes UNK.
 import functools
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -24,16 +24,15 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, write_atomically
 from mt.core.language import has_many_characters, writes_spaces
 from mt.core.randomness import generator
-from mt.text.sentencepiece_file import character_coverage, normalization
+from mt.storage.sentencepiece_file import character_coverage, normalization
+from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
+from mt.storage.weights import TOKENIZER_FILES
 from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
-from mt.text.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 
 if TYPE_CHECKING:
     import datasets  # takes a second to import, which translate.py need not wait for
 
-TOKENIZER_FILES = {"tokenizer.model", "source.model", "target.model"}
-"""Files of a run or model folder: the first if both sides share one vocabulary, otherwise the other two."""
 MOST_SENTENCES = 1_000_000
 """The most sentences that a tokenizer is trained on. From a larger corpus, that many are drawn: more hardly change a
 vocabulary."""
@@ -80,7 +79,7 @@ class Tokenizer:
         if not model:
             # SentencePiece itself accepts an empty model.
             raise ValueError("it is empty")
-        self.vocabulary = Vocabulary.kept_in(model)
+        self.vocabulary = Vocabulary.from_model(model)
         """The numbers of the pieces, if they are not SentencePiece's own."""
         self._names = self.vocabulary.names if self.vocabulary else []
         self._numbers = {name: number for number, name in enumerate(self._names)}
@@ -159,35 +158,9 @@ class Tokenizer:
             raise _explained(error, config) from error
         return cls(model.getvalue())
 
-    @classmethod
-    def load(cls, path: Path) -> "Tokenizer":
-        """Reads a tokenizer from a file.
-
-        Raises:
-            InputError: The file is missing or damaged.
-        """
-        try:
-            return cls(path.read_bytes())
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file") from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from error
-
-    def save(self, path: Path) -> None:
-        write_atomically(path, self.model)
-
     @property
     def vocabulary_size(self) -> int:
         return len(self._names) or self._processor.get_piece_size()
-
-    @property
-    def is_unigram(self) -> bool:
-        return self._unigram
-
-    @property
-    def cuts_into(self) -> list[str]:
-        """The pieces that it can cut a text into, other than bytes. Its vocabulary may lack some of them."""
-        return list(self._scores)
 
     @property
     def normalization(self) -> str:
@@ -378,31 +351,41 @@ class TokenizerPair:
         )
 
     @classmethod
-    def load(cls, folder: Path) -> "TokenizerPair":
-        """Reads the tokenizers from ``tokenizer.model``, or from ``source.model`` and ``target.model``.
+    def from_files(cls, files: Mapping[str, bytes], folder: Path) -> "TokenizerPair":
+        """Load the tokenizers of a folder.
+
+        Args:
+            files: The content of ``tokenizer.model``, or of ``source.model`` and ``target.model``.
+            folder: Where they are, for messages.
 
         Raises:
-            InputError: A file is missing or damaged.
+            InputError: A file is damaged.
         """
-        if (folder / "source.model").exists() or (folder / "target.model").exists():
-            return cls(Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model"))
-        joint = Tokenizer.load(folder / "tokenizer.model")
-        return cls(joint, joint)
+        tokenizers = {}
+        for name, model in files.items():
+            try:
+                tokenizers[name] = Tokenizer(model)
+            except ValueError as error:
+                raise InputError(f"{folder / name}: cannot be read: {error}") from error
+        source, *others = tokenizers.values()
+        return cls(source, *(others or [source]))
 
     def save(self, folder: Path) -> None:
         """Writes the files that ``load`` reads, and removes those that an earlier attempt with the other form of
         vocabulary (joint or not) has left."""
-        tokenizers = self.by_file()
-        for name in TOKENIZER_FILES - tokenizers.keys():
-            (folder / name).unlink(missing_ok=True)
-        for name, tokenizer in tokenizers.items():
-            tokenizer.save(folder / name)
+        files = self.files()
+        for name in TOKENIZER_FILES:
+            if name not in files:
+                (folder / name).unlink(missing_ok=True)
+        for name, model in files.items():
+            write_atomically(folder / name, model)
 
-    def by_file(self) -> dict[str, Tokenizer]:
-        """Returns the one or two different tokenizers by the names of their files."""
+    def files(self) -> dict[str, bytes]:
+        """Return the content of ``tokenizer.model`` if both sides share it, else of ``source.model`` and
+        ``target.model``."""
         if self.source is self.target:
-            return {"tokenizer.model": self.source}
-        return {"source.model": self.source, "target.model": self.target}
+            return {"tokenizer.model": self.source.model}
+        return {"source.model": self.source.model, "target.model": self.target.model}
 
 
 def _sample(pairs: "datasets.Dataset", most: int, most_characters: int, seed: int) -> np.ndarray | None:

@@ -110,8 +110,8 @@ def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, targe
     limit is the usual length of a target."""
     limited = decoding.model_copy(update={"max_length_ratio": 1e-6, "max_length_extra": target})
     engine = TorchEngine(model, limited)
-    rows = source * engine.rows_per_source(greedy=greedy)
-    sentences = max(1, min(MOST_SENTENCES, decoding.batch_tokens // rows))
+    rows = 1 if greedy else decoding.beam_size
+    sentences = max(1, min(MOST_SENTENCES, decoding.batch_tokens // (source * rows)))
     tokens = torch.randint(len(SPECIAL), model.output_weight.shape[0], (sentences, source - 1)).tolist()
     keys = [(number,) for number in range(sentences)]
     threads = torch.get_num_threads() if model.device.type == "cpu" else 1

@@ -2,8 +2,8 @@
 
 ``choose`` is a function of what is asked for, of the corpus, of the measured speed and of the seconds that are there.
 It reads no clock, no file and no random number, so equal questions have equal answers. A setting that the user gave is
-never chosen. Where a figure comes from a measurement, the comment names the table of docs/results.md; every other
-figure is a guess, and docs/training.md says so.
+never chosen. Where a figure comes from a measurement, the comment names the table of docs/lab-notebook.md; every other
+figure is a guess, and docs/time-budget.md says so.
 """
 
 import math
@@ -124,7 +124,7 @@ on little data", "Multi30k"). It predicts every piece twice, so it makes half as
 COUNTED_UPDATES, COUNTED_PASSES = 100, 1.5
 """From so many updates and up to so many passes on, embeddings begin with what counting tells, if that takes no longer
 than it saves: 30.2 BLEU instead of 28.8 after one pass over Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 over
-Tatoeba ("Embeddings that begin with what was counted" in docs/lab-notebook.md)."""
+Tatoeba ("Co-occurrence embeddings" in docs/lab-notebook.md)."""
 COUNTING_SAVES = 1 / 8
 """Of the updates. There, random embeddings needed 12 to 29 % more updates to reach the same loss on validation."""
 COUNTING_A_PIECE = 45e-9

@@ -15,7 +15,7 @@ from mt.config import TrainConfig
 from mt.config.presets import model_presets
 from mt.config.resolved import Resolved
 from mt.core.columns import numbers
-from mt.core.device import choose_precision, name_of, processor_name
+from mt.core.device import choose_precision, precision_name, processor_name
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
@@ -148,7 +148,7 @@ def make_choice(
         "processor": (
             torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else processor_name()
         ),
-        "precision": name_of(choose_precision(config.training.precision, workers.device)),
+        "precision": precision_name(choose_precision(config.training.precision, workers.device)),
         "workers": workers.size,
         "threads": torch.get_num_threads(),
     }

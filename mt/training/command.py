@@ -21,10 +21,10 @@ from mt.core.device import (
     choose_device,
     choose_precision,
     cpu_threads,
-    doubt_about,
     keep_freed_memory,
     limit_kernel_caches,
     return_freed_memory,
+    slow_precision_warning,
 )
 from mt.core.errors import InputError, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
@@ -34,7 +34,8 @@ from mt.data.corpus import Corpus
 from mt.distributed.local_workers import local_workers, number_of_workers
 from mt.distributed.process_group import Seat, seat_from_torchrun, under_torchrun
 from mt.distributed.workers import Workers, working_together
-from mt.storage.run_folder import CHOICE, LOG, refuse_links_out
+from mt.storage.folders import refuse_links_out
+from mt.storage.run_folder import CHOICE, LOG
 from mt.text.items import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.checkpoint import Progress
@@ -161,7 +162,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
         raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
     if config.training.compile:
         check_compiler(workers.device)
-    if doubt := doubt_about(config.training.precision, workers.device):
+    if doubt := slow_precision_warning(config.training.precision, workers.device):
         logger.warning("training.%s", doubt)
     own_patterns(config.text.terms, config.text.patterns)  # refuses what cannot be used before any work is done
     for doubt in advice_on_languages(config.data):

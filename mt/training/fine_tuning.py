@@ -23,10 +23,12 @@ from mt.metrics.significance import (
     sum_blocks,
 )
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.run_folder import PROVENANCE, RESULTS, WEIGHTS, load_weights_of, read_description, read_scored
+from mt.storage.folders import read_description
+from mt.storage.run_folder import PROVENANCE, RESULTS, WEIGHTS, read_scored
 from mt.storage.weights import checksum, load_weights, weights_of
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
+from mt.translation.trained_model import load_weights_from
 from mt.translation.translator import Translator
 
 FINE_TUNING = "fine_tuning"
@@ -150,7 +152,7 @@ def _translations_before(
     model = translator.model
     assert isinstance(model, Seq2Seq)
     try:
-        load_weights_of(Path(str(config.training.init_from)), model, config.model, translator.tokenizers)
+        load_weights_from(Path(str(config.training.init_from)), model, config.model)
         if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
             raise InputError("its weights are others than the run began with")
         return {name: translate_together(translator, one.sources, workers) for name, one in sets.items()}

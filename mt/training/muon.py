@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import OptimizerConfig
-from mt.core.device import choose_precision, name_of
+from mt.core.device import choose_precision, precision_name
 from mt.distributed.replication import full_tensor, is_sharded, sharded_like
 from mt.distributed.workers import Workers
 
@@ -108,7 +108,7 @@ class Muon(torch.optim.Optimizer):
         """Returns the values of Muon's own settings that it works with."""
         return {
             "Newton-Schulz iterations": self.iterations,
-            "orthogonalised in": name_of(self.dtype),
+            "orthogonalised in": precision_name(self.dtype),
         }
 
     def moves(self, matrix: nn.Parameter) -> bool:

@@ -19,7 +19,8 @@ from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import read_description, read_scored, read_spelling, read_tokenizers
+from mt.storage.folders import read_description
+from mt.storage.run_folder import read_scored
 from mt.text.final_punctuation import learn_marks
 from mt.text.layer import TextLayer, fewest_times
 from mt.text.sentences import usual_most
@@ -28,6 +29,7 @@ from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary
 from mt.training.replay import with_replay
+from mt.translation.trained_model import read_spelling, read_tokenizers
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
     with workers.leader_first():
         corpus = with_replay(corpus, config).without_keys()
     for report in corpus.report:
-        for line in (report, *report.lines_of_files()):
+        for line in (report, *report.file_lines()):
             logger.info("%s", line)
     # Warns before the tokenizer is trained, because that may fail for this very reason.
     for doubt in advice_on_scripts(config.data, corpus.train):
@@ -182,7 +184,7 @@ def _learnt(
     sides = (part.to_pydict() for part in tables(some, ["source", "target"]))
     pairs = (pair for side in sides for pair in zip(side["source"], side["target"], strict=True))
     rules = rules.model_copy(update={"final_marks": learn_marks(pairs, language)})
-    known = read_spelling(origin, read_description(origin)) if origin else None
+    known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
         return rules.model_copy(update={"fewest_times": known.fewest}), known.counts
     counts = count_words(_sources(evenly_spaced(corpus.train, LINES_WITH_WORDS)), language)

@@ -16,15 +16,15 @@ import torch
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from mt.config import TrainConfig
-from mt.core.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
+from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
 from mt.core.installation import IS_INSTALLED
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
-from mt.data.readers import fingerprint
+from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
-from mt.storage.marian import name_on_the_hub
+from mt.storage.hub import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, TOOK_EFFECT
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
@@ -51,7 +51,7 @@ class _Resumed(BaseModel):
 
 
 class _File(BaseModel):
-    """A file of a pile, or a pair of files: see ``FileRead`` in ``mt.data.readers``."""
+    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.readers.split``."""
 
     model_config = ConfigDict(strict=True)
 
@@ -134,7 +134,7 @@ def begin_provenance(
             "workers": workers.size,
         },
         "data": {
-            split: {"pairs": len(pairs), "sha256": fingerprint(pairs)}
+            split: {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
             for split, pairs in (
                 ("train", data.train),
                 ("valid", data.corpus.valid),
@@ -156,7 +156,7 @@ def base_model(origin: str) -> str | None:
     Args:
         origin: A run or model folder, or the name of a model of the hub.
     """
-    if named := name_on_the_hub(origin):
+    if named := pinned_hub_name(origin):
         return named
     try:
         return read_provenance(Path(origin)).get("base_model")
@@ -165,7 +165,7 @@ def base_model(origin: str) -> str | None:
 
 
 def _files(corpus: Corpus) -> dict[str, list[dict]]:
-    """Returns the files of each split that is read from a pile of them."""
+    """Return the input files of each split that is read from many."""
     found: dict[str, list[dict]] = {}
     for report in corpus.report:
         if report.files:
@@ -177,7 +177,7 @@ def _files(corpus: Corpus) -> dict[str, list[dict]]:
 
 
 def changed_files(recorded: dict, now: dict) -> Iterator[str]:
-    """Yields a line for each file of a pile that was not there, is no longer there, has other pairs, or was left out at
+    """Yields a line for each input file that was not there, is no longer there, has other pairs, or was left out at
     one time only.
 
     Args:
@@ -222,12 +222,12 @@ def took_effect(
         **optimizer.took_effect(),
         "arithmetic": {
             "device": device.type,
-            "precision": name_of(precision),
-            "precision of LSTM layers": "fp32" if recurrent_layers_need_fp32(device) else name_of(precision),
+            "precision": precision_name(precision),
+            "precision of LSTM layers": "fp32" if recurrent_layers_need_fp32(device) else precision_name(precision),
             "sharded": settings.shard,
             "compiled": settings.compile,
             **{
-                f"{name_of(each)} is multiplied by": multiplied_by(each, device, settings.compile)
+                f"{precision_name(each)} is multiplied by": multiplied_by(each, device, settings.compile)
                 for each in (torch.float32, torch.bfloat16)
             },
         },

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import datasets
@@ -14,10 +13,12 @@ from mt.config import TrainConfig
 from mt.core.columns import ROWS_AT_ONCE, numbers
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
-from mt.data.cache import cached_table, chosen, digest
+from mt.data.cache import cached_table, concatenate, digest
 from mt.data.cleaning.record import read_dropped, without_dropped
-from mt.data.corpus import NUMBERED, Corpus, SplitReport, load_corpus, share_a_sentence
-from mt.data.readers import concatenated, fingerprint
+from mt.data.corpus import NUMBERED, Corpus, load_corpus
+from mt.data.overlap import without_shared_sentences
+from mt.data.pairs import sentences_sha256
+from mt.data.split_report import SplitReport
 from mt.storage.run_folder import CONFIG, PROVENANCE, read_config
 
 
@@ -37,7 +38,8 @@ def corpus_of(run: Path) -> Corpus:
     except InputError as error:
         raise InputError(f"the corpus of {run} is needed again, in the same place: {error}") from None
     for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
-        if not isinstance(recorded, dict) or recorded.get(split) != {"pairs": len(pairs), "sha256": fingerprint(pairs)}:
+        facts = {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
+        if not isinstance(recorded, dict) or recorded.get(split) != facts:
             raise InputError(
                 f"the corpus of {run} has changed since it was trained: the {split} pairs are others, so that what it "
                 "held out could be among its training pairs now"
@@ -74,21 +76,18 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
         raise InputError(
             f"{asked}: {origin} translates from {' to '.join(languages[0])}, this run from {' to '.join(languages[1])}"
         )
-    pairs = earlier.train
-    _, shared = share_a_sentence(pairs, [corpus.valid, corpus.test])
-    if shared.all():
+    pairs, _ = without_shared_sentences(earlier.train, [corpus.valid, corpus.test])
+    if not len(pairs):
         raise InputError(f"{asked}: each pair of {origin} shares a sentence with valid or test of this run")
-    if shared.any():
-        held_out = [corpus.valid._fingerprint, corpus.test._fingerprint]
-        pairs = chosen(pairs, ("replayed", held_out), partial(np.flatnonzero, ~shared))
+    shared = len(earlier.train) - len(pairs)
     first_id = sum(report.read for report in corpus.report if report.split == "train")
     own, replayed = (float(numbers(part, "weight").sum(dtype=np.float64)) for part in (corpus.train, pairs))
     pairs = _renumbered(pairs, first_id, weight=share / (1 - share) * own / replayed)
     # Ids count all pairs that the earlier run read, so those that it dropped have one, too.
     read = sum(report.read for report in earlier.report if report.split == "train")
-    dropped = {"left out by that run": read - len(earlier.train), "shared with valid or test": int(shared.sum())}
+    dropped = {"left out by that run": read - len(earlier.train), "shared with valid or test": shared}
     report = SplitReport("train", f"replayed from {origin}", read, len(pairs), {k: n for k, n in dropped.items() if n})
-    return replace(corpus, train=concatenated([corpus.train, pairs]), report=[*corpus.report, report])
+    return replace(corpus, train=concatenate([corpus.train, pairs]), report=[*corpus.report, report])
 
 
 def _renumbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:

@@ -10,9 +10,11 @@ from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
-from mt.storage.marian import is_marian, located
-from mt.storage.run_folder import RESULTS, WEIGHTS, config_differences, flat_config, read_config, read_description
-from mt.storage.weights import deciding_settings, refuse_another_tokenizer
+from mt.storage.folders import read_description
+from mt.storage.hub import resolve_model_path
+from mt.storage.marian import is_marian
+from mt.storage.run_folder import RESULTS, WEIGHTS, config_differences, flat_config, read_config
+from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
 from mt.training.choice import CHOSEN_KEYS
 
@@ -66,7 +68,7 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
             f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
             f"name=… training.init_from={run}"
         )
-    refuse_another_tokenizer(run, checkpoint.folder / WEIGHTS)
+    refuse_other_tokenizer(run, checkpoint.folder / WEIGHTS)
     return RunState(resolved, checkpoint, run, is_finished=False)
 
 
@@ -90,7 +92,7 @@ def _inherit_from_run(run: Path, resolved: Resolved[TrainConfig]) -> Resolved[Tr
 
 def _inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
     """Take the tokenizer's settings, and with training.init_from the model's, from the base run."""
-    training, folder = resolved.config.training, located(base)
+    training, folder = resolved.config.training, resolve_model_path(base)
     if not folder.is_dir():
         key = "training.init_from" if training.init_from else "tokenizer.reuse"
         raise InputError(f"{key}={base}: no such run or model folder")
@@ -102,7 +104,7 @@ def _inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[
         logger.info("fine-tuning: training.optimizer.learning_rate=%g, as none is given", rate)
         resolved = resolved.with_values({"training.optimizer.learning_rate": rate}, "inherited")
     if not is_marian(folder) and ((folder / WEIGHTS).is_file() or training.init_from):
-        refuse_another_tokenizer(folder, folder / WEIGHTS)
+        refuse_other_tokenizer(folder, folder / WEIGHTS)
     return resolved
 
 
@@ -136,7 +138,7 @@ def _inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[
 def _inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
     """Take the model of a folder, whose weights fit no other. Only dropout may differ."""
     model, own = read_description(base).model, resolved.config.model
-    if deciding_settings(model) == deciding_settings(own):
+    if architecture_settings(model) == architecture_settings(own):
         return resolved
     # The default option of model= sets the architecture, too, so it does not count as given.
     given = [name for name in type(own).model_fields if name != "architecture" and resolved.is_given(f"model.{name}")]
@@ -147,7 +149,7 @@ def _inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Trai
         )
     differing = {
         f"model.{name}": value
-        for name, value in deciding_settings(model).items()
+        for name, value in architecture_settings(model).items()
         if name in given and getattr(own, name) != value
     }
     _refuse_given(resolved, differing, f"the model is that of training.init_from={base}; leave the model out")

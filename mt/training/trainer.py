@@ -12,35 +12,28 @@ import torch
 
 from mt.config import AlignmentConfig, ModelDescription, TrainConfig
 from mt.core.columns import release_memory
-from mt.core.device import autocast, choose_precision, later, return_freed_memory, tf32_in_recurrent_layers
+from mt.core.device import autocast, choose_precision, copy_to_cpu_async, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import InputError, Interrupted, RunError, is_out_of_memory
 from mt.core.files import make_folder
 from mt.core.json_file import write_json
 from mt.core.randomness import key
-from mt.data.batching import Batch, TrainingBatches
+from mt.data.batching import Batch, BatchSettings, TrainingBatches
 from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import full_tensor, gradient_sync, replicate, shard, unsharded
 from mt.distributed.workers import Workers
 from mt.models.build import build_model
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.run_folder import (
-    CHECKPOINTS,
-    PROVENANCE,
-    RESULTS,
-    WEIGHTS,
-    load_weights_of,
-    write_config,
-    write_description,
-    write_spelling,
-)
+from mt.storage.native import write_description, write_source_words
+from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import (
     checksum,
     load_weights,
-    read_fitting,
     read_tensors,
+    read_weights,
+    weight_shapes,
+    weights_metadata,
     weights_of,
-    what_belongs_to,
     write_tensors,
 )
 from mt.training.advice import advice_on_length
@@ -75,7 +68,8 @@ from mt.training.provenance import (
 from mt.training.signals import StopRequest
 from mt.training.time_budget import TimeBudget
 from mt.training.validation import Validation, Validator, translator_of
-from mt.translation.alignment import best_place
+from mt.translation.alignment import choose_alignment
+from mt.translation.trained_model import load_weights_from
 
 logger = logging.getLogger(__name__)
 
@@ -115,18 +109,18 @@ class Trainer:
         settings = config.training
 
         torch.manual_seed(key(config.seed, "weights"))
-        self.belonging = what_belongs_to(config.model, data.tokenizers)
+        self.belonging = weights_metadata(config.model, data.tokenizers.files())
         """What belongs to the weights. It is written into their file, wherever they are written."""
         self.model: Seq2Seq = build_model(config.model, data.tokenizers)
         initial_weights = origin = None
         if settings.init_from and not checkpoint:
-            load_weights_of(Path(settings.init_from), self.model, config.model, data.tokenizers)
+            load_weights_from(Path(settings.init_from), self.model, config.model)
             initial_weights, origin = checksum(weights_of(self.model)), base_model(settings.init_from)
         elif settings.initial_embeddings == "co_occurrence" and not checkpoint:
             begin_with_co_occurrence(self.model, data.train, data.tokenizers.joint, workers)
         start = weights_of(self.model)
         if settings.start_share and checkpoint:
-            start = read_fitting(self.model, config.model, self.run / START)
+            start = read_weights(self.run / START, config.model, weight_shapes(self.model))
         self.blend = Blend(start, settings.start_share)
         """What is validated and delivered, if training.start_share asks for it."""
         if checkpoint:
@@ -146,18 +140,10 @@ class Trainer:
         would make the GPU wait."""
         self.uncounted: UncountedUpdate | None = None
         """The last update, until it is counted."""
-        self.batches = TrainingBatches(
-            data.train,
-            data.layer,
-            config.text.augmentation,
-            config.tokenizer.sampling,
-            config.seed,
-            settings.batch_tokens,
-            workers.rank,
-            workers.size,
-            workers.each_ahead,
-            workers.from_leader,
+        batch_settings = BatchSettings(
+            config.text.augmentation, config.tokenizer.sampling, config.seed, settings.batch_tokens
         )
+        self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.told_of_memory = False
@@ -179,7 +165,8 @@ class Trainer:
             self.data.tokenizers.save(self.run)
             write_config(self.run, config)
             write_description(self.run, ModelDescription.of(config, self.data.layer.rules, AlignmentConfig()))
-            write_spelling(self.run, self.data.layer.spelling)
+            spelling = self.data.layer.spelling
+            write_source_words(self.run, spelling.counts if spelling else None)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
             if self.blend.share and self.progress.update == 0:
@@ -307,7 +294,7 @@ class Trainer:
             load_weights(self.model, config.model, self.run / WEIGHTS)
             if workers.is_leader:
                 pairs = evenly_spaced(self.data.corpus.valid, ALIGNED_PAIRS)
-                place = best_place(
+                place = choose_alignment(
                     self.model.eval(),
                     self.data.layer,
                     list(zip(pairs["source"], pairs["target"], strict=True)),
@@ -381,7 +368,7 @@ class Trainer:
         progress.target_tokens += ready.target_tokens
         # The only wait in an update. It is for the update before, and meanwhile the GPU goes on with this one.
         self._count()
-        outcome = later(torch.stack([finite, bad]))
+        outcome = copy_to_cpu_async(torch.stack([finite, bad]))
         self.uncounted = UncountedUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 

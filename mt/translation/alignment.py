@@ -1,13 +1,12 @@
-"""Which words of a translation come from which words of its source, read off the decoder's attention.
+"""Word alignment by the decoder's attention.
 
-The source and its translation go through the model once more (forced decoding), in fp32. The weights that one of the
-decoder's attentions to the source gives the pieces are added up to weights between words. Two words are linked if each
-has the greatest weight for the other. A source word that is left over joins the link of its neighbour, or a target word
-that is left over, too.
+The source and its translation go through the model once more (forced decoding), in fp32. The weights of one of the
+decoder's attentions to the source are added up from tokens to words. Two words are linked if each has the greatest
+weight for the other. A source word without a link joins the link of its neighbour, or a target word without one.
 
-Which layer the weights are from, and whether from the step that predicts a piece or from the next one, which reads it
-(Chen et al. 2020, "Shift-Att"), is chosen for each model at the end of its training, by validation pairs in which a
-name or a number stands on both sides.
+The layer of the weights, and whether they are from the step that predicts a token or from the next one, which reads it
+(Chen et al. 2020, "Shift-Att"), are chosen for each model at the end of its training, by validation pairs with a name
+or a number on both sides.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,133 +28,132 @@ from mt.text.slots import slot
 from mt.text.tokenizer import PieceSpan
 
 WORD = regex.compile(r"[^\s\x1c-\x1f]+")
-"""What ``str.split`` takes for a word."""
-PART_OF_A_LINE = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
+"""A word of ``str.split``."""
+WORD_OR_MARK = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 """A word without the punctuation around it, or a punctuation mark."""
 
 
 class Aligner:
     """Aligns texts by the attention of one model."""
 
-    def __init__(self, model: Seq2Seq, layer: TextLayer, place: AlignmentConfig, batch_tokens: int) -> None:
+    def __init__(self, model: Seq2Seq, layer: TextLayer, setting: AlignmentConfig, batch_tokens: int) -> None:
         """
         Args:
             model: The model, in evaluation mode.
             layer: Its text layer.
-            place: Which of its weights align.
-            batch_tokens: The most pieces of a batch on each side, padding included.
+            setting: The attention that aligns.
+            batch_tokens: Maximum number of tokens of a batch on each side, padding included.
         """
         self._model = model
-        self._longest = MAX_PIECES if model.max_length is None else min(MAX_PIECES, model.max_length - 1)
+        self._max_tokens = MAX_PIECES if model.max_length is None else min(MAX_PIECES, model.max_length - 1)
         self._tokenizers = layer.tokenizers
         self._spaces = writes_spaces(layer.source_language), writes_spaces(layer.target_language)
-        self._place = place
+        self._setting = setting
         self._batch_tokens = batch_tokens
 
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
-        """Returns the links between the words of each pair, in characters.
+        """Return the links between the words of each pair, in characters.
 
-        In a language that is written without spaces, pieces count as words. What lies beyond MAX_PIECES pieces has no
-        links. Neither has a text whose other side is empty.
+        In a language that is written without spaces, tokens count as words. Nothing beyond MAX_PIECES tokens has links,
+        and neither has a text whose other side is empty.
         """
-        most = self._longest
+        spans = self._tokenizers.source.spans(sources), self._tokenizers.target.spans(targets)
         pairs = [
-            (source[:most], target[:most])
-            for source, target in zip(
-                self._tokenizers.source.spans(sources), self._tokenizers.target.spans(targets), strict=True
-            )
+            (source[: self._max_tokens], target[: self._max_tokens]) for source, target in zip(*spans, strict=True)
         ]
-        found: list[list[Link]] = [[] for _ in pairs]
+        links: list[list[Link]] = [[] for _ in pairs]
         rows = [row for row, (source, target) in enumerate(pairs) if source and target]
         rows.sort(key=lambda row: max(map(len, pairs[row])))
         while rows:
             count = max(1, self._batch_tokens // (max(map(len, pairs[rows[-1]])) + 1))
             rows, batch = rows[:-count], rows[-count:]
-            weights = self._weights([pairs[row] for row in batch])
-            for number, row in enumerate(batch):
-                source, target = pairs[row]
-                words = (
-                    _words(source, sources[row], self._spaces[0]),
-                    _words(target, targets[row], self._spaces[1]),
-                )
-                of_words = _weights_of_words(weights[number, : len(target), : len(source)], *words)
-                found[row] = [
-                    Link(
-                        source[words[0][one][0]].start,
-                        source[words[0][one][-1]].end,
-                        target[words[1][other][0]].start,
-                        target[words[1][other][-1]].end,
-                    )
-                    for one, other in _linked(of_words)
-                ]
-        return found
+            for row, weights in zip(batch, self._weights([pairs[row] for row in batch]), strict=True):
+                links[row] = self._pair_links(pairs[row], (sources[row], targets[row]), weights)
+        return links
+
+    def _pair_links(
+        self, pair: tuple[list[PieceSpan], list[PieceSpan]], texts: tuple[str, str], weights: Tensor
+    ) -> list[Link]:
+        """Return the links between the words of a pair, given the padded weights of its tokens (T, S)."""
+        source, target = pair
+        source_words, target_words = (_words(*side) for side in zip(pair, texts, self._spaces, strict=True))
+        of_words = _word_weights(weights[: len(target), : len(source)], source_words, target_words)
+        return [
+            Link(
+                source[source_words[i][0]].start,
+                source[source_words[i][-1]].end,
+                target[target_words[j][0]].start,
+                target[target_words[j][-1]].end,
+            )
+            for i, j in _linked(of_words)
+        ]
 
     def _weights(self, pairs: Sequence[tuple[list[PieceSpan], list[PieceSpan]]]) -> Tensor:
-        """Returns the weights (B, T, S) of the attention that aligns, for all target pieces, without BOS and EOS."""
-        sources, targets = ([[one.piece for one in side] for side in sides] for sides in zip(*pairs, strict=True))
+        """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
+        sources, targets = ([[span.piece for span in side] for side in sides] for sides in zip(*pairs, strict=True))
         batch = collate(range(len(pairs)), sources, targets).to(self._model.device)
         with torch.inference_mode(), record_attention(self._model) as maps:
             self._model.decode(self._model.encode(batch.source), batch.target_input)
-        layers = [seen[0].weights for name, seen in maps.items() if name.endswith("cross_attention")]
-        weights = layers[self._place.layer].mean(dim=1).float()  # (B, T + 1, S)
-        return weights[:, 1:] if self._place.shift else weights[:, :-1]
+        layers = [recorded[0].weights for name, recorded in maps.items() if name.endswith("cross_attention")]
+        weights = layers[self._setting.layer].mean(dim=1).float()  # (B, T + 1, S)
+        return weights[:, 1:] if self._setting.shift else weights[:, :-1]
 
 
-def _words(pieces: Sequence[PieceSpan], text: str, spaces: bool) -> list[list[int]]:
-    """Groups the numbers of pieces by the words that they are parts of. A piece without characters, such as the mark of
-    a word's start, belongs to the word behind it.
+def _words(tokens: Sequence[PieceSpan], text: str, spaces: bool) -> list[list[int]]:
+    """Group the indices of a text's tokens by word. A token without characters, such as the mark of a word's start,
+    belongs to the word behind it.
 
     Args:
-        pieces: The pieces of the text.
+        tokens: The tokens.
         text: The text.
-        spaces: Whether the language separates words by spaces. If not, every piece is a word.
+        spaces: Whether the language separates words by spaces. If not, every token is a word.
     """
-    starts = [match.start() for match in PART_OF_A_LINE.finditer(text)]
+    starts = [match.start() for match in WORD_OR_MARK.finditer(text)]
     groups: list[list[int]] = []
     last: int | None = None
-    for number, piece in enumerate(pieces):
-        word = bisect_right(starts, piece.start) if piece.end > piece.start else None
+    for index, token in enumerate(tokens):
+        word = bisect_right(starts, token.start) if token.end > token.start else None
         if groups and (last is None or (spaces and word == last)):
-            groups[-1].append(number)
+            groups[-1].append(index)
         else:
-            groups.append([number])
+            groups.append([index])
         last = word
     return groups
 
 
-def _weights_of_words(weights: Tensor, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Tensor:
-    """Returns the weights between words (target words, source words), given those of their pieces (T, S).
+def _word_weights(weights: Tensor, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Tensor:
+    """Return the weights between words (target words, source words), given those of their tokens (T, S).
 
-    The weights of the source pieces of a word are added, and the mean is taken over the target pieces of a word.
+    They are the sum over the source tokens and the mean over the target tokens of a word.
     """
-    by_source = torch.stack([weights[:, pieces].sum(dim=1) for pieces in sources], dim=1)
-    return torch.stack([by_source[pieces].mean(dim=0) for pieces in targets])
+    by_source = torch.stack([weights[:, tokens].sum(dim=1) for tokens in sources], dim=1)
+    return torch.stack([by_source[tokens].mean(dim=0) for tokens in targets])
 
 
 def _linked(weights: Tensor) -> list[tuple[int, int]]:
-    """Returns the links between source and target words, given their weights (target words, source words)."""
+    """Return the links between source and target words, given their weights (target words, source words)."""
     best_source, best_target = weights.argmax(dim=1).tolist(), weights.argmax(dim=0).tolist()
-    links = {other: one for other, one in enumerate(best_source) if best_target[one] == other}
-    linked = set(links.values())
+    source_of = {target: source for target, source in enumerate(best_source) if best_target[source] == target}
+    linked = set(source_of.values())
     left = [
-        (one, other)
-        for one, other in enumerate(best_target)
-        if one not in linked and (other not in links or abs(links[other] - one) == 1)
+        (source, target)
+        for source, target in enumerate(best_target)
+        if source not in linked and (target not in source_of or abs(source_of[target] - source) == 1)
     ]
-    return sorted([(one, other) for other, one in links.items()] + left)
+    return sorted([(source, target) for target, source in source_of.items()] + left)
 
 
-def best_place(
+def choose_alignment(
     model: Seq2Seq, layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> AlignmentConfig:
-    """Returns which weights of a model align best.
+    """Return the attention of a model that aligns best.
 
     Args:
         model: The model, in evaluation mode.
         layer: Its text layer.
         pairs: Sources with their translations. A name or number that stands once on both sides should be linked to
             itself and to nothing else. Where no pair has any, a slot is put in front of both sides of each.
-        batch_tokens: The most pieces of a batch on each side, padding included.
+        batch_tokens: Maximum number of tokens of a batch on each side, padding included.
     """
     named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
     if not named:
@@ -165,35 +163,38 @@ def best_place(
     with record_attention(model) as maps:
         depth = sum(name.endswith("cross_attention") for name in maps)
 
-    def linked_to_themselves(place: AlignmentConfig) -> int:
+    def correct_links(setting: AlignmentConfig) -> int:
         count = 0
-        found = Aligner(model, layer, place, batch_tokens).links(sources, targets)
+        found = Aligner(model, layer, setting, batch_tokens).links(sources, targets)
         for (source, target, name), links in zip(named, found, strict=True):
             start, begin = source.index(name), target.index(name)
-            met = [one for one in links if one.source_start < start + len(name) and one.source_end > start]
-            span = min((one.target_start for one in met), default=0), max((one.target_end for one in met), default=0)
+            met = [link for link in links if link.source_start < start + len(name) and link.source_end > start]
+            span = (
+                min((link.target_start for link in met), default=0),
+                max((link.target_end for link in met), default=0),
+            )
             count += span == (begin, begin + len(name))
         return count
 
-    places = [AlignmentConfig(layer=number, shift=shift) for number in range(depth) for shift in (0, 1)]
-    return max(places, key=linked_to_themselves)
+    settings = [AlignmentConfig(layer=number, shift=shift) for number in range(depth) for shift in (0, 1)]
+    return max(settings, key=correct_links)
 
 
 def word_links(links: Sequence[Link], source: str, target: str) -> list[tuple[int, int]]:
-    """Returns the numbers of the source and target words that links connect, in order and each pair once.
+    """Return the indices of linked source and target words, in order and each pair once.
 
-    Words are what white space separates, as in Pharaoh's format.
+    Words are separated by white space, as in Pharaoh's format.
     """
     words = [[match.span() for match in WORD.finditer(text)] for text in (source, target)]
     starts = [[start for start, _ in side] for side in words]
 
     def word_at(side: int, start: int, end: int) -> int | None:
-        """Returns the number of the word that characters belong to, None if they are white space."""
-        number = bisect_left(starts[side], end) - 1
-        return number if number >= 0 and words[side][number][1] > start else None
+        """Return the index of the word at some characters, None if they are white space."""
+        index = bisect_left(starts[side], end) - 1
+        return index if index >= 0 and words[side][index][1] > start else None
 
-    found = {
+    pairs = {
         (word_at(0, link.source_start, link.source_end), word_at(1, link.target_start, link.target_end))
         for link in links
     }
-    return sorted((one, other) for one, other in found if one is not None and other is not None)
+    return sorted((i, j) for i, j in pairs if i is not None and j is not None)

@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -44,24 +44,55 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
 class BatchRunner:
     """Runs batches through a model, at a precision and without gradients."""
 
-    def __init__(self, model: TranslationModel, precision: torch.dtype) -> None:
+    def __init__(self, model: TranslationModel, precision: torch.dtype, batch_tokens: int) -> None:
         self._model = model
         self._precision = precision
+        self._batch_tokens = batch_tokens
 
-    @property
-    def cores(self) -> int:
-        """The number of batches that run at the same time."""
-        return torch.get_num_threads() if self._model.device.type == "cpu" else 1
+    def run(
+        self,
+        work: Callable[[list[int]], Sequence[Result]],
+        lengths: Sequence[int],
+        rows_per_source: int = 1,
+        after_batch: Callable[[int, int], None] | None = None,
+    ) -> list[Result]:
+        """Return the results of all indices, in order.
+
+        On a CPU, one thread per core works on a batch, because the small matrix products of a decoding step gain little
+        from being shared among cores.
+
+        Args:
+            work: Returns the results of a batch of indices.
+            lengths: The length of each index.
+            rows_per_source: See ``plan_batches``.
+            after_batch: Called after each batch with the numbers of finished batches and of all batches.
+        """
+        cores = torch.get_num_threads() if self._model.device.type == "cpu" else 1
+        batches = plan_batches(lengths, rows_per_source, self._batch_tokens, cores)
+        results: dict[int, Result] = {}
+
+        def infer(batch: list[int]) -> Sequence[Result]:
+            with self.inference():
+                return work(batch)
+
+        with self.evaluation_mode(), _each_on_a_core(cores) as run_all:
+            for done, (batch, outputs) in enumerate(zip(batches, run_all(infer, batches), strict=True), start=1):
+                results |= zip(batch, outputs, strict=True)
+                if after_batch:
+                    after_batch(done, len(batches))
+        return [results[index] for index in range(len(lengths))]
 
     @contextmanager
     def evaluation_mode(self) -> Iterator[None]:
         """Put the model into evaluation mode, and afterwards back into its previous mode."""
         was_training = self._model.training
-        self._model.eval()
+        if was_training:
+            self._model.eval()
         try:
             yield
         finally:
-            self._model.train(was_training)
+            if was_training:
+                self._model.train()
 
     @contextmanager
     def inference(self) -> Iterator[None]:
@@ -69,29 +100,17 @@ class BatchRunner:
         with torch.inference_mode(), autocast(self._model.device, self._precision):
             yield
 
-    def run(
-        self, work: Callable[[list[int]], Result], batches: Iterable[list[int]]
-    ) -> Iterator[tuple[list[int], Result]]:
-        """Yield every batch with its result, in order. The model must be in evaluation mode.
 
-        On a CPU, one thread per core works on a batch, because the small matrix products of a decoding step gain little
-        from being shared among cores.
-        """
-
-        def result(batch: list[int]) -> Result:
-            with self.inference():
-                return work(batch)
-
-        cores = self.cores
-        if cores == 1:
-            yield from ((batch, result(batch)) for batch in batches)
-            return
-        pool = ThreadPoolExecutor(cores, "decoding", initializer=torch.set_num_threads, initargs=(1,))
-        try:
-            futures = [(batch, pool.submit(result, batch)) for batch in batches]
-            for batch, future in futures:
-                yield batch, future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-            # torch gives new threads the number that any thread set last, which here is 1.
-            torch.set_num_threads(cores)
+@contextmanager
+def _each_on_a_core(cores: int) -> Iterator[Callable]:
+    """Yield a ``map`` whose calls run on as many cores, one thread of torch on each."""
+    if cores == 1:
+        yield map
+        return
+    pool = ThreadPoolExecutor(cores, "decoding", initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+        # torch gives new threads the number that any thread set last, which here is 1.
+        torch.set_num_threads(cores)

@@ -21,8 +21,8 @@ from mt.models.attention import MultiHeadAttention
 from mt.models.embedding import Embedding
 from mt.models.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoidal_positions
 from mt.models.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
-from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import BOS, EOS, PAD, UNK
+from mt.translation.trained_model import TrainedModel
 
 logger = logging.getLogger(__name__)
 

@@ -23,17 +23,14 @@ if its scores are not finite.
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
+from mt.config import DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
-from mt.data.batching import collate
 from mt.models.seq2seq import TranslationModel
-from mt.storage.run_folder import TrainedModel
 from mt.text.tokenizer import EOS, UNK
 from mt.translation.ctranslate2_conversion import (
     EXPORT_FOLDER,
@@ -43,8 +40,9 @@ from mt.translation.ctranslate2_conversion import (
     obstacles,
 )
 from mt.translation.engine import Engine, SearchRequest
-from mt.translation.hypotheses import Hypothesis, forced_log_probabilities, length_limits
+from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, length_limits
 from mt.translation.torch_engine import TorchEngine
+from mt.translation.trained_model import TrainedModel
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +100,7 @@ class CTranslate2Engine(Engine):
         torch.set_num_threads(threads)
 
     @classmethod
-    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         if model_count > 1:
             raise InputError("CTranslate2 does not combine several models: an ensemble needs engine=torch")
         if config.compute_type is not None and not _machine_obstacles(device):
@@ -136,23 +134,20 @@ class CTranslate2Engine(Engine):
         logger.warning("PyTorch is used instead of CTranslate2: %s", "; ".join(reasons))
         return TorchEngine(model, config)
 
-    def rows_per_source(self, n_best: int | None = None, greedy: bool = False) -> int:
-        return 1 if self._on_cpu or greedy else self.config.beam_size
+    def rows_per_source(self, request: SearchRequest) -> int:
+        return 1 if self._on_cpu or request.greedy else self.config.beam_size
 
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
         """See Engine. ``before_step`` is called only while the model itself searches."""
         found = self.find(request)
         left = [index for index, hypotheses in enumerate(found) if not hypotheses]
         # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
-        rows = len(found) * self.rows_per_source(greedy=request.greedy)
-        count = max(1, rows // self.fallback.rows_per_source(greedy=request.greedy))
+        count = max(1, len(found) * self.rows_per_source(request) // self.fallback.rows_per_source(request))
         # They are searched here and not after all batches, where one core would search the few that were left while
         # the others wait.
         for start in range(0, len(left), count):
             indices = left[start : start + count]
-            sources, keys = [request.sources[n] for n in indices], [request.sampling_keys[n] for n in indices]
-            searched = self.fallback.search(replace(request, sources=sources, sampling_keys=keys))
-            for index, hypotheses in zip(indices, searched, strict=True):
+            for index, hypotheses in zip(indices, self.fallback.search(request.select(indices)), strict=True):
                 found[index] = hypotheses
         return found
 
@@ -162,8 +157,7 @@ class CTranslate2Engine(Engine):
         See the module's docstring for these sentences, and ``search`` for the result.
         """
         sources, beam_size = request.sources, 1 if request.greedy else self.config.beam_size
-        batch = collate(range(len(sources)), sources, [[]] * len(sources)).source
-        limits = length_limits(self.model, batch, self.config).tolist()
+        limits = length_limits(self.model, collate_sources(sources), self.config).tolist()
         found: list[list[Hypothesis]] = [[] for _ in sources]
         fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
         if fitting:
@@ -218,10 +212,8 @@ class CTranslate2Engine(Engine):
             if len(result.hypotheses[0]) > limits[index] and math.isfinite(result.scores[0])
         }
         if written:
-            pairs = collate(list(written), [sources[index] for index in written], list(written.values()))
-            pairs = pairs.to(self.model.device)
-            totals = forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output)
-            for (index, tokens), total in zip(written.items(), totals.tolist(), strict=True):
+            totals = forced_log_probabilities(self.model, [sources[n] for n in written], list(written.values()))
+            for (index, tokens), total in zip(written.items(), totals, strict=True):
                 found[index] = [Hypothesis(tokens, total)]
         return found
 

@@ -2,16 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import torch
 
-from mt.config import DecodingChoice, DecodingConfig
+from mt.config import DecodingConfig
 from mt.models.seq2seq import TranslationModel
-from mt.storage.run_folder import TrainedModel
 from mt.translation.hypotheses import Hypothesis
+from mt.translation.trained_model import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,14 @@ class SearchRequest:
     before_step: Callable[[], None] = lambda: None
     """Called before each decoding step, by engines that can. It may do other work, such as another search."""
 
+    def select(self, indices: Sequence[int]) -> "SearchRequest":
+        """Return the request for some of the sources."""
+        return replace(
+            self,
+            sources=[self.sources[n] for n in indices],
+            sampling_keys=[self.sampling_keys[n] for n in indices],
+        )
+
 
 class Engine(ABC):
     """Searches for translations, as ``mt.translation.hypotheses`` defines scores, ends and limits.
@@ -41,7 +49,7 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         """Raise InputError if the engine cannot search so, before any model is loaded."""
 
     @classmethod
@@ -57,7 +65,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def rows_per_source(self, n_best: int | None = None, greedy: bool = False) -> int:
+    def rows_per_source(self, request: SearchRequest) -> int:
         """Return the number of rows of a batch for each source, as counted against ``decoding.batch_tokens``."""
 
     @abstractmethod

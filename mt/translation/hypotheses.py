@@ -4,13 +4,14 @@ A score is log P(hypothesis, EOS included) / (number of tokens, EOS included)^α
 given. Shapes: B sentences, K rows (beams or draws) of each, N = B·K rows, V tokens.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig
+from mt.data.batching import collate
 from mt.models.seq2seq import TranslationModel, sentences_of
 from mt.text.tokenizer import EOS, PAD
 
@@ -30,6 +31,11 @@ class Hypothesis:
         return self.log_probability / self.length**length_penalty
 
 
+def collate_sources(sources: Sequence[list[int]]) -> Tensor:
+    """Return the padded tokens of sources, with EOS: (B, S)."""
+    return collate(range(len(sources)), sources, [[]] * len(sources)).source
+
+
 def length_limits(model: TranslationModel, source: Tensor, config: DecodingConfig) -> Tensor:
     """Return the maximum number of tokens, without EOS, of a hypothesis of each source (B, S): (B,).
 
@@ -42,26 +48,26 @@ def length_limits(model: TranslationModel, source: Tensor, config: DecodingConfi
 
 @torch.inference_mode()
 def forced_log_probabilities(
-    model: TranslationModel, source: Tensor, target_input: Tensor, target_output: Tensor
-) -> Tensor:
-    """Return log P(target | source), EOS included, of given translations: (B,).
-
-    Args:
-        source: (B, S).
-        target_input: (B, T), BOS and the tokens, which the decoder reads.
-        target_output: (B, T), the tokens and EOS, which it predicts.
-    """
-    features = model.decode(model.encode(source), target_input)  # (B, T, D)
-    log_p = model.log_probabilities(features).gather(-1, target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
-    return (log_p * (target_output != PAD)).sum(dim=1)
+    model: TranslationModel, sources: Sequence[list[int]], targets: Sequence[list[int]]
+) -> list[float]:
+    """Return log P(target | source), EOS included, of given translations, as tokens without BOS and EOS."""
+    pairs = collate(range(len(sources)), sources, targets).to(model.device)
+    features = model.decode(model.encode(pairs.source), pairs.target_input)  # (B, T, D)
+    log_p = model.log_probabilities(features).gather(-1, pairs.target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
+    return (log_p * (pairs.target_output != PAD)).sum(dim=1).tolist()
 
 
 class Decoder:
     """Decodes a batch of sources step by step, with K rows for each sentence; K is 1 at first."""
 
     def __init__(
-        self, model: TranslationModel, source: Tensor, config: DecodingConfig, before_step: Callable[[], None]
+        self,
+        model: TranslationModel,
+        sources: Sequence[list[int]],
+        config: DecodingConfig,
+        before_step: Callable[[], None],
     ) -> None:
+        source = collate_sources(sources).to(model.device)
         self._model = model
         self._limits = length_limits(model, source, config)  # (B,)
         self._before_step = before_step

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import torch
 
-from mt.config import DecodingChoice, DecodingConfig
+from mt.config import DecodingConfig
 from mt.core.errors import RunError
-from mt.data.batching import collate
 from mt.models.seq2seq import TranslationModel
-from mt.storage.run_folder import TrainedModel
 from mt.translation.beam_search import beam_search, greedy_search
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Decoder, Hypothesis
 from mt.translation.sampling import sample
+from mt.translation.trained_model import TrainedModel
 
 
 class TorchEngine(Engine):
@@ -26,23 +25,22 @@ class TorchEngine(Engine):
         self.config = config
 
     @classmethod
-    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         pass
 
     @classmethod
     def open(cls, model: TranslationModel, trained: TrainedModel, folder: Path, config: DecodingConfig) -> Engine:
         return cls(model, config)
 
-    def rows_per_source(self, n_best: int | None = None, greedy: bool = False) -> int:
-        if greedy:
+    def rows_per_source(self, request: SearchRequest) -> int:
+        if request.greedy:
             return 1
-        return (n_best or self.config.n_best) if self.config.method == "sample" else self.config.beam_size
+        return (request.n_best or self.config.n_best) if self.config.method == "sample" else self.config.beam_size
 
     @torch.inference_mode()
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
         config, n_best = self.config, request.n_best or self.config.n_best
-        batch = collate(range(len(request.sources)), request.sources, [[]] * len(request.sources))
-        decoder = Decoder(self.model, batch.source.to(self.model.device), config, request.before_step)
+        decoder = Decoder(self.model, request.sources, config, request.before_step)
         if request.greedy or (config.method == "beam" and config.beam_size == 1):
             found = greedy_search(decoder)
         elif config.method == "beam":

@@ -6,27 +6,26 @@ from pathlib import Path
 
 import torch
 
-from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfig
+from mt.config import AlignmentConfig, DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
 from mt.data.batching import collate
 from mt.models.attention import record_attention
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.marian import located
-from mt.storage.run_folder import open_models
+from mt.storage.hub import resolve_model_path
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.tags import Kind
 from mt.translation.alignment import Aligner, word_links
-from mt.translation.batches import BatchRunner, plan_batches
+from mt.translation.batches import BatchRunner
 from mt.translation.cutting import CutLine, LineCutter
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.engines import ENGINES
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.joining import LineJoiner
-from mt.translation.loading import complete_decoding
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
+from mt.translation.trained_model import open_models
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +72,7 @@ class Translator:
         self.statistics = Statistics()
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
-        self._runner = BatchRunner(model, precision)
+        self._runner = BatchRunner(model, precision, config.batch_tokens)
         self._cutter = LineCutter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config.length_penalty, self._links, self.statistics)
 
@@ -81,7 +80,7 @@ class Translator:
     def load(
         cls,
         folder: str | Path | Sequence[str | Path],
-        config: DecodingConfig | DecodingChoice | None = None,
+        config: DecodingConfig | None = None,
         device: str = "auto",
         precision: str = "fp32",
         kept: KeptConfig = NOTHING_MORE,
@@ -106,10 +105,10 @@ class Translator:
             ENGINES[config.engine].check(config, chosen, len(folders))
         trained = open_models(folders)
         first = trained[0]
-        config = complete_decoding(config, first.description.decoding, folders[0])
+        config = first.decoding_with(config, folders[0])
         models = [each.model.to(chosen) for each in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
-        engine = ENGINES[config.engine].open(model, first, located(folders[0]), config)
+        engine = ENGINES[config.engine].open(model, first, resolve_model_path(folders[0]), config)
         number_format = choose_precision(precision, chosen)
         return cls(model, first.layer_with(kept), config, number_format, engine, first.description.alignment)
 
@@ -157,28 +156,33 @@ class Translator:
         cut = self.cut(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
         sources = [source for line in cut for source in line.sources]
         keys = [(number, part) for number, line in zip(numbers, cut, strict=True) for part in range(len(line.sources))]
-        return self.join(cut, self._search(sources, keys, greedy, after_batch), aligned, n_best)
+        found = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
+        return self.join(cut, found, aligned, n_best)
 
     def cut(self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[Kind | None]) -> list[CutLine]:
         """Cut lines into sources, the first step of ``hypotheses``; see ``LineCutter.cut``."""
         return self._cutter.cut(lines, numbers, markup)
 
     def search(
-        self,
-        sources: Sequence[list[int]],
-        n_best: int | None = None,
-        before_step: Callable[[], None] = lambda: None,
+        self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of sources, found by this thread; see ``SearchRequest``. The model must be in
-        evaluation mode."""
-        found: dict[int, list[Hypothesis]] = {}
-        lengths = [len(source) + 1 for source in sources]
-        with self._runner.inference():
-            for batch in self._batches(lengths, self.engine.rows_per_source(n_best)):
-                keys = [(n,) for n in batch]
-                request = SearchRequest([sources[n] for n in batch], keys, n_best, before_step=before_step)
-                found |= zip(batch, self.engine.search(request), strict=True)
-        return [found[n] for n in range(len(sources))]
+        """Return the hypotheses of any number of sources, best first. Equal sources are searched once, unless the
+        random numbers of sampling tell them apart."""
+        keys = request.sampling_keys if self.config.method == "sample" else [()] * len(request.sources)
+        first: dict[object, int] = {}
+        equal_to = [
+            first.setdefault((tuple(source), key), n)
+            for n, (source, key) in enumerate(zip(request.sources, keys, strict=True))
+        ]
+        distinct = request.select(list(first.values()))
+
+        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
+            return self.engine.search(distinct.select(batch))
+
+        lengths = [len(source) + 1 for source in distinct.sources]
+        found = self._runner.run(search_batch, lengths, self.engine.rows_per_source(request), after_batch)
+        hypotheses = dict(zip(first.values(), found, strict=True))
+        return [hypotheses[n] for n in equal_to]
 
     def join(
         self,
@@ -189,39 +193,6 @@ class Translator:
     ) -> list[list[ScoredText]]:
         """Join the hypotheses of all sources to translations, the last step of ``hypotheses``; see ``LineJoiner``."""
         return self._joiner.join(lines, [several[:n_best] for several in hypotheses], aligned)
-
-    def _search(
-        self,
-        sources: Sequence[list[int]],
-        keys: Sequence[tuple[int, ...]],
-        greedy: bool = False,
-        after_batch: Callable[[int, int], None] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each source, best first. Equal sources are searched once, unless the random numbers
-        of sampling tell them apart."""
-        samples = self.config.method == "sample"
-        first: dict[object, int] = {}
-        equal_to = [
-            first.setdefault((tuple(source), keys[n] if samples else None), n) for n, source in enumerate(sources)
-        ]
-        distinct = list(first.values())
-        found: dict[int, list[Hypothesis]] = {}
-
-        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
-            return self.engine.search(
-                SearchRequest([sources[n] for n in batch], [keys[n] for n in batch], greedy=greedy)
-            )
-
-        lengths = [len(sources[n]) + 1 for n in distinct]
-        batches = [
-            [distinct[n] for n in batch] for batch in self._batches(lengths, self.engine.rows_per_source(greedy=greedy))
-        ]
-        with self._runner.evaluation_mode():
-            for done, (batch, hypotheses) in enumerate(self._runner.run(search_batch, batches), start=1):
-                found |= zip(batch, hypotheses, strict=True)
-                if after_batch:
-                    after_batch(done, len(batches))
-        return [found[n] for n in equal_to]
 
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Return each reference with its score as a translation of its line (forced decoding).
@@ -239,16 +210,13 @@ class Translator:
         fitting = [n for n in range(len(lines)) if 0 < len(sources[n]) <= limit and 0 < len(targets[n]) <= limit]
 
         def score_batch(batch: list[int]) -> list[float]:
-            pairs = collate(batch, [sources[n] for n in batch], [targets[n] for n in batch]).to(self.device)
-            return forced_log_probabilities(self.model, pairs.source, pairs.target_input, pairs.target_output).tolist()
+            chosen = [fitting[index] for index in batch]
+            return forced_log_probabilities(self.model, [sources[n] for n in chosen], [targets[n] for n in chosen])
 
+        totals = self._runner.run(score_batch, [max(len(sources[n]), len(targets[n])) + 1 for n in fitting])
         scores: list[float | None] = [None] * len(lines)
-        planned = self._batches([max(len(sources[n]), len(targets[n])) + 1 for n in fitting], 1)
-        batches = [[fitting[index] for index in batch] for batch in planned]
-        with self._runner.evaluation_mode():
-            for batch, totals in self._runner.run(score_batch, batches):
-                for n, total in zip(batch, totals, strict=True):
-                    scores[n] = Hypothesis(targets[n], total).score(self.config.length_penalty)
+        for n, total in zip(fitting, totals, strict=True):
+            scores[n] = Hypothesis(targets[n], total).score(self.config.length_penalty)
         if unscored := len(lines) - len(fitting):
             logger.warning(
                 "%d lines have no score (null): the line or its reference is blank or longer than %d pieces",
@@ -293,9 +261,6 @@ class Translator:
     def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
         with self._runner.evaluation_mode():
             return self._aligner.links(sources, targets)
-
-    def _batches(self, lengths: Sequence[int], rows_per_source: int) -> list[list[int]]:
-        return plan_batches(lengths, rows_per_source, self.config.batch_tokens, self._runner.cores)
 
 
 def _check_lines(lines: Sequence[str]) -> None:

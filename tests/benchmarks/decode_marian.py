@@ -7,8 +7,8 @@ import torch
 
 from mt.config import DecodingConfig
 from mt.data.batching import collate
-from mt.storage.run_folder import open_model
 from mt.text.tokenizer import PAD
+from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 from tests.benchmarks.marian import copy_into_marian, new_marian
 

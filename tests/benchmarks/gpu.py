@@ -28,9 +28,10 @@ from mt.core.device import autocast, choose_device, choose_precision
 from mt.data.batching import Batch, collate
 from mt.models.dropout import Dropout
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.run_folder import METRICS, open_model
+from mt.storage.run_folder import METRICS
 from mt.training.command import train
 from mt.training.objective import Objective
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests.benchmarks import machine, task
 

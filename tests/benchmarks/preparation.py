@@ -5,11 +5,15 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+import torch
+
 from mt.config import KeptConfig
-from mt.data.batching import TrainingBatches
+from mt.data.batching import BatchSettings, TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.data.encoding import drop_long, encode_pairs
-from mt.storage.run_folder import open_model, read_config
+from mt.distributed.workers import Workers
+from mt.storage.run_folder import read_config
+from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 
 PROJECT = Path(__file__).parents[2]
@@ -51,7 +55,8 @@ def write_inputs(folder: Path, batches: int) -> float:
     layer = open_model(folder / "run").layer_with(KeptConfig())
     corpus = load_corpus(config.data)
     pairs, _ = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
-    training = TrainingBatches(pairs, layer, config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)
+    settings = BatchSettings(config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)
+    training = TrainingBatches(pairs, layer, settings, Workers(torch.device("cpu")))
     first = [(batch.source, batch.target) for batch in islice(training.epoch(0), batches)]
     task.save_batches(first, folder / "batches.safetensors")
 

@@ -332,7 +332,7 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
     import shutil
 
     from mt.core.errors import InputError
-    from mt.storage.run_folder import open_model
+    from mt.translation.trained_model import open_model
 
     folder, _ = trained
     for what, damage, expected in _broken_folders(folder):

@@ -16,7 +16,7 @@ SHUFFLED = WHOLE.select(np.random.default_rng(1).permutation(50)).select([3, 1, 
 def test_columns_follow_the_selection(
     pairs: datasets.Dataset, neighbours: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mt.core.columns.NEIGHBOURS", neighbours)
+    monkeypatch.setattr("mt.core.columns.MAX_ROW_DISTANCE", neighbours)
     assert numbers(pairs, "number").tolist() == pairs["number"][:]
     some = np.arange(1, len(pairs), 2)
     for rows in (None, some, some[::-1], some[:0]):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mt.config import AugmentationConfig
 from mt.core.randomness import generator
 from mt.data.augmentation import (
-    MOST_CAPITALS,
+    MAX_WORDS_IN_CAPITALS,
     NEW_SLOTS_ALONE,
     NEW_SLOTS_OF_NUMBERS,
     NUMBERS_IN_WORDS,
@@ -27,6 +27,7 @@ from mt.data.augmentation import (
     with_typos,
     without_final_punctuation,
 )
+from mt.data.corpus_statistics import CorpusStatistics
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.slots import OF_NUMBERS, SLOT, TAG, all_slots, slot
@@ -59,7 +60,8 @@ def augmentation(
     """By default no pair has a number word."""
     config = AugmentationConfig(**(OFF | shares))
     with_numbers = np.zeros(pairs, bool) if with_numbers is None else with_numbers
-    return Augmentation(config, languages.layer(*languages_), seed, LEXICON, with_numbers)
+    layer = languages.layer(*languages_)
+    return Augmentation(config, layer, seed, CorpusStatistics(LEXICON, with_numbers))
 
 
 def is_ascending(slots: list[str]) -> bool:
@@ -393,7 +395,7 @@ def test_words_are_put_into_capitals_one_behind_the_other(text: str, seed: int) 
     if text.isascii():
         options = {text[:start] + text[start:end].upper() + text[end:]
                    for place, (start, _) in enumerate(words)
-                   for _, end in words[place : place + MOST_CAPITALS]}  # fmt: skip
+                   for _, end in words[place : place + MAX_WORDS_IN_CAPITALS]}  # fmt: skip
         assert found in (options or {text})
     assert found.upper() == text.upper()
 
@@ -450,5 +452,5 @@ def test_a_source_in_small_letters_gets_no_capitals_back() -> None:
     layer = TextLayer(layer.rules, layer.tokenizers, "en", "de", Spelling({"Tom": 3, "met": 2}, "en"))
     assert layer.mark_pair("we met tom", "ba") == ("We met Tom", "ba")
     config = AugmentationConfig(**(OFF | {"lower_case": ALWAYS}))
-    changing = Augmentation(config, layer, 1, LEXICON, np.zeros(1, bool))
+    changing = Augmentation(config, layer, 1, CorpusStatistics(LEXICON, np.zeros(1, bool)))
     assert changing.pair(0, 0, ["We met Tom B-207"], ["ba B-207"]) == (f"we met tom {A}", f"ba {A}")

@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 
 from mt.core.columns import numbers, release_memory
-from mt.data.cache import cached_table, chosen, digest
+from mt.data.cache import cached_table, digest, select_rows
 
 SCHEMA = pyarrow.schema([("number", pyarrow.int64())])
 
@@ -46,16 +46,19 @@ def test_what_stops_the_making_leaves_nothing(tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_a_choice_of_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_selection_of_a_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
     whole = cached_table("whole", SCHEMA, lambda: batches(list(range(100))))
-    even = chosen(whole, "even", lambda: np.arange(0, 100, 2))
-    some = chosen(even, "some", lambda: np.array([40, 3, 3]))
+    even = select_rows(whole, "even", lambda: np.arange(0, 100, 2))
+    some = select_rows(even, "some", lambda: np.array([40, 3, 3]))
     assert even["number"][:] == list(range(0, 100, 2))
     assert some["number"][:] == numbers(some, "number").tolist() == [80, 6, 6]
-    assert len(chosen(whole, "none", lambda: np.empty(0, dtype=np.int64))) == 0
+    assert len(select_rows(whole, "none", lambda: np.empty(0, dtype=np.int64))) == 0
     both = datasets.concatenate_datasets([whole, some])
     assert both["number"][:] == [*range(100), 80, 6, 6]
-    assert chosen(even, "some", lambda: pytest.fail("chosen again"))["number"][:] == [80, 6, 6]
-    assert len({pairs._fingerprint for pairs in (whole, even, some, chosen(whole, "some", lambda: np.arange(3)))}) == 4
+    assert select_rows(even, "some", lambda: pytest.fail("selected again"))["number"][:] == [80, 6, 6]
+    assert (
+        len({pairs._fingerprint for pairs in (whole, even, some, select_rows(whole, "some", lambda: np.arange(3)))})
+        == 4
+    )
     assert digest(("a", 1)) == digest(("a", 1)) != digest(("a", 2))

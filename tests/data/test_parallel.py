@@ -134,5 +134,5 @@ def killed_later(number: int) -> int:
 
 def test_what_the_processes_import_is_small() -> None:
     """Each of them would take several times the memory otherwise."""
-    program = "import sys, mt.data.pairs, mt.data.pieces; print({'torch', 'datasets'} & set(sys.modules))"
+    program = "import sys, mt.data.pairs, mt.data.subwords; print({'torch', 'datasets'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"

@@ -12,16 +12,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.data.split import (
+from mt.data.sentence_key import (
     _LETTERS,
     PUNCTUATION_IN_NUMBER,
     SPACING_ACCENT,
-    hold_out,
     normal_form,
     pair_hash,
     sentence_key,
     sentence_keys,
 )
+from mt.data.split import hold_out
 
 SENTENCE = st.integers(0, 60).map("sentence {}".format)
 SPELLINGS: list[Callable[[str], str]] = [

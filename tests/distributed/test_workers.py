@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from mt.config import RNNAttentionConfig, TrainingConfig
 from mt.core.errors import InputError, RunError, WorkerDied
-from mt.data.batching import collate, no_pairs
+from mt.data.batching import collate, empty_batch
 from mt.distributed.local_workers import local_workers, number_of_workers
 from mt.distributed.process_group import Seat
 from mt.distributed.replication import shard
@@ -293,7 +293,7 @@ def test_a_mistake_is_told_once(folder):
 
 
 def test_an_empty_share_has_no_loss_and_gradients_of_zero():
-    batch = no_pairs()
+    batch = empty_batch()
     features, weight = torch.randn(0, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
     loss = smoothed_cross_entropy(features, weight, torch.empty(0, dtype=torch.long), 0.1)
     loss.backward()

@@ -12,7 +12,10 @@ from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.export.card import losses, model_card
 from mt.export.hugging_face import export
-from mt.storage.run_folder import open_model, read_config, read_description, write_config, write_description
+from mt.storage.folders import read_description
+from mt.storage.native import write_description
+from mt.storage.run_folder import read_config, write_config
+from mt.translation.trained_model import open_model
 from tests import toy
 
 CURRENT = Path(__file__).parents[1] / "formats" / "current"

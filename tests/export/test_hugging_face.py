@@ -13,12 +13,12 @@ from mt.config import ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
 from mt.export.hugging_face import export, obstacles
-from mt.storage.run_folder import open_model
 from mt.text.slots import OF_NUMBERS, all_slots, slot
 from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
 from mt.translation.engine import SearchRequest
 from mt.translation.results import LINE_BREAKS
 from mt.translation.torch_engine import TorchEngine
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly

@@ -23,9 +23,10 @@ from mt.data.cleaning.record import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.systems import read_run
 from mt.metrics.word_counts import TARGET_WORDS, read_word_counts
-from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, open_model, read_config
+from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train
+from mt.translation.trained_model import open_model
 from tests import toy
 from tests.faults.outcome import Outcome
 from tests.processes import PROJECT

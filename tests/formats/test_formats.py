@@ -14,9 +14,12 @@ from mt.cli.translate import translate
 from mt.config import DecodingChoice, DecodingConfig, TextConfig, TokenizerConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
-from mt.storage.run_folder import FORMAT, SOURCE_WORDS, open_model, read_config, read_description
+from mt.storage.folders import read_description
+from mt.storage.native import FORMAT
+from mt.storage.run_folder import SOURCE_WORDS, read_config
 from mt.training.command import train
 from mt.translation.ctranslate2_engine import CTranslate2Engine
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 
 HERE = Path(__file__).parent

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.serving.batching import MAX_BATCH_PIECES, MAX_CUT_CHARACTERS, MAX_SHORT, Batcher, Overloaded, TooManyTokens
+from mt.serving.batching import Batcher, Overloaded, TooManyTokens
+from mt.serving.queues import MAX_BATCH_TOKENS, MAX_CUT_CHARACTERS, MAX_SHORT_CHARACTERS
 
-MAX_PIECES = 5 * MAX_BATCH_PIECES
+MAX_TOKENS = 5 * MAX_BATCH_TOKENS
 
 
 class Recorder:
@@ -64,8 +65,8 @@ async def until(condition):
         st.tuples(
             st.sampled_from(["text", "html"]),
             st.integers(1, 6),  # items
-            st.sampled_from([1, MAX_SHORT // 3, MAX_CUT_CHARACTERS + 1]),  # the size of each
-            st.lists(st.sampled_from([3, MAX_BATCH_PIECES // 3, MAX_BATCH_PIECES + 1]), max_size=4),
+            st.sampled_from([1, MAX_SHORT_CHARACTERS // 3, MAX_CUT_CHARACTERS + 1]),  # the size of each
+            st.lists(st.sampled_from([3, MAX_BATCH_TOKENS // 3, MAX_BATCH_TOKENS + 1]), max_size=4),
             st.sampled_from(["stays", "stays", "leaves at once", "leaves soon", "cut", "search", "finish"]),
         ),
         max_size=40,
@@ -81,7 +82,7 @@ def test_every_request_gets_the_answers_to_its_own_items(lanes, requests):
         if what.startswith("leaves"):
             await asyncio.sleep(0 if what == "leaves at once" else 0.0005)
             asking.cancel()
-        is_too_long = count * sum(lengths) > MAX_PIECES
+        is_too_long = count * sum(lengths) > MAX_TOKENS
         try:
             assert await asking == [f"{kind}:{name}" for name in names]
             assert not fails and not is_too_long
@@ -96,15 +97,15 @@ def test_every_request_gets_the_answers_to_its_own_items(lanes, requests):
         await asyncio.gather(*(client(number, *request) for number, request in enumerate(requests)))
         await asyncio.to_thread(batcher.close)
 
-    batcher = Batcher(Recorder(), 1000, MAX_PIECES, lanes)
+    batcher = Batcher(Recorder(), 1000, MAX_TOKENS, lanes)
     asyncio.run(all_of_them())
     assert not batcher.waiting
 
 
 def test_what_waits_together_is_one_batch_and_long_requests_take_turns():
     work = Recorder()
-    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
-    long = {"size": MAX_SHORT + 1, "lengths": (MAX_BATCH_PIECES // 4,) * 3}
+    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
+    long = {"size": MAX_SHORT_CHARACTERS + 1, "lengths": (MAX_BATCH_TOKENS // 4,) * 3}
 
     async def talk():
         work.go.clear()
@@ -125,11 +126,11 @@ def test_what_waits_together_is_one_batch_and_long_requests_take_turns():
 
 def test_a_short_request_is_answered_between_two_steps_of_a_long_one():
     work = Recorder()
-    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
+    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
 
     async def talk():
         work.go.clear()
-        long = asyncio.create_task(ask(batcher, "text", ["long"], MAX_SHORT + 1))
+        long = asyncio.create_task(ask(batcher, "text", ["long"], MAX_SHORT_CHARACTERS + 1))
         await until(lambda: work.begun)
         short = asyncio.create_task(ask(batcher, "text", ["short"]))
         await until(lambda: batcher.waiting)
@@ -143,7 +144,7 @@ def test_a_short_request_is_answered_between_two_steps_of_a_long_one():
 
 def test_idle_lanes_share_a_batch():
     work = Recorder()
-    batcher = Batcher(work, 1000, MAX_PIECES, lanes=2)
+    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=2)
 
     async def talk():
         work.go.clear()
@@ -159,16 +160,16 @@ def test_idle_lanes_share_a_batch():
 
 def test_a_request_with_too_many_tokens_is_refused_before_most_of_it_is_searched():
     work = Recorder()
-    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
-    with pytest.raises(TooManyTokens, match=f"token limit \\({MAX_PIECES}\\)"):
-        asyncio.run(ask(batcher, "text", [str(n) for n in range(10)], MAX_SHORT, lengths=(MAX_PIECES // 9,)))
+    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
+    with pytest.raises(TooManyTokens, match=f"token limit \\({MAX_TOKENS}\\)"):
+        asyncio.run(ask(batcher, "text", [str(n) for n in range(10)], MAX_SHORT_CHARACTERS, lengths=(MAX_TOKENS // 9,)))
     batcher.close()
     assert len(work.batches) <= 1
 
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
     work = Recorder()
-    batcher = Batcher(work, 2, MAX_PIECES, lanes=1)
+    batcher = Batcher(work, 2, MAX_TOKENS, lanes=1)
 
     async def talk():
         work.go.clear()
@@ -193,13 +194,15 @@ def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
 
 def test_closing_answers_what_waits_and_refuses_what_comes_later():
     work = Recorder()
-    batcher = Batcher(work, 1000, MAX_PIECES, lanes=1)
+    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
 
     async def talk():
         work.go.clear()
         first = asyncio.create_task(ask(batcher, "text", ["first"]))
         await until(lambda: work.begun)
-        waiting = [asyncio.create_task(ask(batcher, "text", [str(number)], MAX_SHORT + 1)) for number in range(5)]
+        waiting = [
+            asyncio.create_task(ask(batcher, "text", [str(number)], MAX_SHORT_CHARACTERS + 1)) for number in range(5)
+        ]
         await until(lambda: batcher.waiting == 5)
         closing = asyncio.create_task(asyncio.to_thread(batcher.close))
         await until(lambda: batcher._closing)

@@ -15,10 +15,12 @@ from mt.config import DecodingConfig, ExportConfig  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
 from mt.export.hugging_face import export  # noqa: E402
-from mt.storage.marian import fetched, located  # noqa: E402
-from mt.storage.run_folder import open_model, read_description  # noqa: E402
+from mt.storage import hub  # noqa: E402
+from mt.storage.folders import read_description  # noqa: E402
+from mt.storage.hub import resolve_model_path  # noqa: E402
 from mt.text.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.ctranslate2_conversion import import_ctranslate2, write_model  # noqa: E402
+from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
 from tests.marian_folder import EXTRA, LAYOUTS, sentences, write_folder  # noqa: E402
 
@@ -362,7 +364,7 @@ def test_without_a_network_a_name_of_the_hub_is_one_message(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     with pytest.raises(InputError, match=r"^Helsinki-NLP/opus-mt-xx-yy@main: no such folder, and the model"):
-        open_model(located("Helsinki-NLP/opus-mt-xx-yy@main"))
+        open_model(resolve_model_path("Helsinki-NLP/opus-mt-xx-yy@main"))
 
 
 def test_a_folder_that_exists_is_never_looked_for_on_the_hub(tmp_path, monkeypatch):
@@ -371,9 +373,9 @@ def test_a_folder_that_exists_is_never_looked_for_on_the_hub(tmp_path, monkeypat
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("it was looked for"))
     (tmp_path / "runs").mkdir()
     for name in ("runs/tpyo", "runs", "nowhere", "/a/b", "../x"):
-        assert str(located(name)) == name
+        assert str(resolve_model_path(name)) == name
     with pytest.raises(InputError, match=r"^runs/tpyo: no such run or model folder$"):
-        read_description(located("runs/tpyo"))
+        read_description(resolve_model_path("runs/tpyo"))
 
 
 def test_a_model_of_the_hub_is_where_the_hub_puts_it(tmp_path, monkeypatch):
@@ -392,7 +394,7 @@ def test_a_model_of_the_hub_is_where_the_hub_puts_it(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    fetched.cache_clear()
+    hub.download.cache_clear()
     expected = Translator.load(folder).translate(LINES[:5])
     assert Translator.load("owner/model@v2").translate(LINES[:5]) == expected
     assert Translator.load("owner/model").translate(LINES[:5]) == expected

@@ -19,23 +19,24 @@ from mt.config import (
 from mt.core.errors import InputError
 from mt.core.json_file import sealed
 from mt.models.build import build_model
-from mt.storage.run_folder import config_differences, open_model, read_config, read_description, write_description
+from mt.storage.folders import read_description
+from mt.storage.native import write_description
+from mt.storage.run_folder import config_differences, read_config
 from mt.storage.weights import (
     CHECKSUMS,
     checksum,
     load_weights,
     read_metadata,
     read_tensors,
-    refuse_another_tokenizer,
+    refuse_other_tokenizer,
+    weights_metadata,
     weights_of,
-    what_belongs_to,
     write_tensors,
 )
-from mt.storage.weights import (
-    TENSORS as TENSORS_KEY,
-)
+from mt.storage.weights import TENSORS as TENSORS_KEY
 from mt.text.tokenizer import TokenizerPair
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
+from mt.translation.trained_model import open_model
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named
 
@@ -75,7 +76,7 @@ def model(tmp_path_factory):
     tokenizers.save(folder)
     write_description(folder, toy.description(config, tokenizers))
     weights = weights_of(build_model(config.model, tokenizers))
-    write_tensors(folder / "model.safetensors", weights, what_belongs_to(config.model, tokenizers))
+    write_tensors(folder / "model.safetensors", weights, weights_metadata(config.model, tokenizers.files()))
     return folder
 
 
@@ -89,9 +90,7 @@ def test_a_flipped_bit_of_the_tokenizer_is_noticed(model, tmp_path):
     folder = _copy(model, tmp_path)
     path = folder / "tokenizer.model"
     places = random.Random(1).sample(range(path.stat().st_size), 20)
-    assert_each_flipped_bit_is_named(
-        path, lambda: refuse_another_tokenizer(folder, folder / "model.safetensors"), places
-    )
+    assert_each_flipped_bit_is_named(path, lambda: refuse_other_tokenizer(folder, folder / "model.safetensors"), places)
     content = path.read_bytes()
     place = content.index("▁t".encode()) + 3
     path.write_bytes(content[:place] + b"q" + content[place + 1 :])
@@ -129,7 +128,7 @@ def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
     narrow = TransformerConfig(**toy.MODELS["transformer"])
     path = tmp_path / "model.safetensors"
     built = build_model(narrow, tokenizers)
-    write_tensors(path, weights_of(built), what_belongs_to(narrow, tokenizers))
+    write_tensors(path, weights_of(built), weights_metadata(narrow, tokenizers.files()))
     other = narrow.model_copy(update={"heads": 4})
     with pytest.raises(InputError, match=r"model\.heads is 4 there, but 2 in training"):
         load_weights(build_model(other, tokenizers), other, path)

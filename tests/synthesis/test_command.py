@@ -13,8 +13,8 @@ from mt.core.files import try_lock
 from mt.core.json_file import read_json, write_json
 from mt.core.process_end import exit_status
 from mt.data.corpus import load_corpus
-from mt.data.readers import fingerprint
-from mt.data.split import sentence_key
+from mt.data.pairs import sentences_sha256
+from mt.data.sentence_key import sentence_key
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesise
@@ -211,7 +211,7 @@ def _as_if_trained(run):
     provenance = read_json(run / "provenance.json")
     for split in ("valid", "test"):
         pairs = getattr(corpus, split)
-        provenance["data"][split] = {"pairs": len(pairs), "sha256": fingerprint(pairs)}
+        provenance["data"][split] = {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
     write_json(run / "provenance.json", provenance)
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mt.config import TokenizerConfig
 from mt.core.errors import InputError, Interrupted
 from mt.core.randomness import generator
+from mt.storage.folders import open_folder
 from mt.text.slots import SLOT, all_slots, slot
 from mt.text.subword_sampling import bpe_dropout
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, _sample
@@ -165,11 +166,11 @@ def test_samples_are_keyed(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
 def test_samples_are_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: Path) -> None:
     """SentencePiece's own sampling is not, whatever its seed."""
-    tokenizer.save(tmp_path / "model")
+    (tmp_path / "model").write_bytes(tokenizer.model)
     text = sentences(1, seed=9)[0]
     code = (
         "from pathlib import Path; from mt.text.tokenizer import Tokenizer;"
-        f"tokenizer = Tokenizer.load(Path({str(tmp_path / 'model')!r}));"
+        f"tokenizer = Tokenizer(Path({str(tmp_path / 'model')!r}).read_bytes());"
         f"print([tokenizer.sample({text!r}, 0.3, key) for key in range(20)])"
     )
     printed = {subprocess.check_output([sys.executable, "-c", code], text=True).strip() for _ in range(2)}
@@ -219,18 +220,10 @@ def test_bpe_dropout_overlooks_merges_as_often_as_it_should() -> None:
     assert bpe_dropout("aab", scores, 0.0, generator(1, "test")) == ["a", "ab"]
 
 
-def test_a_model_is_saved_as_it_is(tmp_path: Path) -> None:
-    BPE.save(tmp_path / "tokenizer.model")
-    assert Tokenizer.load(tmp_path / "tokenizer.model").model == BPE.model
-
-
-@pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000], None])
-def test_a_damaged_model_is_named(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "tokenizer.model"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InputError, match="tokenizer.model"):
-        Tokenizer.load(path)
+@pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000]])
+def test_a_damaged_model_is_named(content: bytes) -> None:
+    with pytest.raises(InputError, match="folder/tokenizer.model: cannot be read"):
+        TokenizerPair.from_files({"tokenizer.model": content}, Path("folder"))
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -245,7 +238,7 @@ def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
     tokenizers.save(tmp_path)
     names = {"tokenizer.model"} if joint else {"source.model", "target.model"}
     assert {path.name for path in tmp_path.iterdir()} == names
-    loaded = TokenizerPair.load(tmp_path)
+    loaded = TokenizerPair.from_files({path.name: path.read_bytes() for path in sorted(tmp_path.iterdir())}, tmp_path)
     assert loaded.joint == joint
     assert (loaded.source.model, loaded.target.model) == (tokenizers.source.model, tokenizers.target.model)
     # A tokenizer of one side knows the pieces of that side alone.
@@ -255,7 +248,7 @@ def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
 
 def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"tokenizer\.model: no such file"):
-        TokenizerPair.load(tmp_path)
+        open_folder(tmp_path).read_tokenizer_files()
 
 
 def test_wide_punctuation_is_kept_where_it_belongs() -> None:

@@ -1,6 +1,5 @@
 """What a finished run says of itself, and that a damaged one is told as such."""
 
-import json
 import logging
 
 import pytest
@@ -9,14 +8,16 @@ from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
 from mt.core.errors import InputError
-from mt.core.json_file import is_number
+from mt.core.json_file import is_number, sealed, sha256
 from mt.storage.run_folder import RESULTS, WEIGHTS
 from mt.training.blending import Blend
 from mt.training.delivery import RESULT_KEYS, show_results, write_weights
+from mt.training.fine_tuning import FINE_TUNING
 
 
 def _results(**changes):
-    return {name: "signature" if name.endswith("_signature") else 12 for name in RESULT_KEYS} | changes
+    known = {name: "signature" if name.endswith("_signature") else 12 for name in RESULT_KEYS}
+    return known | {FINE_TUNING: {}} | changes
 
 
 def _show(folder, content):
@@ -26,7 +27,7 @@ def _show(folder, content):
 
 def test_a_finished_run_shows_its_scores(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
-        _show(tmp_path, json.dumps(_results(bleu=33.456)))
+        _show(tmp_path, sealed(_results(bleu=33.456)))
     assert "test BLEU" in caplog.text and "33.46" in caplog.text
 
 
@@ -34,12 +35,13 @@ def test_a_finished_run_shows_its_scores(tmp_path, caplog):
 @pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
 def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
     with pytest.raises(InputError, match=f"{RESULTS}: damaged or of another version: {name}$"):
-        _show(tmp_path, json.dumps(_results(**{name: value})))
+        _show(tmp_path, sealed(_results(**{name: value})))
 
 
 def test_a_number_of_thousands_of_digits_is_damage(tmp_path):
-    with pytest.raises(InputError, match=f"{RESULTS}: cannot be read"):
-        _show(tmp_path, json.dumps(_results()).replace("12", "9" * 5000, 1))
+    text = sealed(_results()).rpartition(',\n  "sha256"')[0].replace("12", "9" * 5000, 1)
+    with pytest.raises(InputError, match=f"{RESULTS}: damaged or of another version$"):
+        _show(tmp_path, f'{text},\n  "sha256": "{sha256(text)}"\n}}\n')
 
 
 def test_numbers_that_can_be_computed_with():

@@ -6,7 +6,7 @@ from itertools import chain, islice
 import pytest
 import torch
 
-from mt.data.batching import TrainingBatches
+from mt.data.batching import BatchSettings, TrainingBatches
 from mt.distributed.workers import Workers
 from mt.training.feed import feed
 from tests import toy
@@ -21,7 +21,8 @@ def batches(tmp_path_factory):
     targets = folder / "train.yy"
     targets.write_text("".join(f"{line} ba de\n" for line in targets.read_text().splitlines()))
     data = toy.prepared(toy.config(folder))
-    return TrainingBatches(data.train, data.layer, toy.config(folder).text.augmentation, 0.0, seed=1, batch_tokens=100)
+    settings = BatchSettings(toy.config(folder).text.augmentation, 0.0, seed=1, batch_tokens=100)
+    return TrainingBatches(data.train, data.layer, settings, ALONE)
 
 
 @pytest.mark.parametrize(("epoch", "start"), [(0, 0), (1, 2)])

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from mt.config import RNNAttentionConfig, TrainingConfig, TransformerConfig
-from mt.data.batching import collate, no_pairs
+from mt.data.batching import collate, empty_batch
 from mt.models.embedding import TokenEmbedding, cut_embeddings
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
@@ -144,7 +144,7 @@ class TestObjective:
     @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
     def test_a_worker_without_pairs_takes_part_and_adds_nothing(self, architecture, objective):
         model = _model(architecture, dropout=0.1)
-        loss = Objective(model, TrainingConfig(objective=objective)).train()(no_pairs())
+        loss = Objective(model, TrainingConfig(objective=objective)).train()(empty_batch())
         loss.backward()
         assert loss == 0
         assert all(torch.count_nonzero(parameter.grad) == 0 for parameter in model.parameters())

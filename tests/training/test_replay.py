@@ -11,7 +11,7 @@ import yaml
 
 from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted
-from mt.data.batching import plan_epoch
+from mt.data.batching.plan import plan_epoch
 from mt.data.corpus import Corpus, load_corpus
 from mt.storage.run_folder import PROVENANCE, WEIGHTS
 from mt.training import trainer as trainer_module
@@ -96,7 +96,7 @@ def test_the_share_of_the_pairs_of_an_epoch_is_the_one_asked_for(folder, base, s
     pairs = with_replay(load_corpus(run.data), run).train
     lengths, drawn = np.full(len(pairs), 5), np.zeros(2)
     for epoch in range(40):
-        batches = plan_epoch(lengths, lengths, np.array(pairs["weight"]), seed=1, epoch=epoch, batch_tokens=100).batches
+        batches = plan_epoch((lengths, lengths), np.array(pairs["weight"]), 1, epoch, batch_tokens=100).batches
         rows = np.concatenate(batches)
         drawn += (rows < len(OWN)).sum(), (rows >= len(OWN)).sum()
     assert drawn[0] == 40 * len(OWN)

@@ -12,9 +12,10 @@ from safetensors.torch import load_file
 
 from mt.core.errors import InputError, RunError
 from mt.metrics.word_counts import read_word_counts
-from mt.storage.run_folder import open_model, read_config
+from mt.storage.run_folder import read_config
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import _only_process, train
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import read_metrics, read_results

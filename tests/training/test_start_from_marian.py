@@ -21,12 +21,13 @@ from mt.core.errors import InputError, Interrupted  # noqa: E402
 from mt.core.json_file import read_json  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
 from mt.export.hugging_face import export  # noqa: E402
-from mt.storage.run_folder import open_model, read_config  # noqa: E402
+from mt.storage.run_folder import read_config  # noqa: E402
 from mt.storage.weights import checksum, weights_of  # noqa: E402
 from mt.text.tokenizer import PAD  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402
+from mt.translation.trained_model import open_model  # noqa: E402
 from tests.marian_folder import LAYOUTS, sentences, tuned, write_corpus, write_folder  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
@@ -101,7 +102,7 @@ def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
 def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start, tmp_path, monkeypatch):
     """With its commit, also by a run that begins with such a run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mt.storage.marian.fetched", lambda name: start)
+    monkeypatch.setattr("mt.storage.hub.download", lambda name: start)
     first = tuned(corpus, "Them/opus-mt-xx-yy@main", "first", max_updates=10)
     second = tuned(corpus, first.folder, "second", max_updates=10)
     for run in (first, second):

@@ -14,7 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mt.core.errors import InputError, Interrupted, RunError
 from mt.data.batching import collate
 from mt.models import attention
-from mt.storage.run_folder import open_model
 from mt.training import delivery
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint
@@ -22,6 +21,7 @@ from mt.training.command import train
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.validation import Validation
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
 from tests.clock import Clock

@@ -17,7 +17,7 @@ from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.placement import Link
 from mt.text.slots import slot
 from mt.text.tokenizer import BOS, TokenizerPair
-from mt.translation.alignment import Aligner, _linked, _weights_of_words, _words, best_place, word_links
+from mt.translation.alignment import Aligner, _linked, _word_weights, _words, choose_alignment, word_links
 from tests import languages
 
 LAYER = languages.layer("en", "de")
@@ -113,8 +113,8 @@ def test_links_follow_the_chosen_attention(place: AlignmentConfig) -> None:
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_the_place_that_knows_best_is_chosen(place: AlignmentConfig) -> None:
     pairs = [("in 7 ba", "ba mo 7 de"), ("foo 5 bar", "la 5 ku la"), ("no names", "ku la")]
-    assert best_place(Copying(3, place), LAYER, pairs, 4000) == place
-    assert best_place(Copying(3, place), LAYER, [], 4000) == AlignmentConfig()
+    assert choose_alignment(Copying(3, place), LAYER, pairs, 4000) == place
+    assert choose_alignment(Copying(3, place), LAYER, [], 4000) == AlignmentConfig()
 
 
 @pytest.mark.parametrize(("slots", "mark"), [(languages.SLOTS, slot(0)), (0, "1")])
@@ -127,12 +127,12 @@ def test_without_names_something_stands_in_front_that_both_sides_share(slots: in
             texts.update(layer.tokenizers.source.decode(source.tolist()))
             return super().encode(source)
 
-    best_place(Listening(1, AlignmentConfig()), layer, [("foo", "ku"), ("ba", "fi")], 4000)
+    choose_alignment(Listening(1, AlignmentConfig()), layer, [("foo", "ku"), ("ba", "fi")], 4000)
     assert texts == {f"{mark} foo", f"{mark} ba"}
 
 
 def test_a_single_layer_of_equals_is_the_first() -> None:
-    assert best_place(Copying(2, AlignmentConfig(layer=7)), LAYER, [("Anna", "Anna")], 4000) == AlignmentConfig()
+    assert choose_alignment(Copying(2, AlignmentConfig(layer=7)), LAYER, [("Anna", "Anna")], 4000) == AlignmentConfig()
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.randoms(use_true_random=False))
@@ -152,9 +152,9 @@ def test_links_are_mutual_and_those_left_over_join_their_neighbours(
     assert _linked(torch.tensor(weights, dtype=torch.float64)) == sorted(expected)
 
 
-def test_weights_of_words_are_those_of_their_pieces() -> None:
+def test_word_weights_are_those_of_their_pieces() -> None:
     weights = torch.tensor([[1.0, 2.0, 4.0], [10.0, 20.0, 40.0], [100.0, 200.0, 400.0]])
-    assert _weights_of_words(weights, [[0], [1, 2]], [[0, 2], [1]]).tolist() == [[50.5, 303.0], [10.0, 60.0]]
+    assert _word_weights(weights, [[0], [1, 2]], [[0, 2], [1]]).tolist() == [[50.5, 303.0], [10.0, 60.0]]
 
 
 def test_pieces_make_words() -> None:
@@ -257,7 +257,7 @@ def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> No
                     pieces[1][words[1][other][0]].start,
                     pieces[1][words[1][other][-1]].end,
                 )
-                for one, other in _linked(_weights_of_words(chosen, *words))
+                for one, other in _linked(_word_weights(chosen, *words))
             ]
             (links,) = aligned(model, AlignmentConfig(layer=layer, shift=shift), [source], [target])
             assert links == expected

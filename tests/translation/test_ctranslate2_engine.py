@@ -14,11 +14,13 @@ import torch
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
-from mt.storage.run_folder import config_differences, open_model, read_config, write_config
-from mt.storage.weights import weights_of, what_belongs_to, write_tensors
+from mt.storage.native import NativeFolder
+from mt.storage.run_folder import config_differences, read_config, write_config
+from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.engine import SearchRequest
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
 from tests.brief import train_briefly
@@ -43,7 +45,7 @@ def _change_weights(run, change):
     trained = open_model(run)
     with torch.no_grad():
         change(trained.model)
-    belonging = what_belongs_to(trained.description.model, trained.tokenizers)
+    belonging = weights_metadata(trained.description.model, trained.tokenizers.files())
     write_tensors(run / "model.safetensors", weights_of(trained.model), belonging)
 
 
@@ -343,7 +345,7 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     texts = target.decode([[numbers[name] for name in result.hypotheses[0]] for result in results])
     same = [text == expected for text, expected in zip(texts, torch_.translate(lines), strict=True)]
     assert sum(same) >= 0.8 * len(lines)  # its limits are other ones
-    assert TokenizerPair.load(output).source.model == source.model
+    assert next(iter(NativeFolder(output).read_tokenizer_files().values())) == source.model
 
 
 def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_path):

@@ -8,9 +8,10 @@ from mt.cli.translate import translate
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.process_end import exit_status
-from mt.storage.run_folder import read_description, read_spelling, write_description, write_spelling
-from mt.text.spelling import Spelling
+from mt.storage.folders import read_description
+from mt.storage.native import write_description, write_source_words
 from mt.training.command import train
+from mt.translation.trained_model import read_spelling
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -112,8 +113,8 @@ def test_other_languages_are_refused(runs, tmp_path):
 def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
-    known = read_spelling(other, read_description(other))
-    write_spelling(other, Spelling(known.counts | {"zebra": 1000}, "xx", known.fewest))
+    known = read_spelling(other)
+    write_source_words(other, known.counts | {"zebra": 1000})
     assert Translator.load([runs["first"], other]).layer.spelling.counts == known.counts
     assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts
 

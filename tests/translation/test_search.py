@@ -76,8 +76,7 @@ def _source(sources):
 
 
 def _forced(model, source, pieces):
-    pair = collate([0], [source], [pieces])
-    return forced_log_probabilities(model, pair.source, pair.target_input, pair.target_output).item()
+    return forced_log_probabilities(model, [source], [pieces])[0]
 
 
 def _step_by_step(model, source, pieces):
@@ -99,8 +98,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
     found = search(model, SOURCES, config, KEYS)
     everything = [list(pieces) for length in range(5) for pieces in itertools.product(WORDS, repeat=length)]
     for source, hypotheses in zip(SOURCES, found, strict=True):
-        pairs = collate(range(len(everything)), [source] * len(everything), everything)
-        totals = forced_log_probabilities(model, pairs.source, pairs.target_input, pairs.target_output).tolist()
+        totals = forced_log_probabilities(model, [source] * len(everything), everything)
         scored = sorted(
             (
                 (total / (len(pieces) + 1) ** length_penalty, pieces)

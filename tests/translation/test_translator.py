@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -22,16 +23,16 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.errors import InputError
-from mt.data.batching import collate
 from mt.models.build import build_model
-from mt.storage.run_folder import TrainedModel
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.batches import plan_batches
+from mt.translation.engine import SearchRequest
 from mt.translation.engines import ENGINES
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.lines import as_json, decode_lines, progress_display, translate_window
 from mt.translation.results import LINE_BREAKS, ScoredText
+from mt.translation.trained_model import TrainedModel
 from mt.translation.translator import Translator, windows
 from tests import toy
 from tests.processes import PROJECT
@@ -297,9 +298,9 @@ def test_scores_of_given_translations_do_not_depend_on_the_batch(tokenizers, con
     assert [one.text for one in together] == references
     for line, reference, one in zip(lines, references, together, strict=True):
         assert translator.score([line], [reference])[0].score == pytest.approx(one.score, abs=1e-5)
-        pair = collate([0], tokenizers.source.encode([line]), tokenizers.target.encode([reference]))
-        total = forced_log_probabilities(translator.model, pair.source, pair.target_input, pair.target_output).item()
-        assert one.score == pytest.approx(total / pair.target_tokens**0.7, abs=1e-5)
+        targets = tokenizers.target.encode([reference])
+        (total,) = forced_log_probabilities(translator.model, tokenizers.source.encode([line]), targets)
+        assert one.score == pytest.approx(total / (len(targets[0]) + 1) ** 0.7, abs=1e-5)
 
 
 def test_what_cannot_be_scored_is_null(tokenizers):
@@ -403,7 +404,7 @@ def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_pa
     assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal
 
 
-def test_one_thread_searches_within_the_batch_budget_and_looks_up_before_each_step(tokenizers):
+def test_a_search_keeps_to_the_batch_budget_and_looks_up_before_each_step(tokenizers):
     translator = _translator(tokenizers, beam_size=2, batch_tokens=60)
     sources = tokenizers.source.encode(toy.sentences(12, 8))
     sizes, steps, search = [], [], translator.engine.search
@@ -413,8 +414,9 @@ def test_one_thread_searches_within_the_batch_budget_and_looks_up_before_each_st
         return search(request)
 
     translator.engine.search = watched
-    found = translator.search(sources, before_step=lambda: steps.append(None))
-    assert found == translator._search(sources, [(0,)] * len(sources))
+    request = SearchRequest(sources, [()] * len(sources))
+    found = translator.search(replace(request, before_step=lambda: steps.append(None)))
+    assert found == translator.search(request)
     assert len(sizes) > 1 and max(sizes) <= 60 and len(steps) >= len(sizes)
 
 

@@ -11,7 +11,7 @@ import regex
 from mt.core.columns import tables
 from mt.data.cleaning.characters import Letters
 from mt.data.cleaning.sides import Side
-from mt.data.split import sentence_key
+from mt.data.sentence_key import sentence_key
 
 DIGIT = regex.compile(r"\d")
 

@@ -30,7 +30,7 @@ def clean(config: CleaningConfig) -> None:
     output = refuse_taken("output", config.output)
     corpus = load_corpus(config.data)
     for report in corpus.report:
-        for line in (report, *report.lines_of_files()):
+        for line in (report, *report.file_lines()):
             logger.info("%s", line)
     findings = find_faulty(corpus, config.data)
     log_findings(findings, corpus, config.data)

@@ -8,7 +8,7 @@ import numpy as np
 import regex
 
 from mt.core.errors import InputError
-from mt.core.language import SHARE_OF_A_SCRIPT, script_of
+from mt.core.language import MIN_SCRIPT_SHARE, script_of
 from mt.data.cleaning.characters import OTHER, Letters, Scripts
 from mt.data.cleaning.language_identification import Identifier
 
@@ -73,7 +73,7 @@ class Side:
         others, margins = self._identifier.judge(texts, self.language)
         if self._own_script:
             for row in np.flatnonzero(margins >= 0).tolist():
-                if self._own_script.share(texts[row]) > SHARE_OF_A_SCRIPT:
+                if self._own_script.share(texts[row]) > MIN_SCRIPT_SHARE:
                     margins[row] = -1.0
         return others, margins
 

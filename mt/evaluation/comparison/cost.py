@@ -7,7 +7,8 @@ from statistics import mean
 
 from mt.evaluation.systems import Output, Run, System, evenly_spaced
 from mt.models.build import build_shapes
-from mt.storage.run_folder import read_description, read_tokenizers
+from mt.storage.folders import read_description
+from mt.translation.trained_model import read_tokenizers
 from mt.translation.translator import Translator
 
 ROUNDS = 2

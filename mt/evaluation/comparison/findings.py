@@ -20,8 +20,7 @@ from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, judge
 from mt.evaluation.systems import EvaluationSet, System, evenly_spaced
 from mt.metrics.scoring import sentence_chrf
 from mt.metrics.word_counts import read_word_counts
-from mt.storage.run_folder import read_tokenizers
-from mt.text.tokenizer import TokenizerPair
+from mt.translation.trained_model import read_tokenizers
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +116,7 @@ def compare_systems(evaluation: EvaluationSet, systems: list[System], config: Co
         counted_in,
         by_rarity,
         by_frequency,
-        len({TokenizerPair.load(run.folder).target.model for system in systems for run in system.runs}) <= 1,
+        len({read_tokenizers(run.folder).target.model for system in systems for run in system.runs}) <= 1,
         attention_rows,
         [study(system.first, evaluation, attention_rows, studied, config.device) for system in systems],
     )

@@ -16,8 +16,9 @@ from mt.evaluation.comparison.findings import Findings
 from mt.evaluation.systems import EvaluationSet, Output, Run, System
 from mt.metrics.significance import ENUMERATED, fewest_differing
 from mt.reporting.pages import Names, Picture, as_picture, write_pages
+from mt.storage.folders import open_folder
 from mt.storage.marian import UNKNOWN_LANGUAGE
-from mt.storage.run_folder import flat_config, read_tokenizers
+from mt.storage.run_folder import flat_config
 from mt.training.fine_tuning import read_changes
 
 NOT_KNOWN = "not known"
@@ -210,8 +211,8 @@ def differing_conditions(findings: Findings) -> dict[str, list[str]]:
 
 def _conditions(output: Output) -> dict[str, object]:
     assert output.model
-    tokenizers = read_tokenizers(output.origin).by_file()
-    pieces = {name: hashlib.sha256(tokenizer.model).hexdigest()[:12] for name, tokenizer in tokenizers.items()}
+    tokenizers = open_folder(output.origin).read_tokenizer_files()
+    pieces = {name: hashlib.sha256(model).hexdigest()[:12] for name, model in tokenizers.items()}
     alignment = dict(_flat("alignment", output.model.alignment.model_dump()))
     languages = output.model.source_language, output.model.target_language
     direction = NOT_KNOWN if UNKNOWN_LANGUAGE in languages else "→".join(languages)

@@ -14,7 +14,7 @@ from mt.evaluation.robustness.measures import measure
 from mt.evaluation.robustness.report import FILES, Findings, MeasuredRun, summary, text_table, write_report
 from mt.evaluation.systems import EvaluationSet, folder_beside, is_model_alone, open_systems, read_run
 from mt.evaluation.translation import translated
-from mt.storage.marian import located
+from mt.storage.hub import resolve_model_path
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -73,9 +73,9 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
         InputError: A run is unfinished or damaged, or the runs have different test sets.
     """
     for folder in _folders(config):
-        if not located(folder).is_dir():
+        if not resolve_model_path(folder).is_dir():
             raise InputError(f"{folder}: no such run folder")
-    if all(is_model_alone(located(folder)) for folder in _folders(config)):
+    if all(is_model_alone(resolve_model_path(folder)) for folder in _folders(config)):
         raise InputError(
             f"{config.run}: a model that comes alone has no test set. Measure it beside a run, on that one's: "
             f"run={config.run} second=RUN"

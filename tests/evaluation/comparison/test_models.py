@@ -18,8 +18,9 @@ from mt.evaluation.comparison.command import compare  # noqa: E402
 from mt.evaluation.robustness.command import open_runs  # noqa: E402
 from mt.evaluation.systems import open_systems  # noqa: E402
 from mt.metrics.scoring import corpus_scores  # noqa: E402
-from mt.storage.run_folder import open_model, read_config  # noqa: E402
+from mt.storage.run_folder import read_config  # noqa: E402
 from mt.training.command import train  # noqa: E402
+from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
 from tests.marian_folder import tuned, write_corpus, write_folder  # noqa: E402
 
@@ -147,7 +148,7 @@ def test_a_model_folder_is_what_the_run_was(runs, tmp_path):
 
 def test_a_name_on_the_hub_is_a_model_and_the_report_lies_beside_the_run(marian, run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mt.storage.marian.fetched", lambda name: marian)
+    monkeypatch.setattr("mt.storage.hub.download", lambda name: marian)
     compare(CompareConfig(first=str(run), second="Them/opus-mt-xx-yy@main", **LITTLE))
     written = run.parent / "tuned-vs-opus-mt-xx-yy@main"
     assert json.loads((written / "comparison.json").read_text())["systems"][1]["outputs"] == ["Them/opus-mt-xx-yy@main"]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
+from mt.storage.vocabulary import Vocabulary
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from mt.text.vocabulary import Vocabulary
 from tests import toy
 
 
@@ -33,9 +33,9 @@ def test_of_opus_models_three_pieces_alone_change_their_numbers():
 
 def test_it_is_kept_in_the_file_and_taken_out_again():
     model = Tokenizer.train(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
-    assert Vocabulary.kept_in(model) is None
+    assert Vocabulary.from_model(model) is None
     kept = vocabulary().appended_to(model)
-    assert Vocabulary.kept_in(kept) == vocabulary()
+    assert Vocabulary.from_model(kept) == vocabulary()
     assert vocabulary().removed_from(kept) == model
     assert Tokenizer(kept).normalization == Tokenizer(model).normalization
 

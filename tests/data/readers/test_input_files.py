@@ -15,30 +15,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from mt.config import DataConfig
 from mt.core.encodings import other_encoding
 from mt.core.errors import InputError
-from mt.data.corpus import LINES_OF_FILES, Corpus, load_corpus
-from mt.data.input_files import is_pile, named_files
-from mt.data.readers import fingerprint
+from mt.data.corpus import Corpus
+from mt.data.pairs import sentences_sha256
+from mt.data.readers.input_files import find_input_files, names_many_files
+from mt.data.split_report import MAX_FILE_LINES
+from tests.data.corpora import config, load
 
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
 
 
-def config(**settings: object) -> DataConfig:
-    languages = {"source_language": "de", "target_language": "en"}
-    return TypeAdapter(DataConfig).validate_python(languages | settings)
-
-
-def load(**settings: object) -> Corpus:
-    return load_corpus(config(**settings))
-
-
 def table(**settings: object) -> list[str]:
     """The files that a table's ``train`` stands for."""
-    return [str(*unit) for unit in named_files(config(kind="table", **settings), "train") or []]
+    return [str(*unit) for unit in find_input_files(config(kind="table", **settings), "train") or []]
 
 
 def tsv(pairs: list[tuple[str, str]]) -> bytes:
@@ -91,7 +83,8 @@ def mixed(folder: Path, pairs: list[tuple[str, str]] = PAIRS) -> Path:
 
 def same(one: Corpus, other: Corpus) -> bool:
     return all(
-        fingerprint(getattr(one, split)) == fingerprint(getattr(other, split)) for split in ("train", "valid", "test")
+        sentences_sha256(getattr(one, split)) == sentences_sha256(getattr(other, split))
+        for split in ("train", "valid", "test")
     )
 
 
@@ -99,7 +92,7 @@ def same(one: Corpus, other: Corpus) -> bool:
 
 
 def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
-    folder = mixed(tmp_path / "pile")
+    folder = mixed(tmp_path / "files")
     write(folder / "README.md", b"no table")
     write(folder / ".hidden.tsv", b"")
     whole = load(kind="table", train=write(tmp_path / "whole.jsonl", as_jsonl(PAIRS)))
@@ -112,7 +105,7 @@ def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
         assert [Path(file.name).name[0] for file in report.files] == list("abcdefg")
         assert [file.pairs for file in report.files] == [10] * 7
         counts = [sum(start <= number < start + 10 for number in corpus.train["id"]) for start in range(0, 70, 10)]
-        assert list(report.files_kept) == counts
+        assert [file.kept for file in report.files] == counts
         assert sum(counts) == report.kept == 70 - len(corpus.valid) - len(corpus.test)
     assert not whole.report[0].files
     again = load(kind="table", train=str(folder))
@@ -120,15 +113,15 @@ def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
     assert again.train.cache_files == load(kind="table", train=str(folder)).train.cache_files
 
 
-def test_a_pile_in_a_mixture_and_as_test_data(tmp_path: Path) -> None:
-    folder = mixed(tmp_path / "pile")
+def test_many_files_in_a_mixture_and_as_test_data(tmp_path: Path) -> None:
+    folder = mixed(tmp_path / "files")
     first = {"kind": "table", "train": write(tmp_path / "a.tsv", tsv([("x", "y")] * 20)), "valid": [f"{folder}/a*"]}
     first["test"] = str(folder)
     others = [(f"noch {number}", f"more {number}") for number in range(21)]
     second = {"kind": "table", "train": f"{mixed(tmp_path / 'more', others)}/*", "weight": 2.0}
     corpus = load(kind="mixture", corpora=[first, second])
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (41, 10, 70)
-    assert [report.files_kept for report in corpus.report] == [(), (3,) * 7, (10,), (10,) * 7]
+    assert [[file.kept for file in report.files] for report in corpus.report] == [[], [3] * 7, [10], [10] * 7]
 
 
 names = st.text("ab[?]!*{}^ .-", min_size=1, max_size=4).filter(lambda name: name.strip("."))
@@ -155,11 +148,11 @@ def test_files_are_paired_by_what_the_star_stands_for(
     corpus = config(kind="files", train=train)
     if without_partner or not expected:
         with pytest.raises(InputError, match="match no partner for it|matches no file") as told:
-            named_files(corpus, "train")
+            find_input_files(corpus, "train")
         for number in without_partner if expected else []:
             assert f"{stems[number][1]}." in str(told.value)
         return
-    found = named_files(corpus, "train")
+    found = find_input_files(corpus, "train")
     assert found == sorted(found, key=lambda unit: unit[0])
     assert found == [
         (folder / "de" / f"{place}{stem}.de.txt", folder / "en" / f"{place}{stem}.en.txt")
@@ -182,7 +175,7 @@ def twin_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_any_pattern_pairs_what_has_the_same_name(twin_folders: Path, pattern: str) -> None:
     train = (f"{twin_folders}/de/{pattern}", f"{twin_folders}/en/{pattern}")
     try:
-        found = named_files(config(kind="files", train=train), "train") or []
+        found = find_input_files(config(kind="files", train=train), "train") or []
     except InputError as error:
         assert "matches no file" in str(error)
         return
@@ -202,9 +195,9 @@ def test_pairs_of_files(tmp_path: Path) -> None:
     for named in (files, [(f"{tmp_path}/*.de", f"{tmp_path}/*.en")], (f"{tmp_path}/*.de", f"{tmp_path}/*.en")):
         assert same(load(kind="files", train=named), whole)
     assert not same(load(kind="files", train=files[::-1]), whole)
-    assert not is_pile(config(kind="files", train=files[0]), "train")
-    assert is_pile(config(kind="files", train=files), "train")
-    assert is_pile(config(kind="table", train=[str(tmp_path / "whole.tsv")]), "train")
+    assert not names_many_files(config(kind="files", train=files[0]), "train")
+    assert names_many_files(config(kind="files", train=files), "train")
+    assert names_many_files(config(kind="table", train=[str(tmp_path / "whole.tsv")]), "train")
     with pytest.raises(InputError, match="must have the same wildcards"):
         load(kind="files", train=(files[0][0], f"{tmp_path}/*.en"))
     with pytest.raises(InputError, match=r"data\.train: .*0.de is on both sides"):
@@ -225,7 +218,7 @@ def test_only_stars_are_wildcards_and_existing_files_are_none(tmp_path: Path) ->
 
 
 def test_what_cannot_be_expanded_is_named(tmp_path: Path) -> None:
-    folder = mixed(tmp_path / "pile")
+    folder = mixed(tmp_path / "files")
     write(tmp_path / "empty" / "README.md", b"no table")
     (tmp_path / "link.tsv").symlink_to(folder / "a.tsv")
     for named, message in (
@@ -264,7 +257,7 @@ BAD = {
 def test_a_bad_file_stops_or_is_left_out_as_a_whole(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder = mixed(tmp_path / "pile")
+    folder = mixed(tmp_path / "files")
     good = load(kind="table", train=str(folder))
     content, message = BAD[name]
     bad = write(folder / name, content)
@@ -277,7 +270,7 @@ def test_a_bad_file_stops_or_is_left_out_as_a_whole(
         caplog.clear()
     (left_out,) = (file for file in corpus.report[0].files if file.left_out)
     assert left_out.paths == (bad,) and left_out.pairs == 0
-    (line,) = (line for line in corpus.report[0].lines_of_files() if "left out" in line)
+    (line,) = (line for line in corpus.report[0].file_lines() if "left out" in line)
     assert re.search(f"(?s)train:   .*{message}", line.replace("left out: ", ""))
     with pytest.raises(InputError, match=r"data\.train: none of 1 files can be read"):
         load(kind="table", train=[bad], on_bad_file="skip")
@@ -298,16 +291,16 @@ def test_a_side_of_another_length_is_a_bad_pair(tmp_path: Path) -> None:
 def test_a_report_on_many_files_stays_readable(tmp_path: Path) -> None:
     for number in range(50):
         empty = [("", "")] * 3 if number in (7, 49) else []
-        write(tmp_path / "pile" / f"{number:02}.tsv", tsv([*PAIRS[:5], *empty]))
+        write(tmp_path / "files" / f"{number:02}.tsv", tsv([*PAIRS[:5], *empty]))
     files = {split: write(tmp_path / f"{split}.tsv", tsv([("a", "b")])) for split in ("valid", "test")}
-    report = load(kind="table", train=str(tmp_path / "pile"), **files).report[0]
-    lines = report.lines_of_files()
-    assert len(lines) == LINES_OF_FILES + 1
+    report = load(kind="table", train=str(tmp_path / "files"), **files).report[0]
+    lines = report.file_lines()
+    assert len(lines) == MAX_FILE_LINES + 1
     assert lines[-1] == "train:   30 more files: 150 pairs read, 150 kept"
     assert [line.split("/")[-1] for line in lines if "8 pairs" in line] == [
         f"{number}.tsv: 8 pairs read, 5 kept" for number in ("07", "49")
     ]
-    assert str(report) == f"train: {tmp_path}/pile (50 files): 256 pairs read, 250 kept, 6 empty"
+    assert str(report) == f"train: {tmp_path}/files (50 files): 256 pairs read, 250 kept, 6 empty"
 
 
 # Other encodings ---------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -16,20 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig, TokenizerConfig
-from mt.data.batching import (
-    SAMPLES,
-    Batch,
-    TrainingBatches,
-    _by_length,
-    _cut_anew,
-    _places,
-    _times,
-    collate,
-    evaluation_batches,
-    plan_epoch,
-)
+from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate, evaluation_batches
+from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
 from mt.data.encoding import drop_long, encode_pairs
-from mt.distributed.workers import interleaved
+from mt.distributed.workers import Workers, interleaved
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
@@ -41,13 +32,14 @@ EVERY_WAY = pytest.mark.parametrize(
     ("sampling", "augmentation"), [(0.0, UNCHANGED), (0.3, UNCHANGED), (0.0, CHANGED), (0.3, CHANGED)]
 )
 
+ALONE = Workers(torch.device("cpu"))
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 
 
 def plan(lengths: list[tuple[int, int]], weight: float = 1.0, **changes: int) -> list[np.ndarray]:
-    source, target = np.array(lengths, dtype=np.int32).T
+    sides = tuple(np.array(lengths, dtype=np.int32).T)
     arguments = {"seed": 1, "epoch": 0, "batch_tokens": 60} | changes
-    return plan_epoch(source, target, np.full(len(lengths), weight, dtype=np.float32), **arguments).batches
+    return plan_epoch(sides, np.full(len(lengths), weight, dtype=np.float32), **arguments).batches
 
 
 @given(lengths=LENGTHS, seed=st.integers(0, 5), epoch=st.integers(0, 5), batch_tokens=st.integers(1, 300))
@@ -97,7 +89,7 @@ def test_little_padding(batch_tokens: int) -> None:
     # As long as image captions are, and as closely related.
     source = np.clip(draw.gamma(9, 1.7, 29_000), 4, 50).astype(int)
     target = np.clip(source * draw.normal(1.04, 0.17, 29_000), 4, 60).astype(int)
-    batches = plan_epoch(source, target, np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens).batches
+    batches = plan_epoch((source, target), np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens).batches
     padded = {
         side: 1 - lengths.sum() / sum(len(rows) * lengths[rows].max() for rows in batches)
         for side, lengths in (("source", source), ("target", target))
@@ -147,13 +139,25 @@ def pairs(layer: TextLayer) -> datasets.Dataset:
     return encode_pairs(whole.select([*range(50), *range(90, 300)]), layer)
 
 
+def training_batches(
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    augmentation: AugmentationConfig = UNCHANGED,
+    sampling: float = 0.0,
+    seed: int = 1,
+    batch_tokens: int = 200,
+    workers: Workers = ALONE,
+) -> TrainingBatches:
+    return TrainingBatches(pairs, layer, BatchSettings(augmentation, sampling, seed, batch_tokens), workers)
+
+
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 def test_ids_tell_which_pairs_a_batch_holds(
     pairs: datasets.Dataset, layer: TextLayer, tokenizers: TokenizerPair, sampling: float
 ) -> None:
     texts = {pair["id"]: layer.mark_pair(pair["source"], pair["target"]) for pair in pairs}
     seen = []
-    for batch in TrainingBatches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
+    for batch in training_batches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
         sources = tokenizers.source.decode(batch.source.tolist())
         targets = tokenizers.target.decode(batch.target.tolist())
         for number, source, target in zip(batch.ids.tolist(), sources, targets, strict=True):
@@ -162,6 +166,24 @@ def test_ids_tell_which_pairs_a_batch_holds(
         assert batch.target_tokens == int((batch.target_output != PAD).sum())
         seen += batch.ids.tolist()
     assert sorted(seen) == sorted(texts)
+
+
+class ThreadWorker(Workers):
+    """One of several workers that are threads."""
+
+    def __init__(self, rank: int, barrier: threading.Barrier, exchanged: list) -> None:
+        super().__init__(torch.device("cpu"))
+        self.rank, self.size = rank, barrier.parties
+        self._barrier, self._exchanged = barrier, exchanged
+
+    def each_ahead(self, own: pyarrow.Table) -> list[pyarrow.Table]:
+        self._barrier.wait()
+        self._exchanged[self.rank] = own
+        self._barrier.wait()
+        return list(self._exchanged)
+
+    def from_leader(self, make: Callable) -> object:
+        return make()
 
 
 def rows_of(batches: list[Batch]) -> list[list]:
@@ -176,14 +198,14 @@ def test_an_epoch_can_be_entered_anywhere(
     augmentation: AugmentationConfig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mt.data.batching.WINDOW", 5)
-    batches = TrainingBatches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
+    batches = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
     assert len(whole) == batches.batches_in_epoch(4) > 12
     widths = [max(map(len, target)) for _, _, target in whole]
     assert sum(wider > width for width, wider in pairwise(widths)) < 0.7 * len(widths)  # no window goes by length
     after = rows_of(list(batches.epoch(5)))
-    fresh = TrainingBatches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
+    fresh = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
     for start in (0, 3, 4, 5, 6, 11, len(whole) - 1, len(whole)):
         assert rows_of(list(fresh.epoch(4, start))) == whole[start:]
         assert rows_of(list(fresh.epoch(5))) == after
@@ -194,9 +216,9 @@ def test_an_epoch_can_be_entered_anywhere(
 
 def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, layer: TextLayer) -> None:
     def sampled(seed: int, epoch: int, batch_tokens: int) -> dict[int, list[int]]:
-        batches = TrainingBatches(pairs, layer, UNCHANGED, 0.3, seed, batch_tokens).epoch(epoch)
+        batches = training_batches(pairs, layer, UNCHANGED, 0.3, seed, batch_tokens).epoch(epoch)
         return {
-            number: [piece for piece in row if piece != PAD]
+            number: [token for token in row if token != PAD]
             for batch in batches
             for number, row in zip(batch.ids.tolist(), batch.source.tolist(), strict=True)
         }
@@ -211,8 +233,8 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: dataset
     texts = pairs.select_columns(["id", "source", "target", "weight"])
     many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 20)
     for sampling in (0.0, 0.1, 0.3):
-        plain = list(TrainingBatches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
-        batches = list(TrainingBatches(many, layer, UNCHANGED, sampling, seed=1, batch_tokens=1000).epoch(0))
+        plain = list(training_batches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
+        batches = list(training_batches(many, layer, UNCHANGED, sampling, seed=1, batch_tokens=1000).epoch(0))
         assert len(batches) == len(plain)
         longer = sum(batch.target_tokens for batch in batches) / sum(batch.target_tokens for batch in plain)
         assert max(batch.target_output.numel() for batch in batches) < 1.1 * longer * 1000
@@ -223,18 +245,15 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: dataset
 
 def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned() -> None:
     for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
-        columns = [range(9), [[7] * length for length in lengths], [[8] * length for length in lengths]]
-        samples = pyarrow.table([list(columns[0]), *columns[1:]], schema=SAMPLES)
         for count in (1, 2, 5, 9):
-            batches = _cut_anew(samples, count, np.random.default_rng(1))
+            batches = plan_anew((np.array(lengths),) * 2, count, np.random.default_rng(1))
             assert len(batches) == count and all(map(len, batches))
             assert sorted(np.concatenate(batches)) == list(range(9))
 
 
 def test_one_long_sample_makes_no_large_batches_of_the_others() -> None:
-    lengths = [3] * 300 + [299]
-    samples = pyarrow.table([list(range(301)), [[7] * n for n in lengths], [[8] * n for n in lengths]], schema=SAMPLES)
-    assert sorted(map(len, _cut_anew(samples, 11, np.random.default_rng(1)))) == [1] + [30] * 10
+    lengths = np.array([4] * 300 + [300])
+    assert sorted(map(len, plan_anew((lengths, lengths), 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
 @EVERY_WAY
@@ -245,46 +264,40 @@ def test_workers_share_the_batches_that_one_would_have(
     augmentation: AugmentationConfig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mt.data.batching.WINDOW", 5)
-    one = TrainingBatches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=100)
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
+    one = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=100)
     alone = [*one.epoch(0, 7), *one.epoch(1)]
-    workers = 3
-    met = threading.Barrier(workers, timeout=60)
-    given: list[pyarrow.Table] = [None] * workers
+    barrier = threading.Barrier(3, timeout=60)
+    exchanged: list[pyarrow.Table] = [None] * 3
 
     def work(rank: int) -> list[Batch]:
-        def gather(own: pyarrow.Table) -> list[pyarrow.Table]:
-            met.wait()
-            given[rank] = own
-            met.wait()
-            return list(given)
-
-        batches = TrainingBatches(pairs, layer, augmentation, sampling, 1, 100, rank, workers, gather)
+        worker = ThreadWorker(rank, barrier, exchanged)
+        batches = training_batches(pairs, layer, augmentation, sampling, batch_tokens=100, workers=worker)
         return [*batches.epoch(0, 7), *batches.epoch(1)]
 
     def sentences(batch: Batch) -> list[list[int]]:
-        return [[piece for piece in row if piece != PAD] for row in batch.target.tolist()] if len(batch.ids) else []
+        return [[token for token in row if token != PAD] for row in batch.target.tolist()] if len(batch.ids) else []
 
-    with ThreadPoolExecutor(workers) as pool:
-        shares = list(pool.map(work, range(workers)))
+    with ThreadPoolExecutor(3) as pool:
+        shares = list(pool.map(work, range(3)))
     for whole, *parts in zip(alone, *shares, strict=True):
         assert interleaved([part.ids.tolist() for part in parts]) == whole.ids.tolist()
         assert interleaved([sentences(part) for part in parts]) == sentences(whole)
 
 
 def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, layer: TextLayer) -> None:
-    batches = TrainingBatches(pairs, layer, UNCHANGED, 0.9, seed=1, batch_tokens=500)
+    batches = training_batches(pairs, layer, UNCHANGED, 0.9, seed=1, batch_tokens=500)
     longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
     widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
     assert tuple(np.max(widths, axis=0)) <= longest
-    plain = TrainingBatches(pairs, layer, UNCHANGED, 0.0, seed=1, batch_tokens=500)
+    plain = training_batches(pairs, layer, UNCHANGED, 0.0, seed=1, batch_tokens=500)
     assert sum(b.source_tokens for b in batches.epoch(0)) > sum(b.source_tokens for b in plain.epoch(0))
 
 
-def pieces_of(batches: list[Batch]) -> dict[int, tuple[list[int], list[int]]]:
-    """The pieces of both sides of each pair, without padding."""
+def tokens_of(batches: list[Batch]) -> dict[int, tuple[list[int], list[int]]]:
+    """The tokens of both sides of each pair, without padding."""
     return {
-        number: ([piece for piece in source if piece != PAD], [piece for piece in target if piece != PAD])
+        number: ([token for token in source if token != PAD], [token for token in target if token != PAD])
         for batch in batches
         for number, source, target in zip(batch.ids.tolist(), batch.source.tolist(), batch.target.tolist(), strict=True)
     }
@@ -302,9 +315,9 @@ def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset,
     unjoined = CHANGED.model_copy(update={"joined": 0.0})
 
     def changed(seed: int, epoch: int, batch_tokens: int) -> dict[int, tuple[list[int], list[int]]]:
-        return pieces_of(list(TrainingBatches(pairs, layer, unjoined, 0.0, seed, batch_tokens).epoch(epoch)))
+        return tokens_of(list(training_batches(pairs, layer, unjoined, 0.0, seed, batch_tokens).epoch(epoch)))
 
-    plain = pieces_of(list(TrainingBatches(pairs, layer, UNCHANGED, 0.0, 1, 200).epoch(0)))
+    plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 200).epoch(0)))
     once = changed(1, 0, 200)
     assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < 0.7
     assert once == changed(1, 0, 5000)
@@ -319,9 +332,9 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkey
     sides = {side: [pair[number] for pair in rows] for number, side in enumerate(("source", "target"))}
     sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
     slots = UNCHANGED.model_copy(update={"slots": 0.3})
-    batches = TrainingBatches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
-    assert batches._augmentation is not None
-    lexicon = batches._augmentation._lexicon
+    batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
+    assert batches._sampler._augmentation is not None
+    lexicon = batches._sampler._augmentation._lexicon
     assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 
@@ -330,7 +343,7 @@ def test_changed_pairs_share_batches_with_pairs_of_their_length(pairs: datasets.
     slots = UNCHANGED.model_copy(update={"slots": 0.3})
 
     def share_of_padding(augmentation: AugmentationConfig) -> float:
-        batches = list(TrainingBatches(with_a_long_pair(pairs, layer), layer, augmentation, 0.0, 1, 100).epoch(0))
+        batches = list(training_batches(with_a_long_pair(pairs, layer), layer, augmentation, 0.0, 1, 100).epoch(0))
         return 1 - sum(batch.source_tokens for batch in batches) / sum(batch.source.numel() for batch in batches)
 
     assert share_of_padding(slots) < share_of_padding(UNCHANGED) + 0.05
@@ -340,9 +353,9 @@ def test_changed_pairs_share_batches_with_pairs_of_their_length(pairs: datasets.
 def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: TextLayer, sampling: float) -> None:
     pairs = with_a_long_pair(pairs, layer)
     joining = UNCHANGED.model_copy(update={"joined": 0.5})
-    plain = pieces_of(list(TrainingBatches(pairs, layer, UNCHANGED, 0.0, 1, 400).epoch(3)))
-    batches = TrainingBatches(pairs, layer, joining, sampling, 1, 400)
-    found = pieces_of(list(batches.epoch(3)))
+    plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 400).epoch(3)))
+    batches = training_batches(pairs, layer, joining, sampling, 1, 400)
+    found = tokens_of(list(batches.epoch(3)))
     joined = {pairs["id"][first]: [pairs["id"][row] for row in rows] for first, rows in batches._plan(3).joined.items()}
     assert 0.4 < sum(len(others) + 1 for others in joined.values()) / len(plain) <= 0.5
     assert {len(others) for others in joined.values()} == {1, 2}
@@ -360,7 +373,7 @@ def test_rows_that_occur_twice_are_not_joined() -> None:
     lengths = np.full(100, 5)
     lengths[0] = 50
     weights = np.where(np.arange(100) < 50, 2.0, 1.0)
-    planned = plan_epoch(lengths, lengths, weights, 1, 0, 200, joined=0.9)
+    planned = plan_epoch((lengths, lengths), weights, 1, 0, 200, joined=0.9)
     assert planned.joined and all(row >= 50 for first, others in planned.joined.items() for row in (first, *others))
     times = np.bincount(np.concatenate(planned.batches), minlength=100)
     others = [row for rows in planned.joined.values() for row in rows]
@@ -404,9 +417,9 @@ def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[i
     source, target = np.array(lengths, dtype=kind).reshape(-1, 2).T
     longest = np.maximum(source, target)
     expected = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
-    rows, found = _by_length(np.arange(len(lengths), dtype=np.int32) + 5, *_places(source, target))
-    assert rows.tolist() == (expected + 5).tolist()
-    assert found.tolist() == longest[expected].tolist()
+    rows, sorted_lengths = sort_by_length((source, target))
+    assert rows.tolist() == expected.tolist()
+    assert sorted_lengths.tolist() == longest[expected].tolist()
 
 
 def test_a_plan_takes_few_bytes_a_pair() -> None:
@@ -414,7 +427,7 @@ def test_a_plan_takes_few_bytes_a_pair() -> None:
     count = 200_000
     source, target = draw.integers(3, 120, (2, count), dtype=np.int32)
     tracemalloc.start()
-    plan = plan_epoch(source, target, np.ones(count, dtype=np.float32), 1, 0, 4096)
+    plan = plan_epoch((source, target), np.ones(count, dtype=np.float32), 1, 0, 4096)
     now, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sum(map(len, plan.batches)) == count
@@ -428,14 +441,14 @@ def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights: list[float]
     whole = np.floor(values).astype(np.int64)
     expected = whole + (np.random.default_rng(3).random(len(values)) < values - whole)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mt.data.batching.DRAWN_AT_ONCE", at_once)
-        assert _times(values, np.random.default_rng(3)).tolist() == expected.tolist()
+        patch.setattr("mt.data.batching.plan.MAX_DRAWS", at_once)
+        assert draw_repetitions(values, np.random.default_rng(3)).tolist() == expected.tolist()
 
 
 @given(lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=2, max_size=60))
 def test_pairs_that_are_joined_are_no_longer_than_the_longest_pair(lengths: list[tuple[int, int]]) -> None:
-    sides = np.array(lengths, dtype=np.int32).T
-    joined = plan_epoch(*sides, np.ones(len(lengths), dtype=np.float32), 1, 0, 60, joined=0.9).joined
+    sides = tuple(np.array(lengths, dtype=np.int32).T)
+    joined = plan_epoch(sides, np.ones(len(lengths), dtype=np.float32), 1, 0, 60, joined=0.9).joined
     for first, others in joined.items():
         assert others
         for side in sides:

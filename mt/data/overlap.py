@@ -1,0 +1,109 @@
+"""Finds sentences that occur more than once: in the training pairs, on both sides, or in two splits.
+
+Sentences and pairs are compared by their hashes, so that by chance a count may be off by one: see ``sentence_key``.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import datasets
+import numpy as np
+import pyarrow
+from pyarrow import compute
+
+from mt.core.columns import numbers, tables
+from mt.data.cache import select_rows
+from mt.data.pairs import KEYS, PAIR_HASH, SIDES
+
+logger = logging.getLogger(__name__)
+
+MIXING = 0x9E3779B97F4A7C15 - 2**64
+"""An odd number by which one hash is multiplied before another is added, so that the sum is a hash of both."""
+OTHER_FORM = "with other case, punctuation or white space"
+
+
+def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Dataset]) -> None:
+    """Log repeated pairs, equal sides, and test sources among the training pairs: often, but not always, mistakes in
+    the data. Nothing is changed."""
+    source_keys, target_keys = (numbers(train, key) for key in KEYS)
+    pairs = _count_distinct(numbers(train, PAIR_HASH))
+    forms = _count_distinct(source_keys * MIXING + target_keys)
+    same_key = np.flatnonzero(source_keys == target_keys)
+    equal_sides = sum(
+        compute.sum(compute.equal(table["source"], table["target"])).as_py() for table in tables(train, SIDES, same_key)
+    )
+    for count, description in (
+        (len(train) - pairs, "repeat an earlier one"),
+        (pairs - forms, f"repeat an earlier one {OTHER_FORM}"),
+        (equal_sides, "have one text on both sides"),
+    ):
+        if count:
+            logger.info("train: %s of %s pairs %s", f"{count:,}", f"{len(train):,}", description)
+    for split, held_out in evaluation.items():
+        _log_known_sources(split, held_out, train, source_keys)
+
+
+def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Dataset, train_keys: np.ndarray) -> None:
+    keys = numbers(pairs, KEYS[0])
+    rows = np.flatnonzero(_is_in(train_keys, keys))
+    if not (same_form := int(_is_in(keys, train_keys[rows]).sum())):
+        return
+    known = _distinct_texts(train, "source", rows)
+    equal = sum(text in known for text in pairs["source"])
+    more = f", {same_form - equal:,} more {OTHER_FORM}" if same_form > equal else ""
+    logger.warning(
+        "%s: %s of its %s sources also stand in the training data%s", split, f"{equal:,}", f"{len(pairs):,}", more
+    )
+
+
+def without_shared_sentences(
+    pairs: datasets.Dataset, others: Iterable[datasets.Dataset]
+) -> tuple[datasets.Dataset, dict[str, int]]:
+    """Drop the pairs that have a source or target in common with other pairs.
+
+    Returns:
+        The remaining pairs, and the number of dropped pairs for each reason.
+    """
+    others = list(others)
+    equal, same = _shares_sentence(pairs, others)
+    if not same.any():
+        return pairs, {}
+    key = ("shared", [other._fingerprint for other in others])
+    counts = {
+        "shared with valid or test": int(equal.sum()),
+        f"shared with valid or test {OTHER_FORM}": int((same & ~equal).sum()),
+    }
+    remaining = select_rows(pairs, key, partial(np.flatnonzero, ~same))
+    return remaining, {reason: count for reason, count in counts.items() if count}
+
+
+def _shares_sentence(pairs: datasets.Dataset, others: Sequence[datasets.Dataset]) -> tuple[np.ndarray, np.ndarray]:
+    """Return whether each pair shares a source or a target with the others, as (N,) bool for equal texts, and (N,) bool
+    for texts that are the same in the sense of ``mt.data.sentence_key``."""
+    same = np.zeros(len(pairs), dtype=bool)
+    for key in KEYS:
+        same |= _is_in(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))
+    sources, targets = (set[str]().union(*(_distinct_texts(other, side) for other in others)) for side in SIDES)
+    rows = np.flatnonzero(same)
+    equal = np.zeros(len(pairs), dtype=bool)
+    equal[rows] = [
+        source in sources or target in targets
+        for table in tables(pairs, SIDES, rows)
+        for source, target in zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True)
+    ]
+    return equal, same
+
+
+def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return whether each value also occurs among the others, which should be few: (N,) bool."""
+    return compute.is_in(pyarrow.array(values), value_set=pyarrow.array(others)).to_numpy(zero_copy_only=False)
+
+
+def _distinct_texts(pairs: datasets.Dataset, side: str, rows: np.ndarray | None = None) -> set[str]:
+    return {text for table in tables(pairs, (side,), rows) for text in table[side].to_pylist()}
+
+
+def _count_distinct(values: np.ndarray) -> int:
+    values = np.sort(values)
+    return min(1, len(values)) + int(np.count_nonzero(values[1:] != values[:-1]))

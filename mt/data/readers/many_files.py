@@ -1,0 +1,83 @@
+"""Reads files of one's own: one file or pair of files, or many, one after another."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import datasets
+
+from mt.config import FilesConfig, TableConfig
+from mt.core.errors import InputError
+from mt.data.cache import concatenate
+from mt.data.pairs import sentences_sha256
+from mt.data.readers.cached_pairs import cached_pairs, file_state
+from mt.data.readers.formats import TABLE_READERS, table_suffix
+from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
+from mt.data.readers.split import InputFile, Split
+from mt.data.readers.text import line_pairs
+
+logger = logging.getLogger(__name__)
+
+
+def read_text_files(files: FileGroup) -> Split:
+    """Read the lines of a source and a target file."""
+    source, target = files
+    name = group_name(files)
+    key = file_state(source), file_state(target)
+    return Split(cached_pairs(name, lambda: line_pairs(source, target), key), name)
+
+
+def read_files(corpus: FilesConfig, split: str) -> Split | None:
+    """Read a split that is pairs of text files."""
+    return _read_groups(corpus, split, read_text_files)
+
+
+def read_tables(corpus: TableConfig, split: str) -> Split | None:
+    """Read a split that is tables."""
+
+    def read(files: FileGroup) -> Split:
+        (path,) = files
+        suffix = table_suffix(path)
+        key = file_state(path), suffix, corpus.columns
+        return Split(cached_pairs(str(path), lambda: TABLE_READERS[suffix](path, corpus.columns), key), str(path))
+
+    return _read_groups(corpus, split, read)
+
+
+def _read_groups(corpus: FilesConfig | TableConfig, split: str, read: Callable[[FileGroup], Split]) -> Split | None:
+    """Read files one after another, each into its own table of the cache. So a bad file takes nothing with it, and a
+    file that is added later does not make the others be read again."""
+    groups = find_input_files(corpus, split)
+    if groups is None:
+        return None
+    if not names_many_files(corpus, split):
+        return read(groups[0])
+    named = getattr(corpus, split)
+    origin = f"{named} ({len(groups)} files)" if isinstance(named, str) else f"{len(groups)} files"
+    parts: list[datasets.Dataset] = []
+    files = []
+    for group in groups:
+        paths = tuple(map(str, group))
+        try:
+            pairs = read(group).pairs
+        except InputError as error:
+            reason = _reason_to_leave_out(corpus, groups, group, error)
+            files.append(InputFile(paths, 0, "", reason))
+        else:
+            parts.append(pairs)
+            files.append(InputFile(paths, len(pairs), sentences_sha256(pairs)))
+    if not parts:
+        raise InputError(f"data.{split}: none of {origin} can be read: {files[0].name}: {files[0].left_out}")
+    return Split(concatenate(parts), origin, tuple(files))
+
+
+def _reason_to_leave_out(
+    corpus: FilesConfig | TableConfig, groups: Sequence[FileGroup], group: FileGroup, error: InputError
+) -> str:
+    """Return why a bad file is left out. Raise InputError if the config says to stop instead."""
+    name = group_name(group)
+    if corpus.on_bad_file == "stop":
+        advice = "\ndata.on_bad_file=skip leaves such a file out" if len(groups) > 1 else ""
+        raise InputError(f"{error}{advice}") from error
+    reason = str(error).removeprefix(f"{name}: ")
+    logger.warning("%s: left out, nothing of it is used: %s", name, reason)
+    return reason

@@ -1,0 +1,208 @@
+"""The weights of ``transformers``' Transformers under our names, and back.
+
+The numbers stay the same. Sinusoidal models have another order of features: our position vectors alternate sines and
+cosines, those of ``transformers`` have all sines before all cosines.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mt.config import TransformerConfig
+from mt.core.errors import InputError
+from mt.storage.hub import TO_SAFETENSORS
+from mt.storage.model_folder import Shapes
+from mt.storage.validation import read_safetensors
+from mt.storage.vocabulary import Vocabulary
+from mt.storage.weights import NUMBER_FORMATS, short_list
+
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+MODULES = {
+    "self_attention": "self_attn",
+    "cross_attention": "encoder_attn",
+    "query": "q_proj",
+    "key": "k_proj",
+    "value": "v_proj",
+    "output": "out_proj",
+    "around_attention": "self_attn_layer_norm",
+    "around_self_attention": "self_attn_layer_norm",
+    "around_cross_attention": "encoder_attn_layer_norm",
+    "around_feed_forward": "final_layer_norm",
+    "inner": "fc1",
+    "outer": "fc2",
+}
+"""The names in ``transformers`` of a layer's parts. The feed-forward block itself has no name there."""
+EMBEDDINGS = {
+    "encoder.embedding.tokens.weight": "model.encoder.embed_tokens.weight",
+    "decoder.embedding.tokens.weight": "model.decoder.embed_tokens.weight",
+    "output.weight": "lm_head.weight",
+}
+SHARED = "model.shared.weight"
+BIAS = "final_logits_bias"
+POSITIONS = "embed_positions.weight"
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """The vocabularies of both sides; None where tokens have the same numbers in ``transformers``."""
+
+    source: Vocabulary | None
+    target: Vocabulary | None
+
+    def order(self, name: str, size: int) -> Tensor:
+        """Return the number in ``transformers`` of each row of the weight ``name``, (V,)."""
+        vocabulary = self.source if name.startswith("encoder.") else self.target
+        return torch.arange(size) if vocabulary is None else torch.tensor(vocabulary.order)
+
+
+def exported_weights(
+    weights: Mapping[str, Tensor],
+    position_tables: Mapping[str, Tensor],
+    config: TransformerConfig,
+    vocabularies: Vocabularies,
+    joint: bool,
+) -> dict[str, Tensor]:
+    """Return weights as ``transformers`` saves them: tied ones once.
+
+    Args:
+        weights: Our weights, "output.bias" included.
+        position_tables: The position vectors (positions, D) of the ``encoder`` and the ``decoder`` to save.
+        config: The model's settings.
+        vocabularies: The vocabularies of both sides.
+        joint: Whether both sides have the same vocabulary.
+    """
+    order = _feature_order(config)
+    exported: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        if name in EMBEDDINGS:
+            rows = weight[vocabularies.order(name, len(weight)).argsort()]
+            exported[SHARED if joint and config.tie_embeddings else EMBEDDINGS[name]] = rows[:, order]
+        elif name == "output.bias":
+            exported[BIAS] = weight[vocabularies.order(name, len(weight)).argsort()][None]
+        elif "embedding.positions" not in name:
+            exported[renamed(name)] = _reordered(name, weight, order)
+    for side, table in position_tables.items():
+        exported[f"model.{side}.{POSITIONS}"] = table[:, order]
+    return {name: weight.contiguous() for name, weight in exported.items()}
+
+
+def read_weights(
+    folder: Path, config: TransformerConfig, vocabularies: Vocabularies, shapes: Shapes
+) -> dict[str, Tensor]:
+    """Read the weights under our names, in fp32.
+
+    Args:
+        folder: The MarianMT folder.
+        config: The model's settings.
+        vocabularies: The vocabularies of both sides.
+        shapes: The shapes of our weights.
+
+    Raises:
+        InputError: The file is missing or damaged, or its tensors are not those that config.json describes.
+    """
+    path = folder / WEIGHTS
+    if not path.is_file():
+        reason = "no such file, and pickles are not read, because opening one could run code in it"
+        if (folder / f"{WEIGHTS}.index.json").exists():
+            reason = "no such file, and weights in several files are not read"
+        raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(folder, folder)}")
+    tensors = read_safetensors(path)
+    assert vocabularies.target is not None
+    weights: dict[str, Tensor] = {}
+    problems: list[str] = []
+    for name, shape in shapes.items():
+        candidates = _possible_names(name, vocabularies.target.joint, config.tie_embeddings)
+        copies = {candidate: tensors.pop(candidate) for candidate in candidates if candidate in tensors}
+        expected = (1, *shape) if candidates[0] == BIAS else tuple(shape)
+        if not copies:
+            problems.append(f"{candidates[0]} is missing")
+        elif problem := _problem(copies, expected, config.tie_embeddings):
+            problems.append(problem)
+        else:
+            weights[name] = _imported(name, next(iter(copies.values())).float(), config, vocabularies)
+    problems += [
+        f"{name} is no part of the model that {CONFIG} describes"
+        for name, tensor in tensors.items()
+        if not (name.endswith(POSITIONS) and _is_sinusoidal(tensor, config.width))
+    ]
+    if problems:
+        raise InputError(f"{path}: {short_list(problems)}")
+    return weights
+
+
+def _problem(copies: Mapping[str, Tensor], expected: tuple[int, ...], tied: bool) -> str | None:
+    """Return the reason why the tensors saved for one weight cannot be used; None if they can."""
+    for name, tensor in copies.items():
+        if tuple(tensor.shape) != expected:
+            return f"{name} has shape {tuple(tensor.shape)}, but {CONFIG} says {expected}"
+    (name, first), *others = copies.items()
+    if tied and not all(torch.equal(first, other) for _, other in others):
+        return f"{' and '.join(copies)} differ, but {CONFIG} says that they are the same"
+    if first.dtype not in NUMBER_FORMATS:
+        return f"{name} is {first.dtype}"
+    return None if first.float().isfinite().all() else f"{name} has numbers that are not finite"
+
+
+def _possible_names(name: str, joint: bool, tied: bool) -> list[str]:
+    """Return the names under which ``transformers`` may have saved a weight of ours.
+
+    If embeddings are tied, all tensors with these names are equal; otherwise the first counts.
+    """
+    if name not in EMBEDDINGS:
+        return [renamed(name)]
+    if tied and joint:
+        return [SHARED, *EMBEDDINGS.values()]
+    if tied:
+        return [EMBEDDINGS[name], *([EMBEDDINGS["output.weight"]] if name.startswith("decoder.") else [])]
+    # Version 5 saves the shared matrix, too, although it uses the others.
+    return [EMBEDDINGS[name], *([SHARED] if name != "output.weight" else [])]
+
+
+def _is_sinusoidal(table: Tensor, width: int) -> bool:
+    """Return whether a saved table (positions, D) is the one that MarianMT computes."""
+    if table.ndim != 2 or table.shape[1] != width:  # before a table of that many rows is made
+        return False
+    frequencies = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.arange(len(table), dtype=torch.float64)[:, None] * frequencies
+    return torch.allclose(table.double(), torch.cat([angles.sin(), angles.cos()], dim=1), atol=1e-3)
+
+
+def _imported(name: str, weight: Tensor, config: TransformerConfig, vocabularies: Vocabularies) -> Tensor:
+    if name == "output.bias":
+        return weight[0, vocabularies.order(name, weight.shape[1])]
+    features = _feature_order(config).argsort()
+    if name in EMBEDDINGS:
+        return weight[vocabularies.order(name, len(weight))][:, features]
+    return _reordered(name, weight, features)
+
+
+def _feature_order(config: TransformerConfig) -> Tensor:
+    """Return the index of our feature for each exported feature, (D,)."""
+    features = torch.arange(config.width)
+    return features if config.positions == "learned" else torch.cat([features[0::2], features[1::2]])
+
+
+def renamed(name: str) -> str:
+    """Return the name in ``transformers`` of a weight other than embeddings.
+
+    ``encoder.layers.0.around_attention.norm.weight`` → ``model.encoder.layers.0.self_attn_layer_norm.weight``
+    """
+    if name == "output.bias":
+        return BIAS
+    side, *parts, kind = name.split(".")
+    if parts == ["norm"]:  # after the last layer
+        return f"model.{side}.layer_norm.{kind}"
+    layers, number, *parts = parts
+    return ".".join(["model", side, layers, number, *(MODULES[part] for part in parts if part in MODULES), kind])
+
+
+def _reordered(name: str, weight: Tensor, order: Tensor) -> Tensor:
+    """Return the weight of a layer with its input or output features in another order."""
+    *_, module, kind = name.split(".")
+    if module in ("norm", "output", "outer"):  # these have output features
+        return weight[order]
+    return weight[:, order] if kind == "weight" else weight

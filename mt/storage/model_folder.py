@@ -1,0 +1,48 @@
+"""One interface for all model folders: a model's description, tokenizer files and weights."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mt.config import ModelConfig, ModelDescription
+
+Shapes = Mapping[str, torch.Size]
+"""The shape of each weight, by name."""
+
+
+class ModelFolder(ABC):
+    """A model on disk. Reading executes nothing, and reads nothing outside the folder.
+
+    All methods raise InputError for missing or damaged files; the message names the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @abstractmethod
+    def verify(self) -> None:
+        """Check that the weights are complete and belong to the tokenizer."""
+
+    @abstractmethod
+    def read_description(self) -> ModelDescription:
+        """Return the languages, architecture, text layer and default decoding."""
+
+    @abstractmethod
+    def read_tokenizer_files(self) -> dict[str, bytes]:
+        """Return the SentencePiece models: ``tokenizer.model``, or ``source.model`` and ``target.model``."""
+
+    @abstractmethod
+    def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
+        """Return the weights in fp32 by our names, on the CPU.
+
+        Args:
+            config: The architecture that they must fit.
+            shapes: The shapes that they must have.
+        """
+
+    def read_source_words(self) -> dict[str, int] | None:
+        """Return the number of occurrences of each word of the training sources; None without spelling correction."""
+        return None

@@ -1,0 +1,98 @@
+"""Run and model folders of this project: model.yaml, the tokenizer, model.safetensors and source_words.json."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from mt.config import ModelConfig, ModelDescription
+from mt.core.errors import InputError
+from mt.core.files import write_atomically
+from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
+from mt.storage.model_folder import ModelFolder, Shapes
+from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, WEIGHTS, as_yaml
+from mt.storage.validation import read_yaml_mapping, validate
+from mt.storage.weights import TOKENIZER_FILES, read_weights, refuse_other_tokenizer
+
+FORMAT = 1
+"""The format of model.yaml. Raise it whenever a key is added, removed or given another meaning."""
+
+logger = logging.getLogger(__name__)
+
+
+class NativeFolder(ModelFolder):
+    def verify(self) -> None:
+        weights = self.path / WEIGHTS
+        if (self.path / CHECKPOINTS).is_dir() and not (self.path / RESULTS).is_file():
+            if not weights.is_file():
+                raise InputError(
+                    f"{self.path}: there are no weights yet: its training has not reached the first validation"
+                )
+            logger.warning("%s: its training is not finished; these are the best weights so far", self.path)
+        refuse_other_tokenizer(self.path, weights)
+
+    def read_description(self) -> ModelDescription:
+        path = self.path / MODEL
+        if not path.exists():
+            raise InputError(f"{path}: no such file; a run or model folder holds {MODEL}, a tokenizer and {WEIGHTS}")
+        values = read_yaml_mapping(path)
+        _warn_of_edits(path, values.pop(CHECKSUM_KEY, None))
+        version = values.pop("format", None)
+        if type(version) is not int or version != FORMAT:
+            raise InputError(f"{path}: written by another version: its format is not {FORMAT}")
+        return validate(path, ModelDescription, values, f"not a model description of format {FORMAT}", strict=True)
+
+    def read_tokenizer_files(self) -> dict[str, bytes]:
+        separate = any((self.path / name).exists() for name in TOKENIZER_FILES[:2])
+        return {name: _read(self.path / name) for name in (TOKENIZER_FILES[:2] if separate else TOKENIZER_FILES[2:])}
+
+    def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
+        return read_weights(self.path / WEIGHTS, config, shapes)
+
+    def read_source_words(self) -> dict[str, int] | None:
+        if self.read_description().text.fewest_times is None:
+            return None
+        counts = read_json(self.path / SOURCE_WORDS, "words")["words"]
+        if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):
+            raise InputError(f"{self.path / SOURCE_WORDS}: damaged or of another version")
+        return counts
+
+
+def write_description(folder: Path, description: ModelDescription) -> None:
+    """Write model.yaml: complete, and with a checksum of the other lines in the last one."""
+    text = as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
+    write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
+
+
+def write_source_words(folder: Path, counts: Mapping[str, int] | None) -> None:
+    """Write the words of the training sources, or remove a file of a previous training."""
+    if counts is None:
+        (folder / SOURCE_WORDS).unlink(missing_ok=True)
+    else:
+        write_json(folder / SOURCE_WORDS, {"words": dict(counts)})
+
+
+def _warn_of_edits(path: Path, checksum: object) -> None:
+    """Log a warning if model.yaml does not match its checksum.
+
+    Editing it is allowed, for instance to change the default decoding, but a bit may also have flipped. Edits that
+    would change the function of the weights are refused when the weights are read.
+    """
+    text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
+    if checksum is not None and checksum != sha256(text):
+        logger.warning(
+            "%s: edited or damaged since training wrote it; it is read as it is. If the change is yours, delete the "
+            "last line, %s",
+            path,
+            CHECKSUM_KEY,
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None

@@ -1,0 +1,154 @@
+"""Loading of trained models."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, ModelDescription, RulesConfig
+from mt.core.errors import InputError
+from mt.models.build import build_model, build_shapes
+from mt.models.seq2seq import Seq2Seq
+from mt.storage.folders import open_folder
+from mt.storage.model_folder import ModelFolder
+from mt.storage.run_folder import MODEL, SOURCE_WORDS
+from mt.storage.weights import copy_weights, weight_shapes
+from mt.text.layer import TextLayer
+from mt.text.spelling import WORD, Spelling
+from mt.text.tokenizer import TokenizerPair
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """Everything needed to translate."""
+
+    description: ModelDescription
+    tokenizers: TokenizerPair
+    model: Seq2Seq
+    spelling: Spelling | None
+
+    def layer_with(self, kept: KeptConfig) -> TextLayer:
+        """Return the model's text layer with additional terms and patterns that are not translated.
+
+        Raises:
+            InputError: The model was trained without slots, or a pattern cannot be used.
+        """
+        described, rules = self.description, self.description.text
+        if kept.terms or kept.patterns:
+            if not rules.enabled:
+                raise InputError("text.terms and text.patterns need slots, without which this model was trained")
+            more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
+            rules = rules.model_copy(update=more)
+        return TextLayer(rules, self.tokenizers, described.source_language, described.target_language, self.spelling)
+
+    def decoding_with(self, config: DecodingConfig | None, path: str | Path) -> DecodingConfig:
+        """Return the user's decoding settings, completed by the model's own.
+
+        Args:
+            config: The user's settings. A DecodingChoice is completed, and None is the model's own.
+            path: The model's folder, for messages.
+
+        Raises:
+            InputError: The two contradict each other.
+        """
+        if not isinstance(config, DecodingChoice):
+            return config or self.description.decoding
+        try:
+            return config.over(self.description.decoding)
+        except ValidationError as error:
+            reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
+            raise InputError(f"{'; '.join(reasons)} (what is not set here is the model's own, from {path})") from None
+
+
+def open_model(path: str | Path) -> TrainedModel:
+    """Load the model of a run or model folder, on the CPU and in evaluation mode.
+
+    Raises:
+        InputError: A file is missing, damaged or does not fit the others. The message names it.
+    """
+    folder = open_folder(path)
+    description = folder.read_description()
+    folder.verify()
+    tokenizers = TokenizerPair.from_files(folder.read_tokenizer_files(), folder.path)
+    if tokenizers.joint != description.tokenizer.joint:
+        kinds = {True: "one tokenizer for both languages", False: "a tokenizer for each language"}
+        raise InputError(
+            f"{path}: there is {kinds[tokenizers.joint]}, but the model was trained with "
+            f"{kinds[description.tokenizer.joint]}"
+        )
+    if description.text.enabled and not (tokenizers.source.slots and tokenizers.target.slots):
+        raise InputError(f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no slots")
+    spelling = _spelling(folder, description)
+    # A description may claim a model of any size. Memory is allocated only after the weights have confirmed the shapes.
+    shapes = weight_shapes(build_shapes(description.model, tokenizers))
+    weights = folder.read_weights(description.model, shapes)
+    model = build_model(description.model, tokenizers)
+    copy_weights(weights, model)
+    return TrainedModel(description, tokenizers, model.eval(), spelling)
+
+
+def open_models(paths: Sequence[str | Path]) -> list[TrainedModel]:
+    """Load the members of an ensemble.
+
+    Raises:
+        InputError: See ``open_model``; or a model differs from the first in its languages, tokenizer or text layer. The
+            message names every such model and the difference.
+    """
+    models = [open_model(path) for path in paths]
+    different = [
+        f"{path} ({', '.join(differences)})"
+        for path, model in zip(paths[1:], models[1:], strict=True)
+        if (differences := _differences(models[0], model))
+    ]
+    if different:
+        raise InputError(
+            f"{'; '.join(different)}: cannot translate together with {paths[0]}, because an ensemble needs one "
+            f"tokenizer and one text layer: train the runs on the same data, or with tokenizer.reuse={paths[0]}"
+        )
+    return models
+
+
+def _differences(first: TrainedModel, other: TrainedModel) -> list[str]:
+    """Return the differences between two models that prevent an ensemble."""
+    directions = [f"{m.description.source_language}→{m.description.target_language}" for m in (first, other)]
+    differences = [f"{directions[1]} instead of {directions[0]}"] if directions[0] != directions[1] else []
+    if first.tokenizers.files() != other.tokenizers.files():
+        differences.append("another tokenizer")
+    rules = [model.description.text for model in (first, other)]
+    names = [name for name in RulesConfig.model_fields if getattr(rules[0], name) != getattr(rules[1], name)]
+    return differences + [f"another text.{name}" for name in names]
+
+
+def read_tokenizers(path: str | Path) -> TokenizerPair:
+    """Read the tokenizers of a run or model folder. Raise InputError if a file is missing or damaged."""
+    folder = open_folder(path)
+    return TokenizerPair.from_files(folder.read_tokenizer_files(), folder.path)
+
+
+def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig) -> None:
+    """Copy the weights of a run or model folder into a model.
+
+    Raises:
+        InputError: They are damaged, or do not fit.
+    """
+    copy_weights(open_folder(path).read_weights(config, weight_shapes(model)), model)
+
+
+def read_spelling(path: str | Path) -> Spelling | None:
+    """Read the spelling correction of a model; None if its text layer has none."""
+    folder = open_folder(path)
+    return _spelling(folder, folder.read_description())
+
+
+def _spelling(folder: ModelFolder, description: ModelDescription) -> Spelling | None:
+    counts = folder.read_source_words()
+    threshold = description.text.fewest_times
+    if counts is None or threshold is None:
+        return None
+    if not all(WORD.fullmatch(word) for word in counts):
+        raise InputError(f"{folder.path / SOURCE_WORDS}: damaged or of another version")
+    return Spelling(counts, description.source_language, threshold)

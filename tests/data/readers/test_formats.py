@@ -1,0 +1,190 @@
+"""The same pairs from every format: none torn apart, and none lost without being counted."""
+
+import csv
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from mt.core.errors import InputError
+from tests.data.corpora import PAIRS, held_out, load, texts, write, write_files
+
+
+def cell(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        (".gz", gzip.compress),
+        (".xz", lzma.compress),
+        (".zst", lambda content: pyarrow.compress(content, codec="zstd", asbytes=True)),
+    ],
+)
+def test_compressed_files(tmp_path: Path, suffix: str, compress: object) -> None:
+    names = []
+    for name in write_files(tmp_path, PAIRS):
+        Path(name + suffix).write_bytes(compress(Path(name).read_bytes()))  # type: ignore[operator]
+        names.append(name + suffix)
+    assert texts(load(kind="files", train=names, **held_out(tmp_path)).train) == PAIRS
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "tsv.gz"])
+def test_separated_columns(tmp_path: Path, suffix: str, named: bool) -> None:
+    rows = [[target, "note", source] for source, target in PAIRS]
+    rows = [["english", "note", "german"], *rows] if named else rows
+    lines = ["\t".join(row) if "tsv" in suffix else ",".join(map(cell, row)) for row in rows]
+    path = tmp_path / f"train.{suffix}"
+    write(path, lines)
+    if suffix.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    columns = ("german", "english") if named else (2, 0)
+    corpus = load(kind="table", train=str(path), source_column=columns[0], target_column=columns[1])
+    every_pair = texts(corpus.train) + texts(corpus.valid) + texts(corpus.test)
+    assert sorted(every_pair) == sorted(PAIRS)
+
+
+def test_quotes_in_tsv_are_text(tmp_path: Path) -> None:
+    pairs = [('"offen', 'never closed"'), ('""', '"a" b'), *PAIRS]
+    path = write(tmp_path / "train.tsv", ["\t".join(pair) for pair in pairs])
+    splits = {split: write(tmp_path / f"{split}.tsv", ["a\tb"]) for split in ("valid", "test")}
+    assert texts(load(kind="table", train=path, source_column=0, target_column=1, **splits).train) == pairs
+
+
+def test_a_jsonl_table_in_the_hubs_layout(tmp_path: Path) -> None:
+    rows = [{"id": "7", "translation": {"de": source, "en": target}} for source, target in PAIRS]
+    path = write(tmp_path / "pairs.jsonl", [json.dumps(row) for row in rows])
+    splits = {split: str(path) for split in ("train", "valid", "test")}
+    assert texts(load(kind="table", source_column="de", target_column="en", **splits).train) == PAIRS
+
+
+def test_values_lose_their_line_breaks(tmp_path: Path) -> None:
+    broken = ("eins\nzwei", "one\r\ntwo\nthree")
+    rows = [{"de": source, "en": target} for source, target in [broken, *PAIRS]]
+    write(tmp_path / "train.jsonl", [json.dumps(row) for row in rows])
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "train.parquet")
+    with (tmp_path / "train.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["de", "en"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    for suffix in ("jsonl", "parquet", "csv"):
+        splits = {split: str(tmp_path / f"train.{suffix}") for split in ("train", "valid", "test")}
+        corpus = load(kind="table", source_column="de", target_column="en", **splits)
+        for pairs in (corpus.train, corpus.valid, corpus.test):
+            assert texts(pairs) == [("eins zwei", "one two three"), *PAIRS]
+
+
+def test_json_nested_too_deeply(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [b'{"de": "a", "en": "b"}', b"[" * 100_000])
+    with pytest.raises(InputError, match="line 2 is nested too deeply"):
+        load(kind="table", train=path, valid=path, test=path, source_column="de", target_column="en")
+
+
+def test_json_that_is_no_text_in_utf_8(tmp_path: Path) -> None:
+    rows = [b'{"de": "\\ud800", "en": "a"}', b'{"de": "\xff", "en": "a"}', b'{"de": null, "en": "a"}', b""]
+    path = write(tmp_path / "a.jsonl", [*rows, b'{"de": "a", "en": "\\ud83d\\ude00"}'])
+    corpus = load(kind="table", train=path, valid=path, test=path, source_column="de", target_column="en")
+    assert texts(corpus.train) == [("a", "\U0001f600")]
+    assert corpus.report[0].dropped == {"not UTF-8": 2, "empty": 2}
+
+
+def test_different_lengths_name_both_counts(tmp_path: Path) -> None:
+    for source, target in ((7, 5), (5, 7)):
+        files = write(tmp_path / "a.de", ["a"] * source), write(tmp_path / "a.en", ["a"] * target)
+        with pytest.raises(InputError, match=f"a.de has {source} lines but .*a.en has {target}"):
+            load(kind="files", train=files)
+
+
+def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="data.train: .*gone.de: no such file"):
+        load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
+    with pytest.raises(InputError, match="not one pair"):
+        load(kind="files", train=write_files(tmp_path, []))
+    with pytest.raises(InputError, match="none can be used: 3 empty"):
+        load(kind="files", train=write_files(tmp_path, [("", "a")] * 3))
+    with pytest.raises(InputError, match=r"data\.valid"):
+        load(kind="files", train=write_files(tmp_path, [("a", "b")] * 3))
+    cut = tmp_path / "cut.de.gz"
+    cut.write_bytes(gzip.compress(b"line\n" * 1000)[:-10])
+    with pytest.raises(InputError, match="cut.de.gz"):
+        load(kind="files", train=(str(cut), write(tmp_path / "b.en", ["line"] * 1000)))
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "columns", "message"),
+    [
+        ("a.tsv", ["a\tb", "c"], (0, 1), "a.tsv: line 2 has 1 columns"),
+        ("a.tsv", ["german\tenglish", "a\tb"], ("germn", "english"), "did you mean german"),
+        ("a.csv", ["hallo,hello"], ("de", "en"), "no column 'de' among hallo, hello .*column numbers from 0"),
+        ("a.csv", ["a,b", "c,d, e"], (0, 1), "a.csv: line 2 has 3 columns but the first has 2"),
+        ("a.csv", ['"a,b'], (0, 1), "a.csv: line 1 is no CSV"),
+        ("a.jsonl", ['{"de": "a", "en": "b"}', "{"], ("de", "en"), "a.jsonl: line 2 is no JSON"),
+        ("a.jsonl", ["[1]"], ("de", "en"), "a.jsonl: line 1 is no JSON object"),
+        ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
+        (
+            "a.jsonl",
+            ['{"de": "a", "eng": "b"}'],
+            ("de", "en"),
+            "no column 'en' among de, eng; did you mean eng",
+        ),
+        ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
+        ("a.parquet", ["text"], ("de", "en"), "a.parquet: cannot be read"),
+        ("a.xlsx", ["text"], ("de", "en"), "the name of a table ends in .tsv, .csv, .jsonl, .parquet"),
+        ("a.tsv", [], ("de", "en"), "a.tsv"),
+    ],
+)
+def test_broken_tables(
+    tmp_path: Path, name: str, lines: list[str], columns: tuple[str | int, str | int], message: str
+) -> None:
+    path = write(tmp_path / name, lines)
+    with pytest.raises(InputError, match=message):
+        load(kind="table", train=path, source_column=columns[0], target_column=columns[1])
+
+
+def test_damaged_parquet_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    rows = {side: [f"{side} {number * 7919}" for number in range(2000)] for side in ("de", "en")}
+    parquet.write_table(pyarrow.table(rows), path)
+    content = bytearray(path.read_bytes())
+    content[2000:2060] = b"\xff" * 60
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="a.parquet: cannot be read"):
+        load(kind="table", train=str(path), source_column="de", target_column="en")
+    parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["de", "en", "en"]), path)
+    with pytest.raises(InputError, match="a.parquet: cannot be read"):
+        load(kind="table", train=str(path), source_column="de", target_column="en")
+
+
+def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"de": ["a"], "en": [1]}), path)
+    with pytest.raises(InputError, match="en: the values are int64, not text"):
+        load(kind="table", train=str(path), source_column="de", target_column="en")
+    with pytest.raises(InputError, match="no column 'fr' among de, en"):
+        load(kind="table", train=str(path), source_column="de", target_column="fr")
+
+
+def test_recipes_know_their_languages() -> None:
+    with pytest.raises(InputError, match="data=tatoeba_en_fr has en and fr, not de"):
+        load(kind="recipe", recipe="tatoeba_en_fr")
+
+
+def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_path: Path) -> None:
+    columns = {"source_column": "de", "target_column": "en"}
+
+    def read(row: dict[str, object]) -> list[tuple[str, str]]:
+        path = write(tmp_path / "pairs.jsonl", [json.dumps(row)])
+        return texts(load(kind="table", train=path, valid=path, test=path, **columns).train)
+
+    inner = {"de": "innen", "en": "inside"}
+    assert read({"translation": inner}) == [("innen", "inside")]
+    assert read({"de": "gut", "translation": inner}) == [("innen", "inside")]
+    assert read({"de": "gut", "en": "good", "translation": inner}) == [("gut", "good")]
+    with pytest.raises(InputError, match=r"pairs\.jsonl: line 1: .*no column 'en' among de, translation"):
+        read({"de": "gut", "translation": "good"})

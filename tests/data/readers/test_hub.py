@@ -1,0 +1,151 @@
+"""Data sets in the layout of the hub: the pairs that were asked for, and nothing is run."""
+
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow
+import pytest
+from datasets import packaged_modules
+from pyarrow import parquet
+from pydantic import ValidationError
+
+from mt.config.data import FILE_FORMATS
+from mt.core.errors import InputError, RunError
+from tests.data.corpora import PAIRS, load, texts, write
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None:
+    rows = [{"de": source, "en": target} for source, target in PAIRS]
+    for split, part in (("train", rows), ("validation", rows[:3]), ("test", rows[:2])):
+        lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in part]
+        write(tmp_path / f"{split}.jsonl", lines)
+    corpus = load(kind="hub", path=str(tmp_path))
+    assert texts(corpus.train) == PAIRS
+    assert texts(corpus.valid) == PAIRS[:3]
+    assert texts(corpus.test) == PAIRS[:2]
+    # Other columns of the same data set are other pairs, whatever the cache holds.
+    swapped = load(kind="hub", path=str(tmp_path), source_column="en", target_column="de")
+    assert texts(swapped.train) == [(target, source) for source, target in PAIRS]
+    with pytest.raises(InputError, match="no column 'fr' among de, en"):
+        load(kind="hub", path=str(tmp_path), target_language="fr")
+    with pytest.raises(InputError, match=r"data\.valid_split=dev: .* has train, validation, test only"):
+        load(kind="hub", path=str(tmp_path), valid_split="dev")
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_streamed_data_set_has_the_same_pairs(tmp_path: Path, nested: bool) -> None:
+    rows = [{"de": source, "en": target} for source, target in PAIRS]
+    for split, part in (("train", rows), ("validation", rows[:3]), ("test", rows[:2])):
+        lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in part]
+        write(tmp_path / f"{split}.jsonl", lines)
+    whole, streamed = (load(kind="hub", path=str(tmp_path), streaming=streaming) for streaming in (False, True))
+    for split in ("train", "valid", "test"):
+        assert getattr(streamed, split).to_dict() == getattr(whole, split).to_dict()
+    # Of changed files, nothing is left in the cache.
+    write(tmp_path / "train.jsonl", lines[:1] * 2)
+    os.utime(tmp_path / "train.jsonl", (1, 1))
+    assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == PAIRS[:1] * 2
+    with pytest.raises(InputError, match="no column 'fr' among de, en"):
+        load(kind="hub", path=str(tmp_path), target_language="fr", streaming=True)
+
+
+def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path: Path) -> None:
+    rows = [{"de": source, "en": target} for source, target in PAIRS]
+    for split, part in (("train-0", rows), ("validation", rows[:3]), ("test", rows[:2])):
+        parquet.write_table(pyarrow.Table.from_pylist(part), tmp_path / f"{split}.parquet")
+    settings = {"kind": "hub", "path": str(tmp_path), "most_pairs": 5}
+    corpus = load(**settings)
+    assert texts(corpus.train) == PAIRS[:5] and len(corpus.valid) == 3
+    (tmp_path / "train-1.parquet").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="this data set cannot be loaded"):
+        load(**settings)
+    assert texts(load(**settings, streaming=True).train) == PAIRS[:5]
+    with pytest.raises(InputError, match="this data set cannot be loaded"):
+        load(**settings | {"most_pairs": len(PAIRS) + 1}, streaming=True)
+
+
+class NoNetwork(Exception):
+    """Like the errors of libraries for HTTP, it is no OSError."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected", "message"),
+    [
+        (NoNetwork("no route to host"), InputError, "this data set cannot be loaded: no route to host"),
+        (MemoryError("no room"), MemoryError, "^no room$"),  # neither is the data set's fault
+        (RunError("disk full"), RunError, "^disk full$"),
+    ],
+)
+def test_a_failure_while_pairs_stream_is_one_message(
+    failure: Exception, expected: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for split in ("train", "validation", "test"):
+        write(tmp_path / f"{split}.jsonl", ['{"de": "a", "en": "b"}'])
+
+    def iterate(self: object, batch_size: int) -> Iterator[pyarrow.Table]:
+        yield pyarrow.table({"de": ["a"], "en": ["b"]})
+        raise failure
+
+    with monkeypatch.context() as patch:
+        patch.setattr("datasets.IterableDataset.iter", iterate)
+        with pytest.raises(expected, match=message):
+            load(kind="hub", path=str(tmp_path), streaming=True)
+    assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == [("a", "b")]
+
+
+def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path: Path) -> None:
+    write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this data set cannot be loaded.*data=files"):
+        load(kind="hub", path=str(tmp_path / "damaged"))
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"):
+        load(kind="hub", path=str(tmp_path / "nothing"))
+
+
+class TouchesAFile:
+    """Its pickle, when it is loaded, does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
+def test_a_file_format_is_no_data_set(path: str) -> None:
+    with pytest.raises(ValidationError, match=r"no data set but a file format.*data=files and data=table"):
+        load(kind="hub", path=path)
+    with pytest.raises(ValidationError, match="no data set but a file format"):
+        load(kind="mixture", corpora=[{"kind": "hub", "path": path}])
+
+
+def test_all_file_formats_are_known() -> None:
+    assert set(packaged_modules._PACKAGED_DATASETS_MODULES) <= FILE_FORMATS
+
+
+@pytest.mark.filterwarnings("ignore:The Pandas builder:FutureWarning")
+def test_nothing_that_a_data_set_brings_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A name that a later version of the library may know, which then reads what lies in the current folder.
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run"
+    (tmp_path / "train.pkl").write_bytes(pickle.dumps(TouchesAFile(run)))
+    monkeypatch.setattr("mt.config.data.FILE_FORMATS", frozenset())
+    with pytest.raises(InputError, match=r"data\.path=pandas: its files are for the module pandas"):
+        load(kind="hub", path="pandas")
+
+    write(tmp_path / "set" / "train.json", ['{"de": "a", "en": "b"}'])
+    write(tmp_path / "set" / "set.py", [f"open({str(run)!r}, 'w')"])
+    for path in ("set", "set/set.py"):
+        with pytest.raises(InputError, match=r"set\.py is a script, and nothing that a data set brings is run"):
+            load(kind="hub", path=path)
+
+    write(tmp_path / "markup" / "train.xml", ["<a/>"])
+    with pytest.raises(InputError, match=r"data\.path=markup: its files are for the module xml"):
+        load(kind="hub", path="markup")
+    with pytest.raises(InputError, match="data.path=/: this data set cannot be loaded"):
+        load(kind="hub", path="/")
+    assert not run.exists()
