@@ -73,11 +73,9 @@ class RecordedChoice:
                 f"training.minutes={minutes:g}: the settings were chosen for {self.minutes:g} minutes; leave this out, "
                 f"or set training.minutes={self.minutes:g}"
             )
-        values = {"training.minutes": self.minutes, **self.settings}
         own = flat_config(resolved.config)  # another architecture has other sizes
-        return resolved.with_values(
-            {key: value for key, value in values.items() if key in own and not resolved.is_given(key)}, "chosen"
-        )
+        values = {key: value for key, value in self.settings.items() if key in own and not resolved.is_given(key)}
+        return resolved.with_values({"training.minutes": self.minutes, **values}, "chosen")
 
     def table(self, resolved: Resolved[TrainConfig]) -> str:
         """Format the choice for people: each setting with its value and the reason. Given settings are shown as

@@ -82,11 +82,11 @@ def _inherit_from_run(run: Path, resolved: Resolved[TrainConfig]) -> Resolved[Tr
         resolved = _inherit_model(run, resolved)
         key = "training.optimizer.learning_rate"
         resolved = resolved.with_values({} if resolved.is_given(key) else {key: values[key]}, "inherited")
-    minutes = config.training.minutes
-    if minutes != recorded.training.minutes and not (minutes is None and config.choice):
-        return resolved  # the difference is reported
-    keys = ["training.minutes", *CHOSEN_KEYS] if minutes or config.choice else []
-    keys = [key for key in keys if key in values and not resolved.is_given(key)]
+    if config.choice and config.training.minutes is None:
+        resolved = resolved.with_values({"training.minutes": recorded.training.minutes}, "chosen")
+    if resolved.config.training.minutes is None or resolved.config.training.minutes != recorded.training.minutes:
+        return resolved  # a difference is reported
+    keys = [key for key in CHOSEN_KEYS if key in values and not resolved.is_given(key)]
     return resolved.with_values({key: values[key] for key in keys}, "chosen")
 
 
@@ -125,13 +125,14 @@ def _inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[
                 "text.terms, text.patterns and text.augmentation.slots need slots, which the tokenizer of "
                 f"{base} does not have"
             )
-        values["text.augmentation.slots"] = 0.0
     differing = {key: value for key, value in values.items() if resolved.value(key) != value}
     _refuse_given(resolved, differing, f"the tokenizer is that of {base}; leave this out")
     if differing:
         own = {key: format_value(resolved.value(key)) for key in differing}
         changes = (f"{key} {format_value(value)} instead of {own[key]}" for key, value in differing.items())
         logger.info("the tokenizer is that of %s: %s", base, ", ".join(changes))
+    if not text.enabled:
+        differing["text.augmentation.slots"] = 0.0
     return resolved.with_values(differing, "inherited")
 
 
