@@ -119,17 +119,18 @@ def _inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[
         )
     values: dict[str, object] = {f"tokenizer.{name}": value for name, value in tokenizer.model_dump().items()}
     values |= {"text.enabled": text.enabled, "text.slots": text.slots}
-    if not text.enabled and config.text.enabled:
-        if config.text.terms or config.text.patterns or config.text.augmentation.differs_from_default("slots"):
-            raise InputError(
-                "text.terms, text.patterns and text.augmentation.slots need slots, which the tokenizer of "
-                f"{base} does not have"
-            )
+    own = config.text
+    needs_slots = own.terms or own.patterns or own.augmentation.differs_from_default("slots")
+    if own.enabled and needs_slots and not text.enabled:
+        raise InputError(
+            "text.terms, text.patterns and text.augmentation.slots need slots, which the tokenizer of "
+            f"{base} does not have"
+        )
     differing = {key: value for key, value in values.items() if resolved.value(key) != value}
     _refuse_given(resolved, differing, f"the tokenizer is that of {base}; leave this out")
     if differing:
-        own = {key: format_value(resolved.value(key)) for key in differing}
-        changes = (f"{key} {format_value(value)} instead of {own[key]}" for key, value in differing.items())
+        own_values = {key: format_value(resolved.value(key)) for key in differing}
+        changes = (f"{key} {format_value(value)} instead of {own_values[key]}" for key, value in differing.items())
         logger.info("the tokenizer is that of %s: %s", base, ", ".join(changes))
     if not text.enabled:
         differing["text.augmentation.slots"] = 0.0
