@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 
 class NativeFolder(ModelFolder):
+    files = (MODEL, WEIGHTS, SOURCE_WORDS, *TOKENIZER_FILES)
+
     def verify(self) -> None:
         weights = self.path / WEIGHTS
         if (self.path / CHECKPOINTS).is_dir() and not (self.path / RESULTS).is_file():

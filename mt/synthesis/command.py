@@ -1,6 +1,5 @@
 """``python -m mt synthesize``: makes training pairs by having runs translate a text or their own corpus."""
 
-import hashlib
 import json
 import logging
 from collections.abc import Sequence
@@ -16,9 +15,7 @@ from mt.core.device import limit_kernel_caches, precision_name
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
-from mt.storage.folders import read_description
-from mt.storage.run_folder import MODEL, SOURCE_WORDS, WEIGHTS
-from mt.storage.weights import TOKENIZER_FILES
+from mt.storage.folders import open_folder, read_description
 from mt.synthesis.faults import fault
 from mt.synthesis.lines import Lines, Side, held_out, lines_of_corpus, lines_of_file
 from mt.synthesis.table import Table, finished_passes, left_out, open_table
@@ -187,19 +184,9 @@ def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> dict[str, str
         if key not in MAY_CHANGE
     }
     made |= {f"decoding.{key}": value for key, value in decoding.items()}
-    made |= {f"model of {folder}": _model_sha256(folder) for each in passes for folder in each.folders}
+    made |= {f"model of {folder}": open_folder(folder).checksum() for each in passes for folder in each.folders}
     made |= {f"lines of the {each.side} side": each.lines.sha256 for each in passes}
     return made
-
-
-def _model_sha256(folder: Path) -> str:
-    """Return the checksum of the files of a model."""
-    digest = hashlib.sha256()
-    for name in sorted((MODEL, WEIGHTS, SOURCE_WORDS, *TOKENIZER_FILES)):
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as stream:
-                digest.update(f"{name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()
 
 
 def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:

@@ -129,10 +129,10 @@ def make_choice(
     """
     config = resolved.config
     if config.choice:
-        recorded = workers.from_leader(lambda: RecordedChoice.read(Path(str(config.choice))))
+        recorded = workers.run_on_leader(lambda: RecordedChoice.read(Path(str(config.choice))))
         return recorded.applied_to(resolved), recorded
     assert config.training.minutes is not None
-    facts = workers.from_leader(lambda: corpus_facts(corpus))
+    facts = workers.run_on_leader(lambda: corpus_facts(corpus))
     logger.info("measuring how fast this machine is")
     chosen, decisions, speed = choose(
         resolved,
@@ -140,7 +140,7 @@ def make_choice(
         model_presets("transformer"),
         lambda model, vocabulary: measure(config, facts, workers, model, vocabulary),
         # Every worker has to come to the same decisions.
-        lambda: workers.from_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS),
+        lambda: workers.run_on_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS),
     )
     machine: dict[str, str | int] = {
         "processor": (

@@ -31,8 +31,8 @@ from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief
 from mt.data.corpus import Corpus
-from mt.distributed.local_workers import local_workers, number_of_workers
-from mt.distributed.process_group import Seat, seat_from_torchrun, under_torchrun
+from mt.distributed.local_workers import local_workers
+from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, under_torchrun
 from mt.distributed.workers import Workers, working_together
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE, LOG
@@ -47,6 +47,7 @@ from mt.training.preparation import prepare, read_corpus
 from mt.training.run_state import RunState, run_state
 from mt.training.time_budget import TimeBudget
 from mt.training.trainer import Trainer
+from mt.training.worker_count import worker_count
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,9 @@ def explain(resolved: Resolved[TrainConfig]) -> None:
     _start(resolved, _explain_as_worker)
 
 
-def _start(resolved: Resolved[TrainConfig], work: Callable[[Resolved[TrainConfig], int, Seat | None], None]) -> None:
+def _start(
+    resolved: Resolved[TrainConfig], work: Callable[[Resolved[TrainConfig], int, RankInfo | None], None]
+) -> None:
     """Call ``work`` in as many processes as the config says."""
     config = resolved.config
     cpu_threads()  # remembers the default before torch is given another number
@@ -88,23 +91,23 @@ def _start(resolved: Resolved[TrainConfig], work: Callable[[Resolved[TrainConfig
                 f"training.workers={config.training.workers}: torchrun sets the number of workers with "
                 "--nproc-per-node; leave training.workers out"
             )
-        work(resolved, config.training.threads, seat_from_torchrun())
+        work(resolved, config.training.threads, rank_info_from_torchrun())
         return
-    size = number_of_workers(config.training, device)
+    size = worker_count(config.training, device)
     if size == 1:
         work(resolved, config.training.threads, None)
         return
     share = functools.partial(work, resolved, config.training.threads or max(1, cpu_threads() // size))
-    with local_workers(size, share) as seat:
-        share(seat)
+    with local_workers(size, share) as info:
+        share(info)
 
 
-def _explain_as_worker(resolved: Resolved[TrainConfig], threads: int, seat: Seat | None) -> None:
+def _explain_as_worker(resolved: Resolved[TrainConfig], threads: int, info: RankInfo | None) -> None:
     config = resolved.config
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device), seat) as workers:
+    with working_together(choose_device(config.training.device), info) as workers:
         state = run_state(resolved)
         if state.checkpoint or state.is_finished:
             recorded = RecordedChoice.read(config.folder)
@@ -115,12 +118,12 @@ def _explain_as_worker(resolved: Resolved[TrainConfig], threads: int, seat: Seat
             print(recorded.table(state.resolved), flush=True)
 
 
-def _train_as_worker(resolved: Resolved[TrainConfig], threads: int, seat: Seat | None) -> None:
+def _train_as_worker(resolved: Resolved[TrainConfig], threads: int, info: RankInfo | None) -> None:
     config = resolved.config
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device), seat) as workers:
+    with working_together(choose_device(config.training.device), info) as workers:
         if not workers.is_leader:
             workers.barrier()
             _train(resolved, workers, started)
@@ -216,7 +219,7 @@ def _time_budget(config: TrainConfig, progress: Progress, started: float) -> Tim
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
     """Raises RunError unless all workers found the same checkpoint."""
     update = state.checkpoint.progress.update if state.checkpoint else None
-    leaders = workers.from_leader(lambda: update)
+    leaders = workers.run_on_leader(lambda: update)
     if update != leaders:
         raise RunError(
             f"{state.config.folder}: worker {workers.rank} finds the checkpoint of update {update}, the first one that "

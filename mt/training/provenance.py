@@ -219,7 +219,7 @@ def took_effect(
     sides = {"source": data.tokenizers.source, "target": data.tokenizers.target}
     dropped = data.corpus.report[0].dropped
     return {
-        **optimizer.took_effect(),
+        **optimizer.resolved_settings(),
         "arithmetic": {
             "device": device.type,
             "precision": precision_name(precision),

@@ -38,8 +38,7 @@ def _begun(config):
     """A run that has begun, and saved a checkpoint before its first update."""
     trainer = _trainer(config)
     trainer.begin()
-    with trainer.monitor() as monitor:
-        trainer._save(monitor)
+    trainer._save()
     return _recorded(config)
 
 
