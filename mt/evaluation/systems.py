@@ -31,7 +31,7 @@ from mt.storage.run_folder import (
     read_scored,
     refuse_changed_files,
 )
-from mt.training.provenance import as_it_went, read_provenance
+from mt.training.provenance import read_provenance, with_conditions
 
 Item = TypeVar("Item")
 
@@ -272,7 +272,7 @@ def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
     lines = read_scored(folder)
     if wrong := [name for name in sorted(RESULTS_NEEDED) if not _is_number(results[name])]:
         raise InputError(f"{folder / RESULTS}: damaged or of another version: {', '.join(wrong)}")
-    provenance = as_it_went(read_provenance(folder))
+    provenance = with_conditions(read_provenance(folder))
     metrics = _read_metrics(folder / METRICS)
     data = config.data
     run = Run(folder, config, results, provenance, metrics)

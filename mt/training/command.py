@@ -171,14 +171,14 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
-    if state.checkpoint is None:
-        config = _with_choice(state.resolved, corpus, workers, started).config
+    resolved = state.resolved if state.checkpoint else _with_choice(state.resolved, corpus, workers, started)
+    config = resolved.config
     data = prepare(config, corpus, dropped, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
     begins_from_scratch = state.checkpoint is None and not config.training.init_from
     if begins_from_scratch and (advice := advice_on_size(config.model, data.tokenizers, data.train)):
         logger.warning("%s", advice)
-    trainer = Trainer(config, data, workers, state.checkpoint)
+    trainer = Trainer(config, data, workers, state.checkpoint, resolved.origins)
     trainer.begin()
     # What preparing the data took is given back. From now on, each step asks for the same memory again.
     return_freed_memory()

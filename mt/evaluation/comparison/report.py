@@ -223,7 +223,7 @@ def _conditions(output: Output) -> dict[str, object]:
         pieces["initial weights"] = str(weights)[:12]
     data = {f"{split} data": f"{one['pairs']} pairs, {one['sha256'][:12]}" for split, one in provenance["data"].items()}
     made_with = {"code revision": provenance["code_revision"], "python": provenance["python"]}
-    took_effect = dict(_flat("took effect", provenance["took_effect"]))
+    took_effect = dict(_flat("took effect", provenance["resolved_settings"]))
     return {
         "direction": direction,
         **took_effect,
