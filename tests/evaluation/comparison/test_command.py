@@ -102,7 +102,7 @@ def _compare(output, *systems, **values):
 def test_conditions_are_those_of_every_seed(runs, tmp_path):
     other = tmp_path / "transformer-2"
     toy.copy_to_change(runs["transformer-2"], other)
-    toy.change_json(other / "provenance.json", lambda made: made["machine"].update(gpu="H200"))
+    toy.change_json(other / "provenance.json", lambda made: made["starts"][0]["machine"].update(gpu="H200"))
     systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
     found, page = _compare(tmp_path / "o", *systems)
     conditions = found["differing_conditions"]
