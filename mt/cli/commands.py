@@ -49,7 +49,7 @@ class Command:
 
     @property
     def typed(self) -> str:
-        """What starts the command in a checkout."""
+        """The command line in a checkout, without arguments."""
         return f"python {self.script}" if self.script else f"python -m mt {self.name}"
 
 

@@ -1,5 +1,4 @@
-"""From the words of a command line to checked configs: Hydra composes the files in ``conf/``, the schema judges the
-result.
+"""Composition of configs: Hydra merges the files in ``conf/``, and the schema checks the result.
 
 Hydra alone stops at the first mistake. Here it only chooses and merges files. Single keys are set afterwards, so that
 unknown keys, impossible values and contradictions all reach the schema at once.
@@ -21,7 +20,7 @@ from pydantic import ValidationError
 
 from mt.cli.config_files import Files, example
 from mt.cli.keys import text_keys
-from mt.cli.mistakes import Mistake, Vocabulary
+from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.cli.overrides import OverrideReader, first_line
 from mt.cli.plain_values import add, defaults, remove, select_like
 from mt.config.fields import Section
@@ -52,7 +51,7 @@ class Job(Generic[Config]):
 def compose_jobs(
     command: str, schema: type[Config], words: Sequence[str], multirun: bool, config_dir: Path | None = None
 ) -> list[Job[Config]]:
-    """Composes and checks every job of a command line.
+    """Compose and checks every job of a command line.
 
     Args:
         command: The name of the config file in ``conf/`` that it starts from.
@@ -68,7 +67,7 @@ def compose_jobs(
         composer = _Composer(Files(command, config_dir), schema)
         overrides = [composer.reader.parse(word) for word in words]
         jobs: list[Job[Config]] = []
-        for job_words, swept in composer.reader.expand([found for found in overrides if found], multirun):
+        for job_words, swept in composer.reader.expand([override for override in overrides if override], multirun):
             resolved = composer.compose(job_words, swept)
             if resolved is not None:
                 jobs.append(Job(resolved, swept))
@@ -89,7 +88,7 @@ class _Setting:
 
 
 class _Composer(Generic[Config]):
-    """Composes the jobs of one command line and gathers the mistakes of all of them."""
+    """Compose the jobs of one command line and gathers the mistakes of all of them."""
 
     def __init__(self, files: Files, schema: type[Config]) -> None:
         self.files = files
@@ -117,19 +116,19 @@ class _Composer(Generic[Config]):
                 usual = {"model": USUAL_MODEL} if chosen.get("model") == AUTO and not is_chosen_for else {}
                 config["name"] = _default_name(named, {**chosen, **usual}, swept)
         values = self._apply(config, settings)
-        vocabulary = Vocabulary(self.schema, self.options, self._examples(chosen))
-        found = self._mistakes(values, vocabulary)
-        if not found:
+        formatter = ErrorFormatter(self.schema, self.options, self._examples(chosen))
+        mistakes = self._mistakes(values, formatter)
+        if not mistakes:
             if self.mistakes:
                 return None
             return self._resolve(self.schema.model_validate(values), groups, settings)
         # A kind that was only guessed at cannot judge the other keys of its section.
         guessed = {mistake.key for mistake in self.mistakes if mistake.key in self.options}
-        judged = [mistake for mistake in found if mistake.key.partition(".")[0] not in guessed]
+        judged = [mistake for mistake in mistakes if mistake.key.partition(".")[0] not in guessed]
         self.mistakes += [
             mistake for mistake in judged if mistake.kind != "missing" or mistake.key not in self.reader.unread
         ]
-        self.mistakes += self._hidden_contradictions(values, judged, vocabulary)
+        self.mistakes += self._hidden_contradictions(values, judged, formatter)
         return None
 
     def _resolve(self, config: Config, groups: dict[str, str], settings: list[_Setting]) -> Resolved[Config]:
@@ -149,23 +148,23 @@ class _Composer(Generic[Config]):
                 del origins["model.dropout"]
         return Resolved(config, origins)
 
-    def _mistakes(self, values: Mapping[str, Any], vocabulary: Vocabulary) -> list[Mistake]:
+    def _mistakes(self, values: Mapping[str, Any], formatter: ErrorFormatter) -> list[Mistake]:
         try:
             self.schema.model_validate(values)
         except ValidationError as error:
-            return vocabulary.mistakes(error)
+            return formatter.mistakes(error)
         return []
 
     def _hidden_contradictions(
-        self, values: dict[str, Any], found: list[Mistake], vocabulary: Vocabulary
+        self, values: dict[str, Any], mistakes: list[Mistake], formatter: ErrorFormatter
     ) -> list[Mistake]:
-        """Returns the contradictions that the mistakes in ``found`` hide: the schema weighs keys together only once
+        """Return the contradictions that ``mistakes`` hide: the schema weighs keys together only once
         each of them is right by itself, and sections only once there is no contradiction inside them.
 
         The values to blame are left out, or filled in from examples, and the rest is checked again.
         """
         rest, left_out = copy.deepcopy(values), set()
-        for mistake in found:
+        for mistake in mistakes:
             if mistake.kind == "contradiction":
                 named = re.findall(r"[\w.]+", mistake.line)
                 keys = [*named, *(f"{mistake.key}.{word}" for word in named)]
@@ -173,25 +172,25 @@ class _Composer(Generic[Config]):
                 keys = [mistake.key.partition("[")[0]]
                 left_out.add(mistake.key.rpartition(".")[2])
             left_out |= {key.rpartition(".")[2] for key in keys if remove(rest, key, mistake.kind != "contradiction")}
-        for section in {mistake.key.partition(".")[0] for mistake in found if mistake.kind == "missing"}:
-            words = shlex.split(vocabulary.examples.get(section, ""))
+        for section in {mistake.key.partition(".")[0] for mistake in mistakes if mistake.kind == "missing"}:
+            words = shlex.split(formatter.examples.get(section, ""))
             for setting in self._sort([self.reader.parser.parse_override(word) for word in words])[1]:
                 add(rest, setting.key, setting.value)
         # What speaks of a value that was left out may not be true of what the user meant.
         hidden = [
             mistake
-            for mistake in self._mistakes(rest, vocabulary)
+            for mistake in self._mistakes(rest, formatter)
             if mistake.kind == "contradiction"
-            and mistake not in found
+            and mistake not in mistakes
             and left_out.isdisjoint(re.findall(r"\w+", mistake.line))
         ]
-        return hidden + self._hidden_contradictions(values, found + hidden, vocabulary) if hidden else []
+        return hidden + self._hidden_contradictions(values, mistakes + hidden, formatter) if hidden else []
 
     def _sort(self, overrides: list[Override]) -> tuple[dict[str, str], list[_Setting]]:
-        """Returns the chosen options of groups, and the settings of single keys."""
+        """Return the chosen options of groups, and the settings of single keys."""
         groups: dict[str, str] = {}
         settings: list[_Setting] = []
-        vocabulary = Vocabulary(self.schema, self.options, {})
+        formatter = ErrorFormatter(self.schema, self.options, {})
         for override in overrides:
             key, value = override.key_or_group, override.value()
             typed = value if isinstance(value, str) else (override.input_line or "").partition("=")[2].strip()
@@ -199,7 +198,7 @@ class _Composer(Generic[Config]):
                 self._wrong(f"~{key}: no key can be taken away; give it another value: {key}=…")
             elif override.package is not None or key.startswith("hydra.") or key == "hydra":
                 full = f"{key}@{override.package}" if override.package else key
-                self.mistakes.append(vocabulary.unknown_key(full, value))
+                self.mistakes.append(formatter.unknown_key(full, value))
             elif key not in self.options or isinstance(value, dict):
                 settings.append(_Setting(key, value, typed))
             elif typed in self.options[key]:
@@ -207,13 +206,13 @@ class _Composer(Generic[Config]):
             elif value is None and self.defaults[key] is None:
                 groups.pop(key, None)
             else:
-                self.mistakes.append(vocabulary.unknown_option(key, typed))
+                self.mistakes.append(formatter.unknown_option(key, typed))
                 if near := nearest(typed, self.options[key]):
                     groups[key] = near
         return groups, settings
 
     def _apply(self, config: DictConfig, settings: list[_Setting]) -> dict[str, Any]:
-        """Returns the values of ``config`` after ``settings``, with interpolations resolved."""
+        """Return the values of ``config`` after ``settings``, with interpolations resolved."""
         result = config.copy()
         used: list[_Setting] = []
         for setting in settings:
@@ -238,7 +237,7 @@ class _Composer(Generic[Config]):
             return self._apply(config, kept)
 
     def _resolved(self, config: DictConfig) -> dict[str, Any]:
-        """Returns plain values. An interpolation may also name a key that stands nowhere and has its default."""
+        """Return plain values. An interpolation may also name a key that stands nowhere and has its default."""
         complete = OmegaConf.merge(defaults(self.schema, config), config)
         assert isinstance(complete, DictConfig)
         for key in text_keys(self.schema):  # name=${seed}: the digits of the number
@@ -264,8 +263,8 @@ class _Composer(Generic[Config]):
 
 
 def _default_name(name: str | float | None, chosen: Mapping[str, str | None], swept: Sequence[str]) -> str:
-    """Returns the name of a run that was not named on the command line: what a config file says, the experiment's name,
-    or those of its data and model; then, in a sweep, the settings that set it apart and are not in the name yet."""
+    """Return the default name of a run: that of a config file, of the experiment, or of data and model; in a sweep,
+    followed by the settings of this job."""
     groups = ["experiment"] if chosen["experiment"] else ["data", "model"]
     if name is not None:
         groups, parts = [], [format_value(name)]
@@ -274,6 +273,6 @@ def _default_name(name: str | float | None, chosen: Mapping[str, str | None], sw
     return "-".join([*parts, *(word for word in swept if word.partition("=")[0] not in groups)]).replace("/", "_")
 
 
-def _overlap(one: str, other: str) -> bool:
-    """Returns whether one key is the other or lies within it."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+def _overlap(key: str, other: str) -> bool:
+    """Return whether one key is the other or lies within it."""
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")

@@ -1,4 +1,4 @@
-"""The config files of a command, and what Hydra merges them into."""
+"""The config files of a command, and Hydra's composition of them."""
 
 import functools
 import re
@@ -28,23 +28,24 @@ class Files:
     own: Path | None = None
 
     def group_defaults(self) -> dict[str, str | None]:
-        """Returns the command's groups, each with the option that it takes unless told otherwise."""
+        """Return the command's groups, each with the option that it takes unless told otherwise."""
         defaults = OmegaConf.to_container(OmegaConf.load(CONF / f"{self.command}.yaml").defaults)
         assert isinstance(defaults, list)
         return {group: option for entry in defaults if isinstance(entry, dict) for group, option in entry.items()}
 
     def options(self, group: str) -> dict[str, Path]:
-        """Returns the options of a group, each with its file. Raises InputError if one of the user's own has the name
+        """Return the options of a group, each with its file. Raise InputError if one of the user's own has the name
         of one in ``conf/``, which Hydra would take instead."""
         options = _yaml_files(CONF / group)
         own = _yaml_files(self.own / group) if self.own else {}
-        if twice := options.keys() & own.keys():
-            raise InputError(f"{own[min(twice)]}: there already is a {group}={min(twice)}; give this file another name")
+        if duplicates := options.keys() & own.keys():
+            name = min(duplicates)
+            raise InputError(f"{own[name]}: there already is a {group}={name}; give this file another name")
         return options | own
 
     def merged(self, groups: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | None]]:
-        """Returns what Hydra makes of the command's config file and the chosen options, and the option of each group,
-        whoever chose it: an experiment chooses options of other groups."""
+        """Merge the command's config file with the chosen options. Return the config and the option of each group; an
+        experiment chooses options of other groups."""
         words = [f"{group}={option}" for group, option in groups.items()]
         if self.own:
             words.append(f"hydra.searchpath=[{quote(f'file://{self.own.absolute()}')}]")
@@ -52,8 +53,8 @@ class Files:
         try:
             config = compose(self.command, tuple(words)).copy()
         except (yaml.YAMLError, OmegaConfBaseException, *HYDRA_ERRORS) as error:
-            found = str(error).partition("\nConfig search path")[0].strip()
-            raise InputError(f"{' '.join(words[: len(groups)])}: {found}") from error
+            reason = str(error).partition("\nConfig search path")[0].strip()
+            raise InputError(f"{' '.join(words[: len(groups)])}: {reason}") from error
         OmegaConf.set_struct(config, False)
         return config, {**self.group_defaults(), **config.pop("hydra").runtime.choices}
 
@@ -71,12 +72,12 @@ def _yaml_files(folder: Path) -> dict[str, Path]:
 
 
 def example(file: Path) -> str | None:
-    """Returns the command line in a config file's head comment in which everything needed stands."""
-    found = re.search(r"^# Example: (.*)$", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-    return found.group(1) if found else None
+    """Return the example of a complete command line in a config file's head comment."""
+    match = re.search(r"^# Example: (.*)$", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    return match.group(1) if match else None
 
 
 def quote(text: str) -> str:
-    """Quotes a text so that Hydra's grammar takes every letter for itself. There, backslashes count before quotes
+    """Quote a text so that Hydra's grammar takes every letter for itself. There, backslashes count before quotes
     alone."""
-    return '"' + re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + found[2].replace('"', '\\"'), text) + '"'
+    return '"' + re.sub(r'(\\*)("|$)', lambda match: 2 * match[1] + match[2].replace('"', '\\"'), text) + '"'

@@ -33,7 +33,7 @@ class OverrideReader:
         """Keys whose values cannot be read. They are not to be called missing."""
 
     def parse(self, word: str) -> Override | None:
-        """Reads one word of the command line. Returns None after a mistake."""
+        """Read one word of the command line. Return None after a mistake."""
         if word.startswith("--"):
             hint = " (settings are written key=value, without dashes)" if "=" in word else ""
             self._wrong(
@@ -74,7 +74,7 @@ class OverrideReader:
         return None
 
     def expand(self, overrides: list[Override], multirun: bool) -> Iterator[tuple[list[Override], tuple[str, ...]]]:
-        """Yields each combination of swept values, with the settings that set it apart."""
+        """Yield each combination of swept values, with the settings that set it apart."""
         choices: list[list[Override]] = []
         swept: list[bool] = []
         for override in overrides:
@@ -99,7 +99,7 @@ class OverrideReader:
             yield list(combination), words
 
     def _swept_values(self, override: Override) -> list[Override]:
-        """Returns a setting for each value of a sweep; none, after telling the mistake, if they cannot be listed."""
+        """Return a setting for each value of a sweep; none, after telling the mistake, if they cannot be listed."""
         key, word = override.get_key_element(), brief(override.input_line or "")
         try:
             if _has_more_than(MAX_JOBS, override):
@@ -118,7 +118,7 @@ class OverrideReader:
 
 
 def _has_more_than(limit: int, override: Override) -> bool:
-    """Returns whether a sweep has more values than that. A range may have billions, so they are not all listed."""
+    """Return whether a sweep has more values than that. A range may have billions, so they are not all listed."""
     sweep = override.value()
     if isinstance(sweep, RangeSweep):
         return next(itertools.islice(sweep.range(), limit, None), None) is not None

@@ -9,7 +9,7 @@ from mt.config.fields import Section
 
 
 def defaults(schema: type[Section], config: object) -> dict[str, Any]:
-    """Returns the schema's default for every key that has one; of a section's kinds, those of the one in ``config``."""
+    """Return the schema's default for every key that has one; of a section's kinds, those of the one in ``config``."""
     found: dict[str, Any] = {}
     for name, field in schema.model_fields.items():
         part = config._get_node(name) if isinstance(config, DictConfig) else None
@@ -28,14 +28,14 @@ def _is_of_kind(part: object, section: type[Section]) -> bool:
 
 
 def select_like(pattern: Any, values: Any) -> Any:
-    """Returns the part of ``values`` whose keys are in ``pattern``, and are not missing there."""
+    """Return the part of ``values`` whose keys are in ``pattern``, and are not missing there."""
     if not isinstance(pattern, dict) or not isinstance(values, dict):
         return values
     return {str(key): select_like(part, values[key]) for key, part in pattern.items() if part != "???"}
 
 
 def remove(values: dict[str, Any], key: str, sections_too: bool) -> bool:
-    """Removes a key, which may lie deep, and returns whether it was there. Whole sections only where told."""
+    """Remove a key, which may lie deep, and returns whether it was there. Whole sections only where told."""
     *sections, name = key.split(".")
     for section in sections:
         values = values.get(section, {}) if isinstance(values, dict) else {}
@@ -46,7 +46,7 @@ def remove(values: dict[str, Any], key: str, sections_too: bool) -> bool:
 
 
 def add(values: dict[str, Any], key: str, value: object) -> None:
-    """Adds a value at a key, which may lie deep, if there is none yet."""
+    """Add a value at a key, which may lie deep, if there is none yet."""
     *sections, name = key.split(".")
     for section in sections:
         values = values.setdefault(section, {})

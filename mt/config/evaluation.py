@@ -67,7 +67,7 @@ class CompareConfig(Section):
     def systems(self) -> tuple[tuple[str, ...], ...]:
         """The folders of each system. The first is the baseline."""
         given = (self.first, self.second) if self.runs is None else self.runs
-        return tuple(as_folders(one) for one in given if one is not None)
+        return tuple(as_folders(folders) for folders in given if folders is not None)
 
     def contradictions(self) -> Iterator[str]:
         if self.runs is not None and (self.first is not None or self.second is not None):

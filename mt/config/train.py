@@ -107,7 +107,7 @@ class ModelDescription(Section):
 
     @classmethod
     def of(cls, config: TrainConfig, text: TextDescription, alignment: AlignmentConfig) -> Self:
-        """Returns the part of a run's config that a model needs, and what its training has found out."""
+        """Describe the model of a run, with the text layer and the alignment that its training has learnt."""
         return cls(
             source_language=config.data.source_language,
             target_language=config.data.target_language,

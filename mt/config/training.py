@@ -170,7 +170,7 @@ class TrainingConfig(Section):
 
 
 def scheduled_checkpoints(max_updates: int, validate_every: int, save_every: int | None) -> int:
-    """Returns how many checkpoints an undisturbed run saves: one at each multiple of both intervals, and one in the
+    """Return how many checkpoints an undisturbed run saves: one at each multiple of both intervals, and one in the
     end."""
     save_every = save_every or validate_every
     both = max_updates // math.lcm(validate_every, save_every)

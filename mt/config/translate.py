@@ -202,5 +202,5 @@ def _contradictions_of_engines(config: "TranslateConfig | SynthesisConfig", toge
 
 
 def as_folders(named: Folders) -> tuple[str, ...]:
-    """Returns what a setting names, one folder or several, as a list."""
+    """Return the folders that a setting names, one or several, as a list."""
     return (named,) if isinstance(named, str) else named

@@ -28,7 +28,7 @@ Value = str | int | float
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """What the rules know of a corpus, before there is a tokenizer."""
+    """The facts about a corpus that the rules use, before there is a tokenizer."""
 
     pairs: int
     """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
@@ -73,7 +73,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Size:
-    """A preset in conf/model, and what it is for."""
+    """A preset in conf/model, with its corpus size and its usual settings."""
 
     preset: str
     fewest_pairs: int
@@ -104,14 +104,14 @@ CHARACTERS_PER_PIECE = {False: 4.2, True: 1.4}
 
 FEW_PAIRS = 50_000
 """Up to here a batch has 1,024 tokens, as it was tuned for Multi30k, and above 1,536, as for Tatoeba."""
-MOST_UPDATES = 40_000
-"""Of the longest run that was measured. If there is time for more, batches grow, up to LARGEST_BATCH."""
-LARGEST_BATCH = 25_000
+MAX_UPDATES = 40_000
+"""Of the longest run that was measured. If there is time for more, batches grow, up to MAX_BATCH_TOKENS."""
+MAX_BATCH_TOKENS = 25_000
 """Tokens in an update of Vaswani et al. 2017."""
-MOST_PASSES = 200
+MAX_EPOCHS = 200
 """In passes of a single prediction, like those below. "Multi30k" still gained with 168."""
-FEWEST_AT_MOST = 5_000
-"""So many updates are always allowed: for a very small corpus they are more than MOST_PASSES."""
+MIN_UPDATE_LIMIT = 5_000
+"""So many updates are always allowed: for a very small corpus they are more than MAX_EPOCHS."""
 
 DROPOUT = ((2, 0.0), (8, 0.05), (40, 0.1), (math.inf, 0.2))
 """Dropout by passes over the pairs. 2: none gained 3 BLEU on the default corpus. 6 and 8: "Multi30k" (36.5 BLEU with
@@ -122,9 +122,9 @@ CONSISTENCY_PASSES = 20
 """From here on R-Drop is taken: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What helps
 on little data", "Multi30k"). It predicts every piece twice, so it makes half as many passes."""
 COUNTED_UPDATES, COUNTED_PASSES = 100, 1.5
-"""From so many updates and up to so many passes on, embeddings begin with what counting tells, if that takes no longer
-than it saves: 30.2 BLEU instead of 28.8 after one pass over Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 over
-Tatoeba ("Co-occurrence embeddings" in docs/lab-notebook.md)."""
+"""Use co-occurrence initialisation from this many updates up to this many epochs, if it takes no longer than it saves:
+30.2 BLEU instead of 28.8 after one epoch of Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 of Tatoeba
+("Co-occurrence embeddings" in docs/lab-notebook.md)."""
 COUNTING_SAVES = 1 / 8
 """Of the updates. There, random embeddings needed 12 to 29 % more updates to reach the same loss on validation."""
 COUNTING_A_PIECE = 45e-9
@@ -133,14 +133,14 @@ LONG_RUN = 10_000
 """From so many updates on, three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
 ADAMW_RATE = 1.5e-3
 """For a Transformer that AdamW moves ("Optimizers")."""
-WARMUP_SHARE, LONGEST_WARMUP = 12, 200
+WARMUP_SHARE, MAX_WARMUP = 12, 200
 """One twelfth of the updates, as in the default (100 of 1,200), and not more than in 40,000 updates of Multi30k."""
 
 SLOWER = 1.08
 """How many times as long an update takes as was measured: its batch also has to be made (docs/lab-notebook.md)."""
 VALIDATION_SHARE = 0.08
-"""Of the time for training, as long as there are 1 to MOST_VALIDATIONS of them."""
-MOST_VALIDATIONS = 20
+"""Of the time for training, as long as there are 1 to MAX_VALIDATIONS of them."""
+MAX_VALIDATIONS = 20
 FORWARD_SHARE = 1 / 3
 """What a token of the validation loss costs, as a share of one that is trained on: there is no backward pass."""
 SAVING = 0.5
@@ -153,7 +153,7 @@ PREPARING_A_PAIR = 60e-6
 SCORING = 3.0
 SCORING_A_PAIR = 1e-3
 """Seconds for scores, word counts and files after the test set has been translated."""
-FEWEST_UPDATES = 50
+MIN_UPDATES = 50
 """With fewer there is nothing to choose: the run is refused."""
 
 
@@ -191,7 +191,7 @@ class Choice:
             raise InputError(f"what training.minutes chose does not go with what was given: {error}") from None
 
     def choose_size(self, measure: Measure, seconds: Callable[[Speed], float]) -> Speed:
-        """Chooses the size of the model and of the vocabulary, and returns the speed of the model.
+        """Choose the size of the model and of the vocabulary, and returns the speed of the model.
 
         Args:
             measure: Measures a model.
@@ -206,7 +206,7 @@ class Choice:
         size = next(size for size in reversed(fitting) if not size.fewest_tokens)
         self._take_size(size, f"{pairs:,} training pairs")
         speed = measure(self.config.model, self.config.tokenizer.vocabulary_size)
-        tokens = seconds(speed) / (speed.update / LARGEST_BATCH + speed.token)
+        tokens = seconds(speed) / (speed.update / MAX_BATCH_TOKENS + speed.token)
         larger = fitting[fitting.index(size) + 1 :]
         affordable = [one for n, one in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= one.fewest_tokens]
         if not affordable:
@@ -236,7 +236,7 @@ class Choice:
         self.set("tokenizer.vocabulary_size", pieces, reason)
 
     def choose_length(self, speed: Speed, seconds: float) -> None:
-        """Chooses the length of the run and what depends on it.
+        """Choose the length of the run and the settings that depend on it.
 
         Args:
             speed: Of the chosen model.
@@ -244,7 +244,7 @@ class Choice:
         """
         validation = self._validation_seconds(speed)
         fewest = self.config.training.average if self.config.training.weights == "average" else 1
-        most = max(MOST_VALIDATIONS, fewest)
+        most = max(MAX_VALIDATIONS, fewest)
         validating = min(max(VALIDATION_SHARE * seconds, fewest * validation), most * validation)
         updating = max(seconds - validating, 0.0)
         self._choose_batch(speed, updating)
@@ -261,14 +261,14 @@ class Choice:
         self.set("training.patience", 0, "the learning rate falls to zero at the end; the best weights are kept anyway")
 
     def _refuse_short_run(self, speed: Speed, seconds: float) -> None:
-        """Raise InputError if the minutes do not suffice for FEWEST_UPDATES."""
+        """Raise InputError if the minutes do not suffice for MIN_UPDATES."""
         minutes = self.config.training.minutes
         if minutes is None or self.resolved.is_given("training.max_updates"):
             return
-        if self.config.training.max_updates < FEWEST_UPDATES:
+        if self.config.training.max_updates < MIN_UPDATES:
             overhead = 60 * minutes - seconds + self.counting
             steps = "preparation, counting and test" if self.counting else "preparation and test"
-            needed = overhead + self.seconds_of(FEWEST_UPDATES, speed)
+            needed = overhead + self.seconds_of(MIN_UPDATES, speed)
             raise InputError(
                 f"training.minutes={minutes:g} leaves no time for training: {steps} take about "
                 f"{overhead / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
@@ -285,7 +285,7 @@ class Choice:
         return 1 if self.config.training.objective == "cross_entropy" else 2
 
     def _passes(self, updates: float) -> float:
-        """Returns how many passes over the pairs so many updates are."""
+        """Return how many passes over the pairs so many updates are."""
         training = self.config.training
         return updates * training.batch_tokens * training.accumulate / self._target_pieces
 
@@ -293,7 +293,7 @@ class Choice:
         return SLOWER * (speed.update + self.config.training.accumulate * batch * speed.token * predictions)
 
     def seconds_of(self, updates: int, speed: Speed) -> float:
-        """Returns how long so many updates and a validation take with the chosen settings."""
+        """Return how long so many updates and a validation take with the chosen settings."""
         each = self._update_seconds(speed, self.config.training.batch_tokens, self._predictions)
         return updates * each + self._validation_seconds(speed)
 
@@ -306,9 +306,9 @@ class Choice:
     def _choose_batch(self, speed: Speed, updating: float) -> None:
         batch = 1024 if self.facts.pairs <= FEW_PAIRS else 1536
         why = "small batches learn more from as many tokens"
-        while batch < LARGEST_BATCH and updating / self._update_seconds(speed, batch, 1) > MOST_UPDATES:
-            batch = min(2 * batch, LARGEST_BATCH)
-            why = f"smaller ones would make more than {MOST_UPDATES:,} updates in this time"
+        while batch < MAX_BATCH_TOKENS and updating / self._update_seconds(speed, batch, 1) > MAX_UPDATES:
+            batch = min(2 * batch, MAX_BATCH_TOKENS)
+            why = f"smaller ones would make more than {MAX_UPDATES:,} updates in this time"
         self.set("training.batch_tokens", batch, why)
 
     def _choose_objective(self, speed: Speed, updating: float) -> None:
@@ -327,7 +327,7 @@ class Choice:
         self.set("training.objective", objective, why)
 
     def _choose_embeddings(self, speed: Speed, updating: float) -> None:
-        """Chooses what embeddings begin with. Sets ``counting`` to the seconds that this takes."""
+        """Choose the initialisation of embeddings. Set ``counting`` to the seconds that it takes."""
         facts, data, training = self.facts, self.config.data, self.config.training
         if training.init_from:
             return
@@ -353,7 +353,7 @@ class Choice:
         training = self.config.training
         each = self._update_seconds(speed, training.batch_tokens, self._predictions)
         updates = int(updating / each)
-        most = max(FEWEST_AT_MOST, int(MOST_PASSES / self._predictions / self._passes(1)))
+        most = max(MIN_UPDATE_LIMIT, int(MAX_EPOCHS / self._predictions / self._passes(1)))
         if updates <= most:
             why = (
                 f"{updating / 60:,.1f} minutes of updates, {each:.3f} s each; preparation, validation and test take "
@@ -362,7 +362,7 @@ class Choice:
         else:
             updates = most
             passes = _shown(self._passes(most))
-            limit = "as many as were ever tried" if most == FEWEST_AT_MOST else f"{passes} passes"
+            limit = "as many as were ever tried" if most == MIN_UPDATE_LIMIT else f"{passes} passes"
             why = f"{limit}, more was not measured on a corpus of this size; {most * each / 60:,.0f} minutes"
         self.set("training.max_updates", max(1, updates), why)
 
@@ -389,8 +389,8 @@ class Choice:
             if updates >= LONG_RUN:
                 rate, reason = 0.75 * rate, f"{LONG_RUN:,} updates or more take smaller steps"
         self.set("training.optimizer.learning_rate", rate, reason)
-        warmup = min(updates // WARMUP_SHARE, LONGEST_WARMUP)
-        self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {LONGEST_WARMUP}")
+        warmup = min(updates // WARMUP_SHARE, MAX_WARMUP)
+        self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {MAX_WARMUP}")
 
 
 def choose(
@@ -417,15 +417,15 @@ def choose(
     choice = Choice(resolved, facts, presets)
 
     def left(speed: Speed) -> float:
-        return 60 * minutes - elapsed() - around_training(facts, speed)
+        return 60 * minutes - elapsed() - overhead_seconds(facts, speed)
 
     speed = choice.choose_size(measure, left)
     choice.choose_length(speed, left(speed))
     return choice.resolved, choice.decisions, speed
 
 
-def around_training(facts: CorpusFacts, speed: Speed) -> float:
-    """Returns about how many seconds a run takes after the choice, without updates and validations."""
+def overhead_seconds(facts: CorpusFacts, speed: Speed) -> float:
+    """Return about how many seconds a run takes after the choice, without updates and validations."""
     return PREPARING + PREPARING_A_PAIR * facts.pairs + seconds_after_training(facts, speed)
 
 
@@ -436,7 +436,7 @@ def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
 
 
 def pieces_of(characters: float, language: str) -> float:
-    """Returns about how many pieces a text of that many characters is cut into, EOS included."""
+    """Return about how many pieces a text of that many characters is cut into, EOS included."""
     return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]
 
 

@@ -99,7 +99,7 @@ class RecordedChoice:
 
 
 def corpus_facts(corpus: Corpus) -> CorpusFacts:
-    """Count what the rules need to know of a corpus."""
+    """Count the facts about a corpus that the rules use."""
     sample = evenly_spaced(corpus.train, SAMPLED_PAIRS)
     sources, targets = list(sample["source"]), list(sample["target"])
     words = {word for line in [*sources, *targets] for word in line.split()}

@@ -67,7 +67,7 @@ def train(config: TrainConfig | Resolved[TrainConfig]) -> None:
 
 
 def explain(resolved: Resolved[TrainConfig]) -> None:
-    """Print what ``training.minutes`` chooses for a run, or chose when it was begun, without training.
+    """Print the choice of ``training.minutes`` for a run, new or begun, without training.
 
     Raises:
         InputError: The config or the data cannot be used.
@@ -196,7 +196,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
 def _with_choice(
     resolved: Resolved[TrainConfig], corpus: Corpus, workers: Workers, started: float
 ) -> Resolved[TrainConfig]:
-    """Add what ``training.minutes`` chooses to the config of a new run, and write the choice into the run folder."""
+    """Choose the open settings of a new run for ``training.minutes``, and write the choice into the run folder."""
     folder = resolved.config.folder
     if resolved.config.training.minutes is None and resolved.config.choice is None:
         if workers.is_leader:
@@ -217,7 +217,7 @@ def _time_budget(config: TrainConfig, progress: Progress, started: float) -> Tim
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
-    """Raises RunError unless all workers found the same checkpoint."""
+    """Raise RunError unless all workers found the same checkpoint."""
     update = state.checkpoint.progress.update if state.checkpoint else None
     leaders = workers.run_on_leader(lambda: update)
     if update != leaders:
@@ -229,7 +229,7 @@ def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
 
 @contextlib.contextmanager
 def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
-    """Leaves no folder behind if training is refused before it begins: removes the run folder if it holds nothing but
+    """Leave no folder behind if training is refused before it begins: removes the run folder if it holds nothing but
     the log and the lock, and then the folders around it that were made for it.
 
     Args:
@@ -249,7 +249,7 @@ def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _only_process(run: Path) -> Iterator[None]:
-    """Locks the run for the time of this context. The lock ends with the process that holds it, however that ends.
+    """Lock the run for the time of this context. The lock ends with the process that holds it, however that ends.
 
     Raises:
         RunError: Another process is working on the run.

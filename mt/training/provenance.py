@@ -150,7 +150,7 @@ def begin_provenance(
 
 
 def base_model(origin: str) -> str | None:
-    """Returns the model of the Hugging Face hub that the weights of a folder go back to, as OWNER/NAME@COMMIT; None if
+    """Return the model of the Hugging Face hub that the weights of a folder go back to, as OWNER/NAME@COMMIT; None if
     none is recorded.
 
     Args:
@@ -177,7 +177,7 @@ def _files(corpus: Corpus) -> dict[str, list[dict]]:
 
 
 def changed_files(recorded: dict, now: dict) -> Iterator[str]:
-    """Yields a line for each input file that was not there, is no longer there, has other pairs, or was left out at
+    """Yield a line for each input file that was not there, is no longer there, has other pairs, or was left out at
     one time only.
 
     Args:
@@ -306,7 +306,7 @@ def _combine(values: Sequence[tuple[int, Any]]) -> Any:
 
 
 def code_revision() -> str | None:
-    """Returns the commit of the code, or None if git cannot tell. If the code has been changed since, a checksum of the
+    """Return the commit of the code, or None if git cannot tell. If the code has been changed since, a checksum of the
     changed code follows. For an installed wheel, returns its version: the repository around it, if there is one, is
     another project's."""
     if IS_INSTALLED:
@@ -325,7 +325,7 @@ def code_revision() -> str | None:
 
 
 def code_checksum(package: Path) -> str:
-    """Returns the SHA-256 of all Python files in a folder."""
+    """Return the SHA-256 of all Python files in a folder."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\n{path.stat().st_size}\n".encode() + path.read_bytes())

@@ -1,4 +1,4 @@
-"""The state of a run folder: the run is new, unfinished or finished; and what its config inherits."""
+"""The state of a run folder (new, unfinished or finished), and the settings that its config inherits."""
 
 import logging
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class RunState:
 
 
 def run_state(resolved: Resolved[TrainConfig]) -> RunState:
-    """Determine whether a run is new, unfinished or finished, and resolve what its config inherits.
+    """Determine whether a run is new, unfinished or finished, and resolve the settings that it inherits.
 
     Raises:
         InputError: A file is damaged; or the run was begun with another config; or it is finished and its checkpoints
@@ -161,7 +161,7 @@ def _inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Trai
 
 
 def _refuse_given(resolved: Resolved[TrainConfig], values: dict[str, object], reason: str) -> None:
-    """Raise InputError if the user has given one of the keys, to which the base run gives these other values."""
+    """Raise InputError if the user has given one of the keys, because the base run has these other values."""
     if given := [key for key in values if resolved.is_given(key)]:
         asked = " ".join(f"{key}={format_value(resolved.value(key))}" for key in given)
         needed = " ".join(f"{key}={format_value(values[key])}" for key in given)

@@ -24,11 +24,11 @@ from mt.training import choice_file
 from mt.training.calibration import measure
 from mt.training.choice import (
     CHOSEN_KEYS,
-    FEWEST_UPDATES,
+    MIN_UPDATES,
     CorpusFacts,
     Speed,
-    around_training,
     choose,
+    overhead_seconds,
     pieces_of,
 )
 from mt.training.choice_file import RecordedChoice
@@ -97,7 +97,7 @@ def test_more_minutes_are_never_less_training_and_none_are_overdrawn(facts, spee
         enough = re.search(r"take training\.minutes=(\d+) or more", str(error))
         assert enough
         less = _chosen(facts, "training.minutes=1", minutes=float(enough[1]), speed=speed)
-        assert less.training.max_updates >= FEWEST_UPDATES
+        assert less.training.max_updates >= MIN_UPDATES
         return
     more = _chosen(facts, "training.minutes=1", minutes=minutes * times, speed=speed)
     rounding = 4 * more.training.batch_tokens
@@ -108,7 +108,7 @@ def test_more_minutes_are_never_less_training_and_none_are_overdrawn(facts, spee
         validation = facts.valid_pairs * pair * speed.token / 3 + min(500, facts.valid_pairs) * speed.greedy
         seconds = (
             ELAPSED
-            + around_training(facts, speed)
+            + overhead_seconds(facts, speed)
             + training.max_updates * speed.update
             + _predicted(config) * speed.token
             + -(-training.max_updates // training.validate_every) * validation
