@@ -14,7 +14,7 @@ FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 MAX_PIECES = 256
 """Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
 a source grow with their square."""
-MAX_TERM_CHARACTERS = 500_000
+MAX_TERMS_SIZE = 500_000
 """The most characters of all terms together."""
 
 
@@ -28,8 +28,8 @@ class KeptConfig(Section):
     """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
 
     def contradictions(self) -> Iterator[str]:
-        if (characters := sum(map(len, self.terms))) > MAX_TERM_CHARACTERS:
-            yield f"terms has {characters:,} characters, and more than {MAX_TERM_CHARACTERS:,} would make every line slow"
+        if (characters := sum(map(len, self.terms))) > MAX_TERMS_SIZE:
+            yield f"terms has {characters:,} characters, and more than {MAX_TERMS_SIZE:,} would make every line slow"
 
 
 class RulesConfig(KeptConfig):
