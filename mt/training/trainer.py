@@ -133,7 +133,7 @@ class Trainer:
         self._log_size()
 
     def _write_description(self, alignment: AlignmentConfig) -> None:
-        write_description(self.run, ModelDescription.of(self.config, self.data.layer.rules, alignment))
+        write_description(self.run, ModelDescription.of(self.config, self.data.layer.config, alignment))
 
     def _log_size(self) -> None:
         config, workers = self.config, self.workers
@@ -193,7 +193,7 @@ class Trainer:
         return bool(patience) and self.progress.validations_without_gain >= patience
 
     def _advance(self, ready: UpdateBatches, budget: TimeBudget | None) -> None:
-        """Make one update, and what is due after it: a log line, a checkpoint, a validation."""
+        """Make one update, then log, save and validate if it is time to."""
         settings, progress = self.config.training, self.progress
         started = time.perf_counter()
         norm, rate = self.updater.update(ready)

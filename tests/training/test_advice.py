@@ -50,7 +50,7 @@ def test_the_better_preset_of_the_same_architecture_is_named(data, model, better
 
 
 def test_the_largest_of_those_that_fit_is_named(data, monkeypatch):
-    monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", 200)  # 3.8 M
+    monkeypatch.setattr("mt.training.advice.MAX_PARAMETERS_PER_TOKEN", 200)  # 3.8 M
     (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
     assert "model=transformer_small " in advice_on_size(job.config.model, data.tokenizers, data.train)
 
@@ -63,7 +63,7 @@ def test_a_preset_made_for_speed_is_no_better_one(data, monkeypatch):
             sizes[model] = sum(weight.numel() for weight in build_model(job.config.model, data.tokenizers).parameters())
     assert sizes["transformer_small_deep"] < sizes["transformer_small"]
     pieces = sum(data.train["target_length"]) + len(data.train)
-    monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", sizes["transformer_small_deep"] / pieces)
+    monkeypatch.setattr("mt.training.advice.MAX_PARAMETERS_PER_TOKEN", sizes["transformer_small_deep"] / pieces)
     (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
     assert "model=transformer_tiny " in advice_on_size(job.config.model, data.tokenizers, data.train)
 
@@ -148,7 +148,7 @@ def test_a_run_that_has_learnt_nothing_is_told_where_to_look_and_any_other_is_no
         train(config)
     assert "has learnt next to nothing" in caplog.text
     caplog.clear()
-    monkeypatch.setattr("mt.training.advice.LEAST_BLEU", 0.0)
+    monkeypatch.setattr("mt.training.advice.MIN_BLEU", 0.0)
     train(config)
     assert "has learnt" not in caplog.text
 

@@ -43,8 +43,8 @@ def clean(config: CleaningConfig) -> None:
     )
     with new_folder(output) as folder:
         write_report(findings, corpus, languages, folder)
-        _write_pairs(folder / "valid.jsonl", corpus.valid, np.arange(len(corpus.valid)), languages)
-        _write_pairs(folder / "test.jsonl", corpus.test, np.arange(len(corpus.test)), languages)
+        for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
+            _write_pairs(folder / f"{split}.jsonl", pairs, np.arange(len(pairs)), languages)
         _write_pairs(folder / "kept.jsonl", corpus.train, kept, languages)
         _write_pairs(folder / "dropped.jsonl", corpus.train, dropped, languages, reasons)
     logger.info("report: %s", Path(config.output, FILES.page))
