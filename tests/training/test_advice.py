@@ -12,7 +12,7 @@ import torch
 from mt.cli.composition import compose_jobs
 from mt.config import FilesConfig, TrainConfig
 from mt.core.errors import InputError
-from mt.metrics.scoring import corpus_scores
+from mt.metrics.registry import metrics_for
 from mt.models.build import build_model
 from mt.training.advice import (
     advice_on_languages,
@@ -155,8 +155,8 @@ def test_a_run_that_has_learnt_nothing_is_told_where_to_look_and_any_other_is_no
 
 def test_single_words_that_are_right_have_been_learnt():
     words = ["maison", "chat", "train"]
-    scores = corpus_scores(words, words, "fr")
-    assert scores.bleu == 0 and advice_on_score(scores.bleu, scores.chrf) is None
+    scores = {key: metric.corpus_score(words, words) for key, metric in metrics_for("fr").items()}
+    assert scores["bleu"] == 0 and advice_on_score(scores["bleu"], scores["chrf"]) is None
 
 
 def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):

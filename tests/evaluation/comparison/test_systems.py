@@ -9,7 +9,9 @@ import yaml
 from mt.config import CompareConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
-from mt.evaluation.systems import _common_name, open_systems, read_run
+from mt.evaluation.naming import common_name
+from mt.evaluation.runs import read_run
+from mt.evaluation.systems import open_systems
 from mt.storage.run_folder import COMPARED, RESULTS
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named
@@ -82,13 +84,14 @@ def test_conditions_that_changed_when_a_run_went_on_are_those_of_all_its_session
     def resume_elsewhere(made):
         (start,) = made["starts"]
         settings = start["resolved_settings"]
-        arithmetic = settings["arithmetic"] | {"precision": "bf16"}
-        elsewhere = {"machine": start["machine"] | {"gpu": "H200"}}
-        elsewhere["resolved_settings"] = settings | {"arithmetic": arithmetic}
+        elsewhere = {
+            "machine": start["machine"] | {"gpu": "H200"},
+            "resolved_settings": settings | {"arithmetic": settings["arithmetic"] | {"precision": "bf16"}},
+        }
         made["starts"].append(start | {"update": 40} | elsewhere)
 
     _change_provenance(run, resume_elsewhere)
-    provenance = read_run(run)[1].run.provenance
+    provenance = read_run(run).provenance
     assert provenance["resolved_settings"]["arithmetic"]["precision"] == "fp32, from update 41 on bf16"
     assert provenance["machine"]["gpu"] == "null, from update 41 on H200"
 
@@ -199,6 +202,7 @@ def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
     with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
         _open([runs["transformer-1"]], [run])
+    toy.change_json(run / "results.json", lambda results: results.update(training_minutes=1))
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
     toy.record_checksums(run)
@@ -237,7 +241,7 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
     ],
 )
 def test_a_common_name_ends_where_one_would_cut(names, expected):
-    assert _common_name(names, "seeds") == expected
+    assert common_name(names, "seeds") == expected
 
 
 # Files
