@@ -19,7 +19,7 @@ from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
 from mt.storage.run_folder import read_config, write_config
-from mt.text.tokenizer import Tokenizer
+from mt.text.tokenizer_training import train_tokenizer
 from tests import toy
 from tests.processes import run
 
@@ -127,7 +127,7 @@ def test_what_does_not_compare_is_said(runs, tmp_path):
     """Other pieces: numbers of tokens; other validation pairs: the time to a BLEU."""
     other = tmp_path / "rnn-1"
     toy.copy_to_change(runs["rnn-1"], other)
-    tokenizer = Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
+    tokenizer = train_tokenizer(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
     (other / "tokenizer.model").write_bytes(tokenizer.model)
     toy.change_json(other / "provenance.json", lambda made: made["data"]["valid"].update(sha256="0"))
     notes = "numbers of target tokens cannot be compared", "Validation BLEU cannot be compared"
@@ -291,7 +291,7 @@ def test_other_pieces_and_other_initial_weights_are_conditions(runs, tmp_path):
     """Which no setting tells: another training may lie in the same folder by now."""
     other = toy.copy_to_change(runs["rnn-1"], tmp_path / "rnn-1")
     one, another = (toy.copy_to_change(runs["rnn-2"], tmp_path / name) for name in ("one", "another"))
-    tokenizer = Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
+    tokenizer = train_tokenizer(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
     (other / "tokenizer.model").write_bytes(tokenizer.model)
     for folder, weights in ((one, "a" * 64), (another, "b" * 64)):
         toy.change_json(folder / "provenance.json", lambda made, weights=weights: made.update(initial_weights=weights))
