@@ -1,7 +1,7 @@
-"""Chooses the settings of a run that has a number of minutes: the rules.
+"""The rules by which ``training.minutes`` chooses the settings of a run.
 
-``choose`` is a function of what is asked for, of the corpus, of the measured speed and of the seconds that are there.
-It reads no clock, no file and no random number, so equal questions have equal answers. A setting that the user gave is
+``choose`` is a function of the config, the corpus, the measured speed and the remaining seconds.
+It reads no clock, no file and no random number, so equal arguments give equal choices. A setting that the user gave is
 never chosen. Where a figure comes from a measurement, the comment names the table of docs/lab-notebook.md; every other
 figure is a guess, and docs/time-budget.md says so.
 """
@@ -15,6 +15,7 @@ from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
+from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
 
 CHOSEN_KEYS = (
     "model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers",
@@ -24,35 +25,6 @@ CHOSEN_KEYS = (
 )  # fmt: skip
 """Every setting that training.minutes may choose."""
 Value = str | int | float
-
-
-@dataclass(frozen=True)
-class CorpusFacts:
-    """The facts about a corpus that the rules use, before there is a tokenizer."""
-
-    pairs: int
-    """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
-    source_characters: float
-    """Mean length of a source."""
-    target_characters: float
-    distinct_words: int | None
-    """Of both sides; None if only some of the pairs were looked at."""
-    valid_pairs: int
-    test_pairs: int
-
-
-@dataclass(frozen=True)
-class Speed:
-    """How fast a model is on this machine, in seconds."""
-
-    update: float
-    """The part of an update's time that does not depend on the batch."""
-    token: float
-    """The rest of it, for each target token of the batch."""
-    greedy: float
-    """Of greedy search, for each sentence."""
-    beam: float
-    """Of the search that the test set is translated with, for each sentence."""
 
 
 Measure = Callable[[ModelConfig, int], Speed]
@@ -99,9 +71,6 @@ BLEU on validation, 16,000 gained 0.3 and are slower)."""
 PIECES_OF_WORDS = 500
 """A vocabulary has at most this many pieces and half of the distinct words: SentencePiece refuses more than the text
 has."""
-CHARACTERS_PER_PIECE = {False: 4.2, True: 1.4}
-"""Of languages with an alphabet, and of those with many characters."""
-
 FEW_PAIRS = 50_000
 """Up to here a batch has 1,024 tokens, as it was tuned for Multi30k, and above 1,536, as for Tatoeba."""
 MAX_UPDATES = 40_000
@@ -145,14 +114,6 @@ FORWARD_SHARE = 1 / 3
 """What a token of the validation loss costs, as a share of one that is trained on: there is no backward pass."""
 SAVING = 0.5
 """Seconds for the checkpoints around a validation."""
-ALIGNED_PAIRS = 500
-"""The most validation pairs by which the attention that aligns words is chosen, after the last update."""
-PREPARING = 4.0
-PREPARING_A_PAIR = 60e-6
-"""Seconds until the first update, from the choice on, for the tokenizer and for cutting the pairs."""
-SCORING = 3.0
-SCORING_A_PAIR = 1e-3
-"""Seconds for scores, word counts and files after the test set has been translated."""
 MIN_UPDATES = 50
 """With fewer there is nothing to choose: the run is refused."""
 
@@ -422,22 +383,6 @@ def choose(
     speed = choice.choose_size(measure, left)
     choice.choose_length(speed, left(speed))
     return choice.resolved, choice.decisions, speed
-
-
-def overhead_seconds(facts: CorpusFacts, speed: Speed) -> float:
-    """Return about how many seconds a run takes after the choice, without updates and validations."""
-    return PREPARING + PREPARING_A_PAIR * facts.pairs + seconds_after_training(facts, speed)
-
-
-def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
-    """Return the estimated seconds of a run after its last validation."""
-    testing = facts.test_pairs * (speed.beam + SCORING_A_PAIR) + min(facts.valid_pairs, ALIGNED_PAIRS) * speed.greedy
-    return testing + SCORING
-
-
-def pieces_of(characters: float, language: str) -> float:
-    """Return about how many pieces a text of that many characters is cut into, EOS included."""
-    return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]
 
 
 def _shown(passes: float) -> str:
