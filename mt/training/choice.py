@@ -8,66 +8,20 @@ figure is a guess, and docs/time-budget.md says so.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from mt.config import ModelConfig, TrainConfig, TransformerConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
+from mt.training.decision import Decision, Value
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
+from mt.training.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
 from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
-
-CHOSEN_KEYS = (
-    "model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers",
-    "tokenizer.vocabulary_size", "training.batch_tokens", "training.objective", "training.max_updates",
-    "model.dropout", "training.optimizer.learning_rate", "training.schedule.warmup", "training.validate_every",
-    "training.patience", "training.initial_embeddings",
-)  # fmt: skip
-"""Every setting that training.minutes may choose."""
-Value = str | int | float
-
 
 Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """One row of the choice."""
-
-    name: str
-    """The setting, or ``model`` for all sizes of a preset."""
-    value: Value
-    settings: dict[str, Value]
-    """What is set by it. It leaves out what the user gave."""
-    reason: str
-
-
-@dataclass(frozen=True)
-class Size:
-    """A preset in conf/model, with its corpus size and its usual settings."""
-
-    preset: str
-    fewest_pairs: int
-    fewest_tokens: float
-    """Target tokens that there must be time for."""
-    vocabulary: int
-    rate: float
-    """The learning rate of a short run."""
-
-
-SIZES = (
-    Size("transformer_tiny", 0, 0, 8_000, 4e-3),
-    Size("transformer_small", 20_000, 0, 8_000, 4e-3),  # "Multi30k": 29,000 pairs, better than published tiny models
-    Size("transformer_base", 300_000, 100e6, 32_000, 2e-3),
-    Size("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
-)
-SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
-TIMES_AS_SLOW = 8
-"""How many times as slow each size from transformer_small on is than the one before, per token."""
-SMALL_VOCABULARIES = ((5_000, 2_000), (20_000, 4_000))
-"""Vocabularies of corpora with fewer pairs. 8,000 pieces suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6
-BLEU on validation, 16,000 gained 0.3 and are slower)."""
 PIECES_OF_WORDS = 500
 """A vocabulary has at most this many pieces and half of the distinct words: SentencePiece refuses more than the text
 has."""
