@@ -1,4 +1,4 @@
-"""The rules by which ``training.minutes`` chooses the settings of a run.
+"""The rules of ``training.minutes``, which chooses the settings of a run for a number of minutes.
 
 ``choose`` is a function of the config, the corpus, the measured speed and the remaining seconds.
 It reads no clock, no file and no random number, so equal arguments give equal choices. A setting that the user gave is
@@ -123,7 +123,7 @@ class Choice:
         speed = measure(self.config.model, self.config.tokenizer.vocabulary_size)
         tokens = seconds(speed) / (speed.update / MAX_BATCH_TOKENS + speed.token)
         larger = fitting[fitting.index(size) + 1 :]
-        affordable = [one for n, one in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= one.fewest_tokens]
+        affordable = [size for n, size in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= size.fewest_tokens]
         if not affordable:
             return speed
         self.resolved, self.decisions = asked, []
