@@ -1,4 +1,4 @@
-"""What a text layer learns from the training text before the first update: numbers, marks and words."""
+"""The facts that a text layer learns from the training text before the first update."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
