@@ -80,8 +80,8 @@ class CTranslate2Engine(Engine):
         sentences = 128 if compute_type == "float32" else 32
         self.max_batch_size = max(1, sentences * 5 // max(5, config.beam_size)) if self._on_cpu else 0
         source, target = trained.tokenizers.source, trained.tokenizers.target
-        self._source_names = source.pieces(range(source.vocabulary_size))
-        names = target.pieces(range(target.vocabulary_size))
+        self._source_names = source.subwords(range(source.vocabulary_size))
+        names = target.subwords(range(target.vocabulary_size))
         self._target_numbers = {name: number for number, name in enumerate(names)}
         self._end = names[EOS]
         self._ends = {self._end, *(names[token] for token in self.model.never_written)}

@@ -17,7 +17,8 @@ from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
 from mt.storage.native import NativeFolder
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
-from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
+from mt.text.tokenizer_training import train_tokenizer
 from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.engine import SearchRequest
 from mt.translation.engines import ENGINES
@@ -36,7 +37,7 @@ LINES = toy.sentences(30, 4) + ["漢字 ba", "x" * 40, "", "ba " * 60]
 def tokenizers():
     """Joint and separate vocabularies, of different sizes."""
     one, other = (
-        Tokenizer.train(toy.sentences(300, seed), ("xx",), TokenizerConfig(vocabulary_size=size))
+        train_tokenizer(toy.sentences(300, seed), ("xx",), TokenizerConfig(vocabulary_size=size))
         for seed, size in ((1, 315), (2, 320))
     )
     return {True: TokenizerPair(one, one), False: TokenizerPair(one, other)}
@@ -335,9 +336,9 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     torch_, _ = _translators(run, beam_size=3)
     source, target = tokenizers[joint].source, tokenizers[joint].target
     lines = [line for line in LINES[:20] if line]
-    pieces = [source.pieces(ids) for ids in source.encode(lines)]
+    pieces = [source.subwords(ids) for ids in source.encode(lines)]
     results = ctranslate2.Translator(str(output)).translate_batch(pieces, beam_size=3, max_decoding_length=60)
-    numbers = {name: number for number, name in enumerate(target.pieces(range(target.vocabulary_size)))}
+    numbers = {name: number for number, name in enumerate(target.subwords(range(target.vocabulary_size)))}
     texts = target.decode([[numbers[name] for name in result.hypotheses[0]] for result in results])
     same = [text == expected for text, expected in zip(texts, torch_.translate(lines), strict=True)]
     assert sum(same) >= 0.8 * len(lines)  # its limits are other ones
