@@ -1,4 +1,4 @@
-"""What every section of a config shares: its rules, and the types of its numbers and texts with their ranges."""
+"""The base class of all sections of a config, and the types of their numbers and texts with their ranges."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -28,19 +28,18 @@ class Section(BaseModel):
     )
 
     def contradictions(self) -> Iterator[str]:
-        """Yields a message for every combination of values that cannot work, though each value could by itself. The
+        """Yield a message for every combination of values that cannot work, though each value could by itself. The
         message names the keys."""
         yield from ()
 
-    def is_given(self, key: str) -> bool:
-        """Returns whether a key has another value than its default."""
+    def differs_from_default(self, key: str) -> bool:
+        """Return whether a key has another value than its default."""
         return bool(getattr(self, key) != type(self).model_fields[key].default)
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> Self:
-        found = list(self.contradictions())
-        if found:
-            raise ValueError("\n".join(found))
+        if messages := list(self.contradictions()):
+            raise ValueError("\n".join(messages))
         return self
 
 
@@ -63,7 +62,7 @@ def _fits_file_systems(path: str) -> str:
 
 
 def _matching(pattern: str, what: str) -> Callable[[str], str]:
-    """Returns a check that refuses a text with the message "must be …" unless the whole of it matches a pattern."""
+    """Return a check that refuses a text with the message "must be …" unless the whole of it matches a pattern."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):

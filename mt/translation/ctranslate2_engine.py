@@ -22,7 +22,7 @@ if its scores are not finite.
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,8 @@ class CTranslate2Engine(Engine):
         sentences = 128 if compute_type == "float32" else 32
         self.max_batch_size = max(1, sentences * 5 // max(5, config.beam_size)) if self._on_cpu else 0
         source, target = trained.tokenizers.source, trained.tokenizers.target
-        self._source_names = source.pieces(range(source.vocabulary_size))
-        names = target.pieces(range(target.vocabulary_size))
+        self._source_names = source.subwords(range(source.vocabulary_size))
+        names = target.subwords(range(target.vocabulary_size))
         self._target_numbers = {name: number for number, name in enumerate(names)}
         self._end = names[EOS]
         self._ends = {self._end, *(names[token] for token in self.model.never_written)}
@@ -139,17 +139,17 @@ class CTranslate2Engine(Engine):
 
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
         """See Engine. ``before_step`` is called only while the model itself searches."""
-        found = self.find(request)
-        left = [index for index, hypotheses in enumerate(found) if not hypotheses]
+        all_hypotheses = self.find(request)
+        left = [index for index, hypotheses in enumerate(all_hypotheses) if not hypotheses]
         # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
-        count = max(1, len(found) * self.rows_per_source(request) // self.fallback.rows_per_source(request))
+        count = max(1, len(all_hypotheses) * self.rows_per_source(request) // self.fallback.rows_per_source(request))
         # They are searched here and not after all batches, where one core would search the few that were left while
         # the others wait.
         for start in range(0, len(left), count):
             indices = left[start : start + count]
             for index, hypotheses in zip(indices, self.fallback.search(request.select(indices)), strict=True):
-                found[index] = hypotheses
-        return found
+                all_hypotheses[index] = hypotheses
+        return all_hypotheses
 
     def find(self, request: SearchRequest) -> list[list[Hypothesis]]:
         """Search with CTranslate2 alone. Return no hypotheses for sentences that it would search differently.
@@ -158,17 +158,22 @@ class CTranslate2Engine(Engine):
         """
         sources, beam_size = request.sources, 1 if request.greedy else self.config.beam_size
         limits = length_limits(self.model, collate_sources(sources), self.config).tolist()
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        all_hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
         fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
         if fitting:
             max_length = max(limits[index] for index in fitting)
             translated = self._translate([sources[index] for index in fitting], max_length, beam_size)
             results = dict(zip(fitting, translated, strict=True))
             for index, result in results.items():
-                found[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
-            if beam_size == 1:
-                found = self._ended_at_limit(found, results, sources, limits)
-        return found
+                all_hypotheses[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
+            if beam_size == 1:  # A greedy hypothesis beyond its limit ends there. The model scores it.
+                beyond = [n for n, result in results.items() if len(result.hypotheses[0]) > limits[n]]
+                beyond = [n for n in beyond if math.isfinite(results[n].scores[0])]
+                ended = [self._numbers(results[n].hypotheses[0][: limits[n]]) for n in beyond]
+                totals = forced_log_probabilities(self.model, [sources[n] for n in beyond], ended) if beyond else []
+                for n, tokens, total in zip(beyond, ended, totals, strict=True):
+                    all_hypotheses[n] = [Hypothesis(tokens, total)]
+        return all_hypotheses
 
     def _translate(self, sources: Sequence[list[int]], max_length: int, beam_size: int) -> list[Any]:
         return self._translator.translate_batch(
@@ -197,25 +202,6 @@ class CTranslate2Engine(Engine):
             Hypothesis(self._numbers(names[:-1]), score * len(names) ** self.config.length_penalty)
             for names, score in best
         ]
-
-    def _ended_at_limit(
-        self,
-        found: list[list[Hypothesis]],
-        results: Mapping[int, Any],
-        sources: Sequence[list[int]],
-        limits: Sequence[int],
-    ) -> list[list[Hypothesis]]:
-        """Replace greedy hypotheses that are longer than their limit: end them there and score them with the model."""
-        written = {
-            index: self._numbers(result.hypotheses[0][: limits[index]])
-            for index, result in results.items()
-            if len(result.hypotheses[0]) > limits[index] and math.isfinite(result.scores[0])
-        }
-        if written:
-            totals = forced_log_probabilities(self.model, [sources[n] for n in written], list(written.values()))
-            for (index, tokens), total in zip(written.items(), totals, strict=True):
-                found[index] = [Hypothesis(tokens, total)]
-        return found
 
     def _numbers(self, names: Sequence[str]) -> list[int]:
         return [self._target_numbers[name] for name in names]

@@ -23,7 +23,8 @@ from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
-from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+from mt.text.tokenizer import BOS, EOS, PAD, TokenizerPair
+from mt.text.tokenizer_training import train_tokenizer
 from tests import toy
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
@@ -114,7 +115,7 @@ WORDS = ["kala", "mino", "tusa", "rebo", "lidu", "pona", "sitelen", "wawa", "jan
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    tokenizer = Tokenizer.train(
+    tokenizer = train_tokenizer(
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
         TokenizerConfig(vocabulary_size=318),
@@ -155,7 +156,7 @@ def training_batches(
 def test_ids_tell_which_pairs_a_batch_holds(
     pairs: datasets.Dataset, layer: TextLayer, tokenizers: TokenizerPair, sampling: float
 ) -> None:
-    texts = {pair["id"]: layer.mark_pair(pair["source"], pair["target"]) for pair in pairs}
+    texts = {pair["id"]: layer.prepare_pair(pair["source"], pair["target"]) for pair in pairs}
     seen = []
     for batch in training_batches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
         sources = tokenizers.source.decode(batch.source.tolist())
@@ -364,7 +365,7 @@ def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: T
         texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
         for first, (source, target) in found.items():
             group = [first, *joined.get(first, ())]
-            expected = layer.mark_pair(*(" ".join(texts[number][side] for number in group) for side in range(2)))
+            expected = layer.prepare_pair(*(" ".join(texts[number][side] for number in group) for side in range(2)))
             assert layer.tokenizers.source.decode([source])[0] == expected[0]
             assert layer.tokenizers.target.decode([target])[0] == expected[1]
 
