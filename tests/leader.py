@@ -7,15 +7,15 @@ import time
 from mt.distributed import local_workers
 
 
-def die(seat: object) -> None:
+def die(info: object) -> None:
     os._exit(7)
 
 
-def sleep(seat: object) -> None:
+def sleep(info: object) -> None:
     time.sleep(120)
 
 
 if __name__ == "__main__":
-    local_workers.GRACE = 0.5
+    local_workers.GRACE_SECONDS = 0.5
     with local_workers.local_workers(2, {"die": die, "sleep": sleep}[sys.argv[1]]):
         time.sleep(120)

@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
-from mt.core.device import doubt_about, limit_kernel_caches
+from mt.core.device import limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
 from mt.core.files import read_lines, resolved
 from mt.core.output import is_device, partial_file, partial_path
@@ -52,7 +52,7 @@ def translate(config: TranslateConfig) -> None:
         if config.retranslate:
             raise InputError("retranslate=true is for documents, and the input is lines")
     translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
-    if doubt := doubt_about(config.precision, translator.device):
+    if doubt := slow_precision_warning(config.precision, translator.device):
         logger.warning("%s", doubt)
     if documents:
         translate_documents(config, documents, translator)

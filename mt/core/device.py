@@ -1,4 +1,4 @@
-"""On which device the arithmetic runs, in which number format, and with which memory and threads."""
+"""Devices, number formats, memory and threads."""
 
 import contextlib
 import ctypes
@@ -22,7 +22,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 
 def choose_device(wanted: str) -> torch.device:
-    """Returns the device that was asked for, and sets up how this process uses cuDNN.
+    """Return a device by name, and configure cuDNN for this process.
 
     ``auto`` is the GPU if there is one (CUDA, then Apple's), else the CPU.
 
@@ -61,7 +61,7 @@ def _keep_cudnn_exact_and_quick() -> None:
 
 
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    """Returns the number format that was asked for. Raises InputError for fp16 on a CPU.
+    """Return the number format that was asked for. Raises InputError for fp16 on a CPU.
 
     ``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, and fp32 otherwise.
     """
@@ -73,20 +73,20 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     return PRECISIONS[wanted]
 
 
-def doubt_about(wanted: str, device: torch.device) -> str | None:
-    """Returns a warning if the precision that was asked for will be slow on this device, otherwise None."""
+def slow_precision_warning(wanted: str, device: torch.device) -> str | None:
+    """Return a warning if the precision is slow on this device, otherwise None."""
     if wanted != "bf16" or device.type != "cpu" or multiplies_bf16(device):
         return None
     return "precision=bf16 is slow on this processor, which has no bf16 instructions: take auto or fp32"
 
 
-def name_of(precision: torch.dtype) -> str:
-    """Returns the name of a number format as it stands in a config: fp32, bf16 or fp16."""
+def precision_name(precision: torch.dtype) -> str:
+    """Return the name of a number format in configs: fp32, bf16 or fp16."""
     return next(name for name, dtype in PRECISIONS.items() if dtype == precision)
 
 
 def check_compiler(device: torch.device) -> None:
-    """Raises InputError if torch.compile lacks what it needs: a C++ compiler on a CPU, Triton on a GPU."""
+    """Raise InputError if torch.compile does not work: it needs a C++ compiler on a CPU, Triton on a GPU."""
     try:
         torch.compile(lambda x: x + 1)(torch.ones(1, device=device))
     except RuntimeError as error:
@@ -95,15 +95,15 @@ def check_compiler(device: torch.device) -> None:
 
 
 def eager_on_cpu(x: torch.Tensor) -> bool:
-    """Returns whether to use our own CPU implementations for x.
+    """Return whether to use our own CPU implementations for x.
 
-    They are not used while torch.compile is tracing, so that it sees PyTorch's own operators, which it can replace.
+    They are not used while torch.compile is tracing: it can only replace PyTorch's own operators.
     """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def multiplies_bf16(device: torch.device) -> bool:
-    """Returns whether the processor has instructions for bf16 and need not convert it to fp32 and back."""
+    """Return whether the processor has instructions for bf16 and need not convert it to fp32 and back."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     if device.type == "cpu":
@@ -113,9 +113,9 @@ def multiplies_bf16(device: torch.device) -> bool:
 
 @lru_cache
 def mkl_is_slow() -> bool:
-    """Returns whether PyTorch multiplies fp32 matrices with MKL although oneDNN would be faster.
+    """Return whether PyTorch multiplies fp32 matrices with MKL although oneDNN would be faster.
 
-    That is so on AMD processors with AVX-512, which oneDNN uses and MKL does not, if this PyTorch has both libraries.
+    On AMD processors, oneDNN uses AVX-512 and MKL does not.
     """
     return (
         torch.backends.mkl.is_available()
@@ -126,13 +126,13 @@ def mkl_is_slow() -> bool:
 
 
 def _processor_maker() -> str:
-    """Returns the maker as x86 processors name it, or an empty text on systems other than Linux."""
-    found = re.search(r"vendor_id\s*: (\w+)", _cpu_info())
-    return found[1] if found else ""
+    """Return the maker as x86 processors name it, or an empty text on systems other than Linux."""
+    match = re.search(r"vendor_id\s*: (\w+)", _cpu_info())
+    return match[1] if match else ""
 
 
 def _cpu_info() -> str:
-    """Returns what Linux tells of the processor, or an empty text on other systems."""
+    """Return /proc/cpuinfo, or an empty text on systems other than Linux."""
     try:
         return CPU_INFO.read_text(encoding="utf-8")
     except OSError:
@@ -140,9 +140,9 @@ def _cpu_info() -> str:
 
 
 def processor_name() -> str:
-    """Returns the processor's name as its maker wrote it, or as much as the system tells."""
-    if found := re.search(r"^model name\s*: (.*\S)", _cpu_info(), re.MULTILINE):
-        return found[1]
+    """Return the processor's name as its maker wrote it, or as much as the system tells."""
+    if match := re.search(r"^model name\s*: (.*\S)", _cpu_info(), re.MULTILINE):
+        return match[1]
     if sys.platform == "darwin":
         command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
         with contextlib.suppress(OSError, subprocess.CalledProcessError):
@@ -151,7 +151,7 @@ def processor_name() -> str:
 
 
 def instruction_sets() -> list[str]:
-    """Returns the processor's instruction sets on which the speed or the rounding of matrix products depends."""
+    """Return the instruction sets of the processor that affect the speed or rounding of matrix products."""
     functions = {
         "AVX2": "_is_avx2_supported",
         "AVX-512": "_is_avx512_supported",
@@ -165,25 +165,25 @@ def instruction_sets() -> list[str]:
 
 
 def multiplied_by(precision: torch.dtype, device: torch.device, compiled: bool) -> str:
-    """Returns the name of the library that multiplies matrices in a number format on a device."""
+    """Return the name of the library that multiplies matrices in a number format on a device."""
     if compiled:
         return "what torch.compile chooses"
     if device.type != "cpu":
         return {"cuda": "cuBLAS", "mps": "Metal"}[device.type]
     if precision == torch.bfloat16:
         return "oneDNN" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "PyTorch"
-    found = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
-    blas = "MKL" if torch.backends.mkl.is_available() else found[1] if found else "PyTorch"
+    match = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    blas = "MKL" if torch.backends.mkl.is_available() else match[1] if match else "PyTorch"
     return f"oneDNN where they are large, else {blas}" if mkl_is_slow() else blas
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:
-    """Returns a context in which matrix products are in ``precision`` and numerically delicate operations in fp32."""
+    """Return a context in which matrix products are in ``precision`` and numerically delicate operations in fp32."""
     return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 
 def recurrent_layers_need_fp32(device: torch.device) -> bool:
-    """Returns whether PyTorch's LSTM must be given fp32 instead of being left to autocast.
+    """Return whether PyTorch's LSTM must be given fp32 instead of being left to autocast.
 
     On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told. On a CPU, autocast asks for
     oneDNN's LSTM in bf16, which does not exist for processors without AVX-512.
@@ -193,7 +193,7 @@ def recurrent_layers_need_fp32(device: torch.device) -> bool:
 
 @contextmanager
 def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
-    """Lets cuDNN's recurrent layers round fp32 to TF32 inside this context if ``precision`` is no more exact than TF32.
+    """Let cuDNN's recurrent layers round fp32 to TF32 inside this context if ``precision`` is no more exact than TF32.
 
     These layers get fp32 even under autocast.
     """
@@ -204,18 +204,18 @@ def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = False
 
 
-def later(tensor: torch.Tensor) -> Callable[[], list]:
-    """Starts to copy a tensor to the CPU and returns a function that returns its values.
+def copy_to_cpu_async(tensor: torch.Tensor) -> Callable[[], list]:
+    """Start copying a tensor to the CPU; return a function that waits for its values.
 
-    On CUDA, that function waits only for the work that the GPU had been given before the call of ``later``.
+    On CUDA, that function waits only for the work that the GPU had been given before the call of ``copy_to_cpu_async``.
     """
     if tensor.device.type != "cuda":
         return tensor.tolist
-    copy, arrived = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
-    arrived.record(torch.cuda.current_stream(tensor.device))
+    copy, done = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
+    done.record(torch.cuda.current_stream(tensor.device))
 
     def values() -> list:
-        arrived.synchronize()
+        done.synchronize()
         return copy.tolist()
 
     return values
@@ -223,7 +223,7 @@ def later(tensor: torch.Tensor) -> Callable[[], list]:
 
 @lru_cache
 def cpu_threads() -> int:
-    """Returns how many threads torch uses by default, which is one per core.
+    """Return how many threads torch uses by default, which is one per core.
 
     The first call remembers the number, so it must come before anything sets another one.
     """
@@ -231,7 +231,7 @@ def cpu_threads() -> int:
 
 
 def keep_freed_memory() -> None:
-    """Makes glibc keep large buffers that were freed instead of returning them to the system.
+    """Make glibc keep large buffers that were freed instead of returning them to the system.
 
     Every training step asks for the same buffers again, and faulting their pages in anew costs up to 15 % of a step.
     """
@@ -242,7 +242,7 @@ def keep_freed_memory() -> None:
 
 
 def limit_kernel_caches() -> None:
-    """Limits how many kernels oneDNN and PyTorch keep for reuse, to save memory.
+    """Limit how many kernels oneDNN and PyTorch keep for reuse, to save memory.
 
     oneDNN keeps a kernel for each of the last few shapes: 16 are enough where one layer runs after another, and 8 per
     core where each core decodes a batch of its own. PyTorch keeps, in each thread, what it needs to find such kernels,
@@ -256,7 +256,7 @@ def limit_kernel_caches() -> None:
 
 
 def return_freed_memory() -> None:
-    """Makes glibc return freed memory, which ``keep_freed_memory`` made it keep, to the system.
+    """Make glibc return freed memory, which ``keep_freed_memory`` made it keep, to the system.
 
     Batches of ever new shapes leave holes in memory. A process that never did this would come to hold several times
     what a step needs. But pages that were given back have to be faulted in again, so this should be called now and then
@@ -272,14 +272,14 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def memory_bytes(device: torch.device) -> int:
-    """Returns the total memory of a CUDA GPU, or of the machine for any other device."""
+    """Return the total memory of a CUDA GPU, or of the machine for any other device."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """Returns the most memory that this process has held: on a CUDA GPU, or of the machine for any other device."""
+    """Return the peak memory of this process, on a CUDA GPU or, for any other device, in the machine's memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024

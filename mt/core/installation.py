@@ -1,4 +1,4 @@
-"""Where everything but code lies: at the top of a checkout, or inside the package if installed from a wheel.
+"""Locations of config files, recipes and corpora, in a checkout or in an installed wheel.
 
 ======================  ====================  ============================
                         checkout              installed
@@ -28,7 +28,7 @@ COMMANDS = {
 
 
 def corpora() -> Path:
-    """Returns the folder that holds one folder for each corpus that a recipe has fetched."""
+    """Return the parent folder of the corpora that recipes have fetched."""
     return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
 
 
@@ -41,7 +41,7 @@ def _user_cache() -> Path:
 
 
 def as_typed_here(text: str) -> str:
-    """Returns a text with the commands in it changed from what is typed in a checkout to what is typed here."""
+    """Replace the commands of a checkout in a text by those of this installation."""
     if IS_INSTALLED:
         for in_checkout, installed in COMMANDS.items():
             text = text.replace(in_checkout, installed)

@@ -5,7 +5,7 @@ The two sides of a pair are never separated: a pair that cannot be used is dropp
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -144,16 +144,36 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
 
 
 def _numbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
-    """Return the pairs with two more columns: their ids, which ascend from ``first_id``, and their weight."""
+    """Return the pairs with ids, which ascend from ``first_id``, and their weight."""
+
+    def values(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        ids = np.arange(rows.start, rows.stop) + first_id
+        return ids, np.full(len(ids), weight)
+
+    return with_numbers(pairs, ("numbered", len(pairs), first_id, weight), values)
+
+
+def with_numbers(
+    pairs: datasets.Dataset, key: object, values: Callable[[slice], tuple[np.ndarray, np.ndarray]]
+) -> datasets.Dataset:
+    """Return the pairs with new columns of NUMBERED.
+
+    Args:
+        pairs: The pairs. If they are a selection, all rows of their table get new numbers.
+        key: All that the numbers depend on.
+        values: Returns the ids and the weights of some rows.
+    """
+    texts = pairs.data.drop([name for name in NUMBERED.names if name in pairs.column_names])
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
-        for start in range(0, len(pairs), ROWS_AT_ONCE):
-            ids = np.arange(start, min(start + ROWS_AT_ONCE, len(pairs))) + first_id
-            yield pyarrow.record_batch([ids, np.full(len(ids), weight, dtype=np.float32)], schema=NUMBERED)
+        for start in range(0, len(texts), ROWS_AT_ONCE):
+            ids, weights = values(slice(start, min(start + ROWS_AT_ONCE, len(texts))))
+            yield pyarrow.record_batch([ids, weights.astype(np.float32)], NUMBERED)
 
-    numbered = cached_table(digest(("numbered", len(pairs), first_id, weight)), NUMBERED, batches)
-    key = digest((pairs._fingerprint, numbered._fingerprint))
-    return datasets.Dataset(concat_tables([pairs.data, numbered.data], axis=1), fingerprint=key)
+    numbered = cached_table(digest(key), NUMBERED, batches)
+    fingerprint = digest((pairs._fingerprint, numbered._fingerprint))
+    table = concat_tables([texts, numbered.data], axis=1)
+    return datasets.Dataset(table, indices_table=pairs._indices, fingerprint=fingerprint)
 
 
 def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:

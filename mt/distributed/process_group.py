@@ -1,4 +1,4 @@
-"""The processes that train one model together: how they find each other, and what a lost one looks like."""
+"""How the processes that train one model meet, and how the errors of a lost one look."""
 
 import os
 import re
@@ -14,66 +14,64 @@ from torch.distributed import PrefixStore, Store
 
 from mt.core.errors import RunError, WorkerDied
 
-PATIENCE = timedelta(days=1)
+SETUP_TIMEOUT = timedelta(days=1)
 """How long a worker waits for another, which may be reading a large corpus."""
-STEP_PATIENCE = timedelta(minutes=30)
+STEP_TIMEOUT = timedelta(minutes=30)
 """How long a worker waits within an update. Over gloo, a dead worker is noticed at once."""
-SIGNS_OF_DEATH = re.compile(
+LOST_CONNECTION = re.compile(
     "connection (closed|reset|was likely closed)|broken pipe|timed out waiting|pair closure|remote process exited"
     "|ncclRemoteError|communicator was aborted",
     re.IGNORECASE,
 )
-"""Found in the errors of gloo, NCCL or the store when another worker is gone, or has not answered for STEP_PATIENCE."""
-WORDS_OF_GLOO_OR_NCCL = re.compile(r"\[[^\]]*gloo/|Gloo |NCCL ")
-"""How any other of their errors begins, if it is no DistError: no such network interface, a GPU that is given twice. An
-error that only mentions them, a socket or a connection is not theirs."""
+"""Matches errors of gloo, NCCL or the store after another worker has died or not answered for STEP_TIMEOUT."""
+GLOO_OR_NCCL_ERROR = re.compile(r"\[[^\]]*gloo/|Gloo |NCCL ")
+"""Matches the start of any other of their errors, except for DistError: an unknown network interface, for example."""
 
 
 @dataclass(frozen=True)
-class Seat:
-    """A process's place among several workers."""
+class RankInfo:
+    """The rank of a process among several workers, and the store through which they meet."""
 
     rank: int
-    """From 0, the leader, to ``size`` - 1."""
-    size: int
+    """From 0, the leader, to ``world_size`` - 1."""
+    world_size: int
     local_rank: int
-    """The same among the ``local_size`` workers on this machine."""
-    local_size: int
+    local_world_size: int
+    """The number of workers on this machine."""
     store: Store
-    """The store through which they find each other."""
 
 
-def seat_from_torchrun() -> Seat | None:
-    """Returns this process's seat, or None if torchrun did not start it, or no other beside it.
+def rank_info_from_torchrun() -> RankInfo | None:
+    """Return the rank that torchrun gave this process; None without torchrun, or if it started one process only.
 
     Raises:
-        RunError: The others cannot be reached.
+        RunError: The other workers cannot be reached.
     """
     if not under_torchrun() or os.environ["WORLD_SIZE"] == "1":
         return None
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    with connection_errors(rank):
-        store = _meet(*next(distributed.rendezvous("env://", timeout=PATIENCE)))
-    return Seat(rank, size, int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), store)
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    with translate_connection_errors(rank):
+        store = _attempt_store(*next(distributed.rendezvous("env://", timeout=SETUP_TIMEOUT)))
+    return RankInfo(rank, world_size, int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), store)
 
 
 def under_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def _meet(store: Store, rank: int, size: int) -> Store:
-    """Returns a part of torchrun's store that belongs to this attempt alone.
+def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
+    """Return a part of torchrun's store for this attempt alone.
 
-    Restarted workers find in the store what the ones before them left, addresses of the dead among it: torch gives
-    attempts no names (see pytorch/pytorch#135712). So the leader makes up a name, and shows it to those who answer with
-    a name of their own.
+    Restarted workers find the keys of earlier attempts in the store, with the addresses of dead workers, because torch
+    does not number attempts (pytorch/pytorch#135712). So the leader draws a name for the attempt, and gives it to each
+    worker that answers with a name of its own.
     """
     name = uuid.uuid4().hex
     if rank == 0:
         store.set("attempt", name)
-        for other in range(1, size):
-            guest = store.get(f"{name}/{other}").decode()
-            store.set(f"welcome/{guest}", name)
+        for other in range(1, world_size):
+            other_name = store.get(f"{name}/{other}").decode()
+            store.set(f"welcome/{other_name}", name)
         return PrefixStore(name, store)
     while not store.check([f"welcome/{name}"]):
         attempt = store.get("attempt").decode()  # or an earlier one, to which nobody answers
@@ -83,19 +81,18 @@ def _meet(store: Store, rank: int, size: int) -> Store:
 
 
 @contextmanager
-def connection_errors(rank: int) -> Iterator[None]:
-    """Turns the errors of gloo, NCCL and the store into WorkerDied or RunError. The error of a bug passes."""
+def translate_connection_errors(rank: int) -> Iterator[None]:
+    """Turn the errors of gloo, NCCL and the store into WorkerDied or RunError; other errors pass unchanged."""
     try:
         yield
     except RuntimeError as error:
-        if SIGNS_OF_DEATH.search(str(error)):
+        if LOST_CONNECTION.search(str(error)):
             raise WorkerDied(f"worker {rank}: another worker has died: {error}") from error
-        if isinstance(error, distributed.DistError) or WORDS_OF_GLOO_OR_NCCL.match(str(error)):
-            raise RunError(f"worker {rank} cannot reach the others: {_without_place(error)}") from error
+        if isinstance(error, distributed.DistError) or GLOO_OR_NCCL_ERROR.match(str(error)):
+            raise RunError(f"worker {rank} cannot reach the others: {_strip_source_position(error)}") from error
         raise
 
 
-def _without_place(error: RuntimeError) -> str:
-    """Returns the message of an error of gloo or NCCL, without the place in their source code and without C++
-    frames."""
+def _strip_source_position(error: RuntimeError) -> str:
+    """Return an error's message without its position in C++ source code and without C++ frames."""
     return re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])

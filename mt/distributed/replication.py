@@ -1,7 +1,7 @@
-"""One model on every worker: whole copies whose gradients are averaged (DDP), or shares of one model (FSDP2).
+"""Data parallelism: replicas whose gradients are averaged (DDP), or one model sharded over the workers (FSDP2).
 
-What FSDP2 needs is imported when a model is sharded: it takes a second or two, which a single worker should not wait.
-Before that import there can be no sharded module or tensor.
+FSDP2 is imported when a model is sharded, because that import takes a second or two. Before it, there can be no sharded
+module or tensor.
 """
 
 import sys
@@ -15,49 +15,45 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mt.core.device import autocast
-from mt.data.batching import collate
 from mt.distributed.workers import Workers
-from mt.text.tokenizer import EOS
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
 
-def replicate(objective: nn.Module, workers: Workers, precision: torch.dtype) -> nn.Module:
-    """Returns the objective wrapped by DDP, which averages gradients over the workers. With one
-    worker, returns ``objective`` itself.
+def replicate(module: nn.Module, example: object, workers: Workers, precision: torch.dtype) -> nn.Module:
+    """Wrap a loss module in DDP, which averages gradients over the workers. A single worker gets the module itself.
 
-    DDP sends gradients in groups. After its first backward pass it forms these groups anew, in the order in which the
-    gradients came, and from three workers on the groups decide in which order the terms of a sum are added. A run that
-    goes on from a checkpoint would therefore make its first update with other roundings than the run that was not
-    stopped. So the first backward pass is made here, on a batch of no meaning, and its gradients are thrown away.
+    DDP regroups gradients after the first backward pass, in the order in which they came. From three workers on, the
+    groups decide the order in which terms are added, so a resumed run would make its first update with other roundings.
+    So the first backward pass is made here, and its gradients are thrown away.
 
     Args:
-        objective: The module whose forward pass computes the loss of a batch.
+        module: Computes the loss of a batch in its forward pass.
+        example: A batch for the first backward pass, on the training device.
         workers: All of them have to call this.
-        precision: The type in which the forward pass computes.
+        precision: The number format of the forward pass.
     """
     if workers.size == 1:
-        return objective
+        return module
     devices = [workers.device] if workers.device.type == "cuda" else None
     # The table of positions grows with the longest sentence, so its size differs from worker to worker.
-    constants = [name for name, _ in objective.named_buffers()]
-    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(objective, constants)
-    replica = DistributedDataParallel(objective, device_ids=devices, gradient_as_bucket_view=True)
-    batch = collate([0, 1], [[EOS] * 2] * 2, [[EOS] * 2] * 2).to(workers.device)
+    constants = [name for name, _ in module.named_buffers()]
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, constants)
+    replica = DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True)
     with autocast(workers.device, precision):
-        loss = replica(batch)
+        loss = replica(example)
     loss.backward()
     replica.zero_grad()
     return replica
 
 
-def shard(objective: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> nn.Module:
-    """Returns the objective with weights, gradients and optimizer state spread over the workers (FSDP2).
+def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> nn.Module:
+    """Shard the weights, gradients and optimizer state of a loss module over the workers (FSDP2), and return it.
 
     Args:
-        objective: The module whose forward pass computes the loss.
+        module: Computes the loss of a batch in its forward pass.
         blocks: Its submodules to wrap, inner ones first. The weights of a block are gathered while it computes; those
             that belong to no block are gathered during the whole pass.
         workers: All of them have to call this.
@@ -68,20 +64,20 @@ def shard(objective: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -
     # PyTorch warns of what in-place operations on a block's output would do. There are none.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
     warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
-    for part in objective.modules():
+    for part in module.modules():
         if isinstance(part, nn.RNNBase):
             # On a GPU it moves the weights to where FSDP2 does not look for them: they would never change.
             part.flatten_parameters = lambda: None  # type: ignore[method-assign]
     mesh = init_device_mesh(workers.device.type, (workers.size,))
     for block in blocks:
         fully_shard(block, mesh=mesh)
-    fully_shard(objective, mesh=mesh)
-    return objective
+    fully_shard(module, mesh=mesh)
+    return module
 
 
 @contextmanager
 def unsharded(replica: nn.Module) -> Iterator[None]:
-    """Within this context every worker holds all the weights, and can use the model on its own."""
+    """Give every worker all the weights within this context, so that each can use the model on its own."""
     parts = [part for part in replica.modules() if _is_sharded_module(part)]
     for part in parts:
         part.set_reshard_after_forward(False, recurse=False)
@@ -93,8 +89,10 @@ def unsharded(replica: nn.Module) -> Iterator[None]:
 
 
 def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
-    """Returns a context for a forward and backward pass. Unless ``enabled``, its gradients are added up locally, and
-    are exchanged together with those of a later pass."""
+    """Return a context for a forward and backward pass.
+
+    Unless ``enabled``, its gradients are accumulated locally, and exchanged together with those of a later pass.
+    """
     if _is_sharded_module(replica):
         replica.set_requires_gradient_sync(enabled)
     if isinstance(replica, DistributedDataParallel) and not enabled:
@@ -103,13 +101,12 @@ def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """Returns the whole of a tensor that may be spread over the workers. All of them have to call this."""
+    """Return the full tensor of one that may be sharded. All workers have to call this."""
     return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 def sharded_like(tensor: Tensor, pattern: Tensor) -> Tensor:
-    """Returns this worker's part of a whole tensor, if ``pattern``, of the same shape, is spread over the workers;
-    otherwise the tensor itself."""
+    """Return this worker's shard of a full tensor if ``pattern``, of the same shape, is sharded; else the tensor."""
     if is_sharded(pattern) and tensor.shape == pattern.shape:
         from torch.distributed.tensor import distribute_tensor
 
@@ -118,7 +115,6 @@ def sharded_like(tensor: Tensor, pattern: Tensor) -> Tensor:
 
 
 def is_sharded(tensor: Tensor) -> "TypeGuard[DTensor]":
-    """Returns whether a tensor is spread over the workers."""
     imported = sys.modules.get("torch.distributed.tensor")
     return imported is not None and isinstance(tensor, imported.DTensor)
 

@@ -122,7 +122,7 @@ def _tag(plain: str, references: Collection[str]) -> TaggedText:
 def _inline_parts(
     plain: str, references: Collection[str]
 ) -> Iterator[tuple[re.Match[str], str, tuple[str, str] | None]]:
-    """Yield each match of INLINE, its content, and what it opens and closes; None for that if it is text."""
+    """Yield each match of INLINE, its content, and the keys that it opens and closes; no keys if it is text."""
     for match in INLINE.finditer(plain):
         content = match.group()
         code: tuple[str, str] | None = ("", "")
@@ -146,7 +146,7 @@ def _inline_parts(
 
 
 def _flanking(mark: str, before: str, after: str) -> tuple[str, str] | None:
-    """Return what a mark of emphasis opens and closes, given the characters around it; None if it is text."""
+    """Return the keys that a mark of emphasis opens and closes, given the characters around it; None if it is text."""
     is_underscore = mark.startswith("_")
     can_open = after.strip() and not (is_underscore and before.isalnum())
     can_close = before.strip() and not (is_underscore and after.isalnum())

@@ -10,7 +10,6 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import BinaryIO
 
 from tqdm import tqdm
@@ -24,6 +23,7 @@ from mt.data.parsers.document import Document, Languages
 from mt.data.parsers.layout import Line
 from mt.documents.formats import read_document
 from mt.documents.jobs import DocumentJob
+from mt.storage.folders import open_folder
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -41,21 +41,22 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
     """
     languages = Languages(translator.layer.source_language, translator.layer.target_language)
     documents = [read_document(job.path, job.format, languages, config.retranslate) for job in jobs]
-    lines = list(dict.fromkeys(line for document in documents for line in document.lines()))
+    unfinished = [(job, document, document.lines()) for job, document in zip(jobs, documents, strict=True)]
+    lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
     logger.info("%s lines to translate in %s", f"{len(lines):,}", counted(len(documents), "document"))
-    output = None if config.output is None else Path(config.output)
-    has_journal = output is not None and not is_device(output)
-    with partial_file(output, at_end="remove") if output and has_journal else nullcontext() as journal:
-        waiting = list(zip(jobs, documents, strict=True))
-        for translations in _translate(translator, lines, journal, _job_checksum(config, lines)):
-            while waiting and all(line in translations for line in waiting[0][1].lines()):
-                _write(*waiting.pop(0), translations)
+    has_journal = config.output is not None and not is_device(config.output)
+    with partial_file(config.output, at_end="remove") if config.output and has_journal else nullcontext() as journal:
+        for translations in _translate(config, translator, lines, journal):
+            while unfinished and all(line in translations for line in unfinished[0][2]):
+                job, document, lines_of_document = unfinished.pop(0)
+                _write(job, document, [translations[line] for line in lines_of_document])
 
 
 def _translate(
-    translator: Translator, lines: Sequence[Line], journal: BinaryIO | None, checksum: str
+    config: TranslateConfig, translator: Translator, lines: Sequence[Line], journal: BinaryIO | None
 ) -> Iterator[dict[Line, str]]:
     """Yield the translations so far, after each window and once at least."""
+    checksum = _job_checksum(config, lines) if journal else ""
     entries = _read_journal(journal, checksum) if journal else []
     translations = dict(zip(lines, entries[1:], strict=False))
     if translations:
@@ -67,7 +68,7 @@ def _translate(
             numbers = range(start, start + len(window))
             new = translator.translate([line.text for line in window], numbers, markup=[line.markup for line in window])
             if journal:
-                added = new if start else [checksum, *new]
+                added = new if entries or start else [checksum, *new]
                 journal.write("".join(f"{json.dumps(entry)}\n" for entry in added).encode())
                 journal.flush()
             translations |= zip(window, new, strict=True)
@@ -100,15 +101,13 @@ def _job_checksum(config: TranslateConfig, lines: Sequence[Line]) -> str:
     """Return a checksum of everything that decides the translations: lines, settings, and the model's files."""
     digest = hashlib.sha256(repr((lines, config.decoding, config.text, config.precision)).encode())
     for folder in as_folders(config.run):
-        for name in ("model.yaml", "model.safetensors"):
-            with Path(folder, name).open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        digest.update(open_folder(folder).checksum().encode())
     return digest.hexdigest()
 
 
-def _write(job: DocumentJob, document: Document, translations: dict[Line, str]) -> None:
+def _write(job: DocumentJob, document: Document, translations: Sequence[str]) -> None:
     try:
-        content, skipped = document.render([translations[line] for line in document.lines()])
+        content, skipped = document.render(translations)
     except InputError as error:
         raise InputError(f"{job.path}: {error}") from None
     if job.output is None:

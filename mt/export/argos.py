@@ -39,7 +39,7 @@ fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and w
 
 
 def export(config: ExportConfig) -> None:
-    """Writes a package.
+    """Write a package.
 
     Raises:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, Argos Translate cannot
@@ -89,7 +89,7 @@ def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:
 
 
 def _zip(folder: Path, package: Path) -> None:
-    """Writes a zip archive that holds a folder."""
+    """Write a zip archive that holds a folder."""
     with package.open("xb") as stream:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(folder.rglob("*")):

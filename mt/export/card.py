@@ -1,5 +1,4 @@
-"""The README.md of an export: what the model was trained on, how good it is, how it is used, and what of the text layer
-its new home lacks. Its first lines are the metadata of a Hugging Face model card."""
+"""The README.md of an export, a Hugging Face model card: metadata, use, missing functions, data, scores and licence."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -41,34 +40,34 @@ def model_card(
     tags: Mapping[str, str] = NO_TAGS,
     cuts_sentences: bool = False,
 ) -> str:
-    """Returns the text of README.md.
+    """Return the text of README.md.
 
     Args:
         trained: The model.
-        run: The run or model folder that it is from.
+        run: Its run or model folder.
         license: Its licence, if the user has given one.
-        usage: How it is used where it goes, in Markdown.
-        tags: Metadata beside its languages and its licence.
-        cuts_sentences: Whether the program that it goes to cuts lines into sentences itself.
+        usage: Instructions for the other program, in Markdown.
+        tags: Metadata besides languages and licence.
+        cuts_sentences: Whether the other program splits lines into sentences.
     """
     described = trained.description
     languages = [base_language(code) for code in (described.source_language, described.target_language)]
-    began_with, on_the_hub = _beginning(run)
+    base_model, on_the_hub = _base_model(run)
     metadata = {"language": languages} | ({"license": license} if license else {}) | dict(tags)
     if on_the_hub:
-        metadata |= {"base_model": began_with, "base_model_relation": "finetune"}
+        metadata |= {"base_model": base_model, "base_model_relation": "finetune"}
     source, target = (english_name(code) for code in (described.source_language, described.target_language))
     parts = [
         f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---",
         f"# {source} to {target}",
         f"A {described.model.architecture} of {trained.model.parameter_count:,} parameters, trained with mt-trainer."
-        + (f" Its training began with the model {_linked(began_with, on_the_hub)}." if began_with else ""),
+        + (f" Its training began with the model {_linked(base_model, on_the_hub)}." if base_model else ""),
         "## Use",
         usage.strip(),
         "## What it lacks",
-        _what_it_lacks(described, cuts_sentences),
+        _missing_functions(described, cuts_sentences),
         "## Data",
-        "\n".join(_data(run, began_with)),
+        "\n".join(_data(run, base_model)),
         "## Scores",
         "\n".join(_scores(run, described)),
         "## Licence",
@@ -82,55 +81,57 @@ def write_card(folder: Path, card: str) -> None:
 
 
 def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[str]:
-    """Returns what the text layer does here, and what is not done where a model's weights and tokenizer go alone.
+    """Return the functions of the text layer that the other program lacks.
 
     Args:
         described: The model.
-        cuts_sentences: Whether the program that it goes to cuts lines into sentences itself.
+        cuts_sentences: Whether the other program splits lines into sentences.
     """
     rules = described.text
     if not rules.enabled:
         return []
-    found = [
+    missing = [
         "links, numbers, codes, placeholders, tags and emoji are translated like words, and may come back changed",
         "lines in capitals or in title case are not put into small letters for the model",
     ]
     if rules.fewest_times is not None:
-        found.append("typing errors are not corrected")
-        found.append("names and beginnings of sentences in lines without capitals get none")
+        missing.append("typing errors are not corrected")
+        missing.append("names and beginnings of sentences in lines without capitals get none")
     if rules.final_marks:
-        found.append("lines without final punctuation stay as they are, and may be translated worse")
+        missing.append("lines without final punctuation stay as they are, and may be translated worse")
     if not cuts_sentences:
         most = "one sentence" if rules.most_sentences == 1 else f"{rules.most_sentences} sentences"
-        found.append(f"lines of more than {most} are not cut into sentences")
+        missing.append(f"lines of more than {most} are not cut into sentences")
     if own := len(rules.terms) + len(rules.patterns):
-        found.append(f"the model's own terms and patterns, {own} of them, are translated")
-    return found
+        missing.append(f"the model's own terms and patterns, {own} of them, are translated")
+    return missing
 
 
 def warn_of_losses(trained: TrainedModel, output: str, cuts_sentences: bool = False) -> None:
-    """Logs a warning if the text layer of a model does things that are not done where the export goes."""
-    if found := losses(trained.description, cuts_sentences):
+    """Log a warning if the text layer of a model does things that are not done where the export goes."""
+    if missing := losses(trained.description, cuts_sentences):
         logger.warning(
             "%s goes without the text layer: %s. A model trained with text=off has nothing to lose",
             output,
-            "; ".join(found),
+            "; ".join(missing),
         )
 
 
-def _what_it_lacks(described: ModelDescription, cuts_sentences: bool) -> str:
-    found = [
+def _missing_functions(described: ModelDescription, cuts_sentences: bool) -> str:
+    missing = [
         *losses(described, cuts_sentences),
         f"sentences of more than {described.max_source_length} pieces are not translated in parts",
         "tags inside a line are not put where their words go, and there are no word alignments",
     ]
     lead = "mt-trainer's `translate.py` does more with a line than this folder can hold. Here:"
-    return "\n".join([lead, "", *(f"- {one}" for one in found)])
+    return "\n".join([lead, "", *(f"- {function}" for function in missing)])
 
 
-def _beginning(run: Path) -> tuple[str, str]:
-    """Returns the name of the model that a run was fine-tuned from, and its commit on the hub; both empty if there is
-    none. A folder comes without the folders that it lies in, whose names may be private, and has no commit."""
+def _base_model(run: Path) -> tuple[str, str]:
+    """Return the name of a run's base model, and its commit on the hub; both empty if there is none.
+
+    Of a folder only the last name is returned, because those of its parents may be private.
+    """
     config = _config_of(run)
     if config is None or config.training.init_from is None:
         return "", ""
@@ -150,8 +151,8 @@ def _config_of(run: Path) -> TrainConfig | None:
     return read_config(run) if (run / CONFIG).exists() else None
 
 
-def _data(run: Path, began_with: str) -> Iterator[str]:
-    """Yields lines that name the corpora and count the training pairs, as far as the folder says so."""
+def _data(run: Path, base_model: str) -> Iterator[str]:
+    """Yield lines with the corpora and the number of training pairs, as far as they are recorded."""
     config = _config_of(run)
     if config is None:
         yield "Not recorded."
@@ -161,13 +162,12 @@ def _data(run: Path, began_with: str) -> Iterator[str]:
     if (run / PROVENANCE).exists():
         with _reading(run / PROVENANCE) as provenance:
             yield f"- {provenance['data']['train']['pairs']:,} training pairs in all"
-    if began_with:
-        yield f"- and, as it was fine-tuned, whatever {began_with} was trained on"
+    if base_model:
+        yield f"- and, as it was fine-tuned, whatever {base_model} was trained on"
 
 
 def _named(corpus: SingleCorpusConfig) -> str:
-    """Returns what a corpus is called. Files and folders come without the folders that they lie in, whose names may be
-    private."""
+    """Return the name of a corpus. Paths are cut to their last name, because parent folders may be private."""
     match corpus:
         case RecipeConfig():
             return f"`{corpus.recipe}`, which mt-trainer fetches"
@@ -183,7 +183,7 @@ def _named(corpus: SingleCorpusConfig) -> str:
 
 
 def _scores(run: Path, described: ModelDescription) -> Iterator[str]:
-    """Yields the scores of the test set, if there are any."""
+    """Yield the scores of the test set, if there are any."""
     if not (run / RESULTS).is_file():
         yield "Not recorded."
         return
@@ -199,7 +199,7 @@ def _scores(run: Path, described: ModelDescription) -> Iterator[str]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[dict]:
-    """Yields the content of a JSON file, and raises InputError if the block does not find in it what it looks for."""
+    """Yield the content of a JSON file. Raise InputError if the block finds a key missing or of another type."""
     content = read_json(path)
     try:
         yield content

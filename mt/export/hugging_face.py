@@ -60,7 +60,7 @@ it loses all up to there, which MarianTokenizer takes for the name of a language
 
 
 def export(config: ExportConfig) -> None:
-    """Writes a folder with the model, its tokenizer and a model card.
+    """Write a folder with the model, its tokenizer and a model card.
 
     Raises:
         InputError: The run cannot be read, no architecture of ``transformers`` holds the model, or the output exists
@@ -88,7 +88,7 @@ def export(config: ExportConfig) -> None:
 
 
 def obstacles(trained: TrainedModel) -> list[str]:
-    """Returns every reason why no architecture of ``transformers`` holds a model; the list is empty if one does."""
+    """Return every reason why no architecture of ``transformers`` holds a model; the list is empty if one does."""
     config = trained.description.model
     if not isinstance(config, TransformerConfig):
         return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
@@ -118,7 +118,7 @@ def _weights(trained: TrainedModel, model: Transformer, settings: TransformerCon
 
 
 def _special_pieces(tokenizer: Tokenizer, config: TransformerConfig) -> dict[str, int]:
-    """Returns the number of each special piece in the exported model: where it came from another, those of that one."""
+    """Return the number of each special piece in the exported model: where it came from another, those of that one."""
     theirs = tokenizer.vocabulary
     if theirs:
         return {"pad": theirs.pad, "unk": theirs.unk, "start": theirs.start, "eos": theirs.eos}
@@ -126,7 +126,7 @@ def _special_pieces(tokenizer: Tokenizer, config: TransformerConfig) -> dict[str
 
 
 def _model_config(config: TransformerConfig, tokenizers: TokenizerPair, special: dict[str, int]) -> dict[str, object]:
-    """Returns the content of config.json."""
+    """Return the content of config.json."""
     model_type, name = ARCHITECTURES[config.norm, config.positions]
     shared = tokenizers.joint and config.tie_embeddings
     marian = {
@@ -173,7 +173,7 @@ def _numbers(special: dict[str, int]) -> dict[str, int]:
 def _generation_config(
     description: ModelDescription, config: TransformerConfig, special: dict[str, int]
 ) -> dict[str, object]:
-    """Returns the content of generation_config.json: our beam search in the words of ``transformers``."""
+    """Return the content of generation_config.json: our beam search in the words of ``transformers``."""
     decoding = description.decoding
     longest_source = MAX_PIECES if decoding.max_source_length == "auto" else decoding.max_source_length
     longest = int(longest_source * decoding.max_length_ratio) + decoding.max_length_extra
@@ -190,7 +190,7 @@ def _generation_config(
 
 
 def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, special: dict[str, int]) -> None:
-    """Writes the files of MarianTokenizer. The numbers of the pieces are SentencePiece's own, or those that they had
+    """Write the files of MarianTokenizer. The numbers of the pieces are SentencePiece's own, or those that they had
     where the tokenizer came from."""
     tokenizers = trained.tokenizers
     separate = not tokenizers.joint

@@ -13,14 +13,14 @@ DOTS_PER_INCH = 130
 
 
 def as_data_uri(figure: Figure) -> str:
-    """Returns the figure as a PNG in a data URI, for the src of an <img>."""
+    """Return the figure as a PNG in a data URI, for the src of an <img>."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Returns an empty figure, with its size in inches, and the axes in it."""
+    """Return an empty figure, with its size in inches, and the axes in it."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     quiet(axes)
@@ -28,6 +28,6 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def quiet(axes: Axes) -> None:
-    """Removes the frame's upper and right lines and lightens the grid."""
+    """Remove the frame's upper and right lines and lightens the grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)

@@ -21,7 +21,7 @@ EAST_ASIAN_FONTS = (
 
 
 def heat_map(weights: Tensor, source_pieces: Sequence[str], target_pieces: Sequence[str], title: str) -> Figure:
-    """Draws attention weights (T, S) from 0 to 1 in a new figure. Row t holds the weights of target piece t."""
+    """Draw attention weights (T, S) from 0 to 1 in a new figure. Row t holds the weights of target piece t."""
     figure = Figure(figsize=(1.8 + 0.32 * len(source_pieces), 1.5 + 0.26 * len(target_pieces)), layout="constrained")
     axes = figure.add_subplot()
     image = draw_heat_map(axes, weights, source_pieces, target_pieces, title)
@@ -37,7 +37,7 @@ def draw_heat_map(
     title: str,
     font_size: float = 10,
 ) -> AxesImage:
-    """Draws the map of ``heat_map`` into existing axes, for figures with several maps."""
+    """Draw the map of ``heat_map`` into existing axes, for figures with several maps."""
     _warn_of_missing_letters((*source_pieces, *target_pieces))
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
     sources, targets = ([legible(piece) for piece in pieces] for pieces in (source_pieces, target_pieces))
@@ -49,7 +49,7 @@ def draw_heat_map(
 
 
 def legible(text: str) -> str:
-    """Escapes text so that matplotlib shows it as it is.
+    """Escape text so that matplotlib shows it as it is.
 
     Otherwise it would typeset $…$ as mathematics, and hide a label that begins with an underscore.
     """
@@ -59,7 +59,7 @@ def legible(text: str) -> str:
 
 @lru_cache
 def _fonts() -> list[str]:
-    """Returns matplotlib's own font and this machine's fonts for Chinese, Japanese and Korean, which that one lacks."""
+    """Return matplotlib's own font and this machine's fonts for Chinese, Japanese and Korean, which that one lacks."""
     there = set(font_manager.get_font_names())
     return ["DejaVu Sans", *(name for name in EAST_ASIAN_FONTS if name in there)]
 

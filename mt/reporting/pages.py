@@ -41,7 +41,7 @@ class Names:
 def write_pages(
     folder: Path, names: Names, templates: Path, values: Mapping[str, object], pictures: object, numbers: object
 ) -> None:
-    """Writes the three files of a report.
+    """Write the three files of a report.
 
     Args:
         templates: The folder with the templates of page and Markdown. They are called as the files, and ``.jinja``.
@@ -63,29 +63,29 @@ def write_pages(
 
 
 def as_picture(figure: Figure, alternative: str) -> Picture:
-    """Returns a figure as an image of the page."""
+    """Return a figure as an image of the page."""
     return Picture(as_data_uri(figure), alternative, round(figure.get_figwidth() * PIXELS_PER_INCH))
 
 
 def escape_markdown(text: str) -> str:
-    """Escapes what Markdown would read as markup, because names may contain it."""
+    """Escape what Markdown would read as markup, because names may contain it."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
 
 
 def shown_interval(interval: Interval, signed: bool = False, decimals: int = 2, unit: str = "") -> str:
-    """Formats a score with its unit and its interval, inside of which no line is broken."""
+    """Format a score with its unit and its interval, inside of which no line is broken."""
     form = f"{'+' if signed else ''}.{decimals}f"
     ends = f"({interval.low:{form}} … {interval.high:{form}})".replace(" ", "\N{NO-BREAK SPACE}")
     return f"{interval.score:{form}}{unit} {ends}"
 
 
 def _signed(value: float) -> str:
-    """Formats a number with its sign; one that is not finite (unbounded) becomes "–"."""
+    """Format a number with its sign; one that is not finite (unbounded) becomes "–"."""
     return f"{value:+.2f}" if math.isfinite(value) else "–"
 
 
 def _finite(value: object) -> object:
-    """Replaces numbers that are not finite by None, because JSON has no infinities: null stands for unbounded."""
+    """Replace numbers that are not finite by None, because JSON has no infinities: null stands for unbounded."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

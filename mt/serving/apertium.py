@@ -26,7 +26,7 @@ class Apertium:
         self._config = config
 
     def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Return what answers each method and path."""
+        """Return the handler of each method and path."""
         return {("GET", "/translate"): self.translate, ("GET", "/listPairs"): self.pairs}
 
     async def translate(self, values: Values) -> object:
@@ -52,8 +52,8 @@ class Apertium:
         return _answer({"translatedText": translation})
 
     async def pairs(self, values: Values) -> object:
-        pairs = dict.fromkeys((_with_three_letters(one.source), _with_three_letters(one.target))
-                              for one in self._served.models)  # fmt: skip
+        pairs = dict.fromkeys((_with_three_letters(model.source), _with_three_letters(model.target))
+                              for model in self._served.models)  # fmt: skip
         return _answer([{"sourceLanguage": source, "targetLanguage": target} for source, target in pairs])
 
 

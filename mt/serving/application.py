@@ -1,4 +1,4 @@
-"""All that the server answers, as an ASGI application."""
+"""The server as an ASGI application."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from mt.serving.requests import Clients, Endpoint, as_json
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
-    """Return the application. When it ends, all models finish what is waiting."""
+    """Return the application. When it ends, all models answer their waiting requests first."""
     clients = Clients(config.requests_per_minute)
     routes = file_routes()
     for api, as_error in (
@@ -30,8 +30,8 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
         (Apertium(served, config), apertium.as_error),
         (Page(served, config), libretranslate.as_error),
     ):
-        for (method, path), answer in api.routes().items():
-            endpoint = Endpoint(answer, as_error, clients, config.seconds)
+        for (method, path), handler in api.routes().items():
+            endpoint = Endpoint(handler, as_error, clients, config.seconds)
             routes.append(Route(path, endpoint.respond, methods=[method]))
 
     @asynccontextmanager
@@ -41,7 +41,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
             await asyncio.to_thread(model.batcher.close)
 
     async def refused(request: Request, error: Exception) -> Response:
-        """Answer a request for which there is no route."""
+        """Answer a request without a route."""
         assert isinstance(error, HTTPException)
         return as_json(libretranslate.as_error(error.status_code, error.detail), error.status_code, error.headers)
 

@@ -10,7 +10,7 @@ import sys
 import torch
 
 from mt.config import ServingConfig
-from mt.core.device import choose_device, doubt_about, limit_kernel_caches
+from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
 
 try:
@@ -26,17 +26,17 @@ except ModuleNotFoundError as error:
 
 logger = logging.getLogger(__name__)
 
-GRACE = 10.0
-"""Seconds in which a client should have read an answer."""
+GRACE_SECONDS = 10.0
+"""Seconds for a client to read an answer."""
 SWITCH_SECONDS = 0.0005
 """Seconds for which one thread of Python code keeps others waiting. A search takes the interpreter's lock again after
 each operation, so with the default of 5 ms it would take many times as long while another thread cuts texts."""
 BACKLOG = 2048
-"""How many connections the system holds that have not been accepted yet."""
+"""Maximum number of connections that wait to be accepted."""
 
 
 def serve(config: ServingConfig) -> None:
-    """Serve until SIGTERM or Ctrl-C comes, and then finishes what has been asked for. A second signal ends it at once.
+    """Serve until SIGTERM or Ctrl-C, and then answer all waiting requests. A second signal ends the server at once.
 
     Raises:
         InputError: A model cannot be used, or there can be no server at this address.
@@ -49,7 +49,7 @@ def serve(config: ServingConfig) -> None:
         served = open_models(config)
         for model in served.models:
             logger.info("%s: %s to %s", model.name, model.source, model.target)
-        if doubt := doubt_about(config.precision, choose_device(config.device)):
+        if doubt := slow_precision_warning(config.precision, choose_device(config.device)):
             logger.warning("%s", doubt)
         _allow_many_connections()
         host, port = listening.getsockname()[:2]
@@ -58,24 +58,24 @@ def serve(config: ServingConfig) -> None:
 
 
 def server(config: ServingConfig, served: ServedModels) -> uvicorn.Server:
-    """Return what serves models, once it is given a socket."""
+    """Return a server of models, which ``run`` starts on a socket."""
     return uvicorn.Server(
         uvicorn.Config(
             application(served, config),
-            http=_protocol(patience=config.seconds + GRACE),
+            http=_protocol(patience=config.seconds + GRACE_SECONDS),
             ws="none",
             log_config=None,
             log_level="error",
             access_log=False,
             server_header=False,
             backlog=BACKLOG,
-            timeout_graceful_shutdown=int(config.seconds + GRACE),
+            timeout_graceful_shutdown=int(config.seconds + GRACE_SECONDS),
         )
     )
 
 
 def listening_socket(config: ServingConfig) -> socket.socket:
-    """Return a socket at the host and port. It is opened first of all, because loading models takes long."""
+    """Return a socket at the host and port. Open it before the models, whose loading takes long."""
     try:
         family, *_, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
         made = socket.create_server(address[:2], family=family, backlog=BACKLOG)
@@ -88,10 +88,10 @@ def listening_socket(config: ServingConfig) -> socket.socket:
 
 
 def _allow_many_connections() -> None:
-    """Raise the number of files that this process may have open as far as it may, because each connection is one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """Raise the limit of open files to its maximum, because each connection is one."""
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # macOS tells no limit, but has one
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
 def _protocol(patience: float) -> type[asyncio.Protocol]:

@@ -22,7 +22,7 @@ class LibreTranslate:
         self._config = config
 
     def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Return what answers each method and path."""
+        """Return the handler of each method and path."""
         return {
             ("POST", "/translate"): self.translate,
             ("POST", "/detect"): self.detect,

@@ -24,8 +24,8 @@ _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
 """White space with a line break in it, or at an end of a text. This is looked for in the thread that all clients share,
 so not each blank is looked at."""
-MOST_CHARACTERS_LOOKED_AT = 1000
-"""A language is identified by the beginning of a text."""
+MAX_DETECTED_CHARACTERS = 1000
+"""The length of the beginning of a text by which its language is detected."""
 
 
 class ServedModel:
@@ -48,8 +48,11 @@ class ServedModel:
         self.batcher = Batcher(self, capacity, max_tokens, lanes, lambda: torch.set_num_threads(1))
 
     async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
-        """Return the translation of each text, followed by up to so many others. HTML has one."""
-        cut = [cut_into_blocks(whole(text)) if html else cut_into_lines(whole(text)) for text in texts]
+        """Return the translation of each text, followed by up to ``alternatives`` others. HTML has none."""
+        cut = [
+            cut_into_blocks(without_surrogates(text)) if html else cut_into_lines(without_surrogates(text))
+            for text in texts
+        ]
         lines = [line for pieces in cut for line in pieces[::2] if line.strip()]
         found = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
         translations = []
@@ -62,13 +65,13 @@ class ServedModel:
         return translations
 
     async def hypotheses(self, lines: Sequence[str], kind: str = "all") -> list[list[ScoredText]]:
-        """Return the translations of each line: the best one of ``text`` or ``html``, or ``all``, best first and with
-        word alignments."""
+        """Return the translations of each line: the best one for ``text`` or ``html``; for ``all``, all of them, best
+        first and with word alignments."""
         return await self.batcher.answers(kind, lines, [len(line) for line in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
-        (found,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
-        return found
+        (maps,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
+        return maps
 
     def cut(self, kind: str, item: Any) -> tuple[Any, list[list[int]]]:
         """See Work."""
@@ -102,8 +105,7 @@ class ServedModels:
         self._identifier.set_languages(self._of_label or None)
 
     def code(self, language: str) -> str | None:
-        """Return the code under which a language is served, however it is written: en, eng, en_US. None if it is
-        not."""
+        """Return the served code of a language, however it is written: en, eng, en_US. None if it is not served."""
         wanted = served_code(language)
         if wanted in self.codes:
             return wanted
@@ -111,17 +113,17 @@ class ServedModels:
 
     def between(self, source: str | None, target: str | None) -> ServedModel | None:
         """Return the model that translates between two languages, given by their codes."""
-        return next((one for one in self.models if (one.source, one.target) == (source, target)), None)
+        return next((each for each in self.models if (each.source, each.target) == (source, target)), None)
 
     def targets(self, source: str) -> list[str]:
-        """Return the languages that one can be translated to."""
+        """Return the target languages of a source language."""
         return sorted({model.target for model in self.models if model.source == source})
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the served languages that a text may be in, likeliest first, and how likely each is, in percent."""
         if not self._of_label or not any(map(str.isalpha, text)):
             return [(self.models[0].source, 0.0)]
-        ranked = self._identifier.rank(whole(text[:MOST_CHARACTERS_LOOKED_AT]))
+        ranked = self._identifier.rank(without_surrogates(text[:MAX_DETECTED_CHARACTERS]))
         return [(self._of_label[label], round(100 * probability)) for label, probability in ranked]
 
 
@@ -163,8 +165,7 @@ def language_name(code: str) -> str:
 
 
 def cut_into_lines(text: str) -> list[str]:
-    """Cut a text into lines, which are at even places, and what stands between them and around them. The pieces make
-    up the text."""
+    """Cut a text into lines, at even indices, and the white space between and around them, at odd ones."""
     if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the search below
         return [text]
     pieces: list[str] = []
@@ -175,11 +176,11 @@ def cut_into_lines(text: str) -> list[str]:
     return [*pieces, text[done:]]
 
 
-def whole(text: str) -> str:
-    """Return a text without halves of characters (lone surrogates), which JSON can hold but no encoding can."""
+def without_surrogates(text: str) -> str:
+    """Return a text without lone surrogates, which JSON can hold but no encoding can."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _joined(lines: Sequence[str], pieces: Sequence[str]) -> str:
-    """Put lines in place of the pieces at even places."""
+    """Replace the lines of ``cut_into_lines``, at even indices, by others."""
     return "".join(line + between for line, between in zip(lines, [*pieces[1::2], ""], strict=True))

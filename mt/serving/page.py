@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mt.config import ServingConfig
-from mt.serving.models import ServedModel, ServedModels, cut_into_lines, language_name, whole
+from mt.serving.models import ServedModel, ServedModels, cut_into_lines, language_name, without_surrogates
 from mt.serving.requests import Values
 from mt.translation.results import ScoredText
 
@@ -36,7 +36,7 @@ class Page:
         self._config = config
 
     def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Return what answers each method and path."""
+        """Return the handler of each method and path."""
         return {
             ("GET", "/page/models"): self.models,
             ("POST", "/page/translate"): self.translate,
@@ -54,26 +54,26 @@ class Page:
         ]
 
     async def translate(self, values: Values) -> object:
-        """Return the lines of a text that are not blank, and all translations of each."""
+        """Return the non-blank lines of a text, and all translations of each."""
         lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
-        found = await self._model(values).hypotheses(lines)
+        translations = await self._model(values).hypotheses(lines)
         return [
-            {"source": line, "translations": [_described(one) for one in _distinct(several)]}
-            for line, several in zip(lines, found, strict=True)
+            {"source": line, "translations": _distinct(several)}
+            for line, several in zip(lines, translations, strict=True)
         ]
 
     async def attention(self, values: Values) -> object:
         """Return the names of all attention maps, and one of them: the weights (heads, rows, columns)."""
-        found = await self._model(values).attention(self._text(values, "source"), self._text(values, "translation"))
-        names = list(found.maps)
+        attention = await self._model(values).attention(self._text(values, "source"), self._text(values, "translation"))
+        names = list(attention.maps)
         wanted = values.get("map")
         name = wanted if wanted in names else [name for name in names if name.endswith("cross_attention")][-1]
-        columns = found.source_pieces
+        columns = attention.source_pieces
         if name.startswith("decoder") and not name.endswith("cross_attention"):
-            columns = ["<s>", *found.target_pieces[:-1]]  # what the decoder reads
-        rows = found.source_pieces if name.startswith("encoder") else found.target_pieces
+            columns = ["<s>", *attention.target_pieces[:-1]]  # the decoder's input
+        rows = attention.source_pieces if name.startswith("encoder") else attention.target_pieces
         weights = [
-            [[round(weight, 3) for weight in row] for row in head] for head in found.maps[name].weights[0].tolist()
+            [[round(weight, 3) for weight in row] for row in head] for head in attention.maps[name].weights[0].tolist()
         ]
         return {"maps": names, "map": name, "rows": rows, "columns": columns, "weights": weights}
 
@@ -89,7 +89,7 @@ class Page:
             raise HTTPException(400, f"Invalid request: missing {name} parameter")
         if len(text) > self._config.characters:
             raise HTTPException(400, f"The text has {len(text)} characters, and may have {self._config.characters}")
-        return whole(text)
+        return without_surrogates(text)
 
 
 def file_routes() -> list[Route]:
@@ -106,13 +106,9 @@ def file_routes() -> list[Route]:
     return [route(path, *file) for path, file in FILES.items()]
 
 
-def _distinct(translations: list[ScoredText]) -> list[ScoredText]:
-    """Return the first of those with the same text."""
-    found: dict[str, ScoredText] = {}
-    for one in translations:
-        found.setdefault(one.text, one)
-    return list(found.values())
-
-
-def _described(one: ScoredText) -> dict[str, object]:
-    return {"text": one.text, "score": one.score, "alignment": one.alignment or []}
+def _distinct(translations: list[ScoredText]) -> list[dict[str, object]]:
+    """Return the first translation with each text."""
+    distinct: dict[str, dict[str, object]] = {}
+    for each in translations:
+        distinct.setdefault(each.text, {"text": each.text, "score": each.score, "alignment": each.alignment or []})
+    return list(distinct.values())

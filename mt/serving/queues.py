@@ -1,4 +1,4 @@
-"""Requests that wait for a model: what of them is cut or searched next."""
+"""Requests that wait for a model, and the order of their work."""
 
 import asyncio
 import contextlib

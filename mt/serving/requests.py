@@ -1,5 +1,4 @@
-"""From a request to its values and from an answer to a response, within the limits that keep clients from disturbing
-each other."""
+"""Converts requests to values and answers to responses, within the limits of each client."""
 
 import asyncio
 import json
@@ -17,44 +16,42 @@ from starlette.responses import Response
 
 from mt.serving.batching import Overloaded, TooManyTokens
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 Values = dict[str, Any]
-"""What a client sent: the members of a JSON object, or the fields of a form and of the query."""
+"""The members of a JSON object, or the fields of a form and of the query."""
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = 2**20
-"""The largest body that is read."""
-MOST_BYTES_PASSED_OVER = 2**26
-"""A larger body is refused without waiting for its end. Most clients read no answer before they have sent everything,
-so the rest of a body that is too large is read and forgotten, up to this size."""
-MOST_FIELDS = 1000
-"""The most fields of a form."""
+MAX_BODY_BYTES = 2**20
+MAX_DISCARDED_BYTES = 2**26
+"""A body above this size is refused without waiting for its end. Most clients read no answer before they have sent
+everything, so the rest of a smaller one is read and discarded."""
+MAX_FORM_FIELDS = 1000
 
 
 class Clients:
-    """Counts what each client asks for in a minute."""
+    """Counts the texts of each client in a minute."""
 
     def __init__(self, per_minute: int) -> None:
-        """``per_minute`` is the most that a client, known by its address, may ask for. 0: as much as it likes."""
+        """``per_minute`` is the maximum for a client, known by its address. 0: no limit."""
         self._per_minute = per_minute
         self._minute = 0
-        self._taken: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
-    def take(self, address: str, count: int) -> None:
-        """Raise HTTPException if it is too much for this minute."""
+    def count(self, address: str, count: int) -> None:
+        """Count texts, and raise HTTPException if they exceed the limit."""
         minute, second = divmod(int(time.monotonic()), 60)
         if minute != self._minute:
-            self._minute, self._taken = minute, Counter()
-        self._taken[address] += count
-        if 0 < self._per_minute < self._taken[address]:
+            self._minute, self._counts = minute, Counter()
+        self._counts[address] += count
+        if 0 < self._per_minute < self._counts[address]:
             raise HTTPException(
                 429, f"Slowdown: {self._per_minute} per 1 minute", headers={"Retry-After": str(60 - second)}
             )
 
 
 class Endpoint:
-    """What answers the requests for one route."""
+    """Answers the requests for one route."""
 
     def __init__(
         self,
@@ -65,10 +62,10 @@ class Endpoint:
     ) -> None:
         """
         Args:
-            answer: Returns the answer to a request's values, which becomes JSON, or raises HTTPException.
-            as_error: Returns the answer that tells a status code and a message.
-            clients: How much each has asked for.
-            seconds: The longest that a request may take.
+            answer: Returns the answer to a request's values, a JSON value, or raises HTTPException.
+            as_error: Returns the answer with a status code and a message.
+            clients: Counts the texts of each client.
+            seconds: Maximum time for a request.
         """
         self._answer = answer
         self._as_error = as_error
@@ -76,7 +73,7 @@ class Endpoint:
         self._seconds = seconds
 
     async def respond(self, request: Request) -> Response:
-        """Return the response to a request. If the client leaves, what it asked for is dropped."""
+        """Return the response to a request. If the client leaves, its request is dropped."""
         try:
             return as_json(await self._answered(request))
         except ClientDisconnect:
@@ -99,7 +96,7 @@ class Endpoint:
                 values = await _values(request)
                 asked = values.get("q")
                 address = request.client.host if request.client else ""
-                self._clients.take(address, len(asked) if isinstance(asked, list) and asked else 1)
+                self._clients.count(address, len(asked) if isinstance(asked, list) and asked else 1)
                 return await _unless_gone(request, self._answer(values))
         except TimeoutError:
             if values is None:
@@ -114,7 +111,7 @@ def as_json(content: object, status: int = 200, headers: Mapping[str, str] | Non
 
 
 async def _values(request: Request) -> Values:
-    """Raise HTTPException if the body is too large, or not what it is said to be."""
+    """Return the values of a request. Raise HTTPException if the body is too large or not of its content type."""
     body = await _body(request)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     values: object
@@ -127,11 +124,11 @@ async def _values(request: Request) -> Values:
                 yield body
 
             form = await MultiPartParser(
-                request.headers, chunks(), max_files=0, max_fields=MOST_FIELDS, max_part_size=MOST_BYTES
+                request.headers, chunks(), max_files=0, max_fields=MAX_FORM_FIELDS, max_part_size=MAX_BODY_BYTES
             ).parse()
             values = dict(form)
         else:
-            values = dict(parse_qsl(body.decode("utf-8", "replace"), True, max_num_fields=MOST_FIELDS))
+            values = dict(parse_qsl(body.decode("utf-8", "replace"), True, max_num_fields=MAX_FORM_FIELDS))
     except (ValueError, RecursionError, MultiPartException):
         values = None
     if not isinstance(values, dict):
@@ -143,20 +140,20 @@ async def _body(request: Request) -> bytes:
     declared = int(request.headers.get("content-length", 0))
     parts, size = [], 0
     # A client that expects a go-ahead is told before it sends anything.
-    if declared <= (MOST_BYTES if "expect" in request.headers else MOST_BYTES_PASSED_OVER):
+    if declared <= (MAX_BODY_BYTES if "expect" in request.headers else MAX_DISCARDED_BYTES):
         async for part in request.stream():
             size += len(part)
-            if size <= MOST_BYTES:
+            if size <= MAX_BODY_BYTES:
                 parts.append(part)
-            elif size > MOST_BYTES_PASSED_OVER:
+            elif size > MAX_DISCARDED_BYTES:
                 break
-    if max(size, declared) > MOST_BYTES:
-        raise HTTPException(413, f"Invalid request: request exceeds size limit ({MOST_BYTES} bytes)")
+    if max(size, declared) > MAX_BODY_BYTES:
+        raise HTTPException(413, f"Invalid request: request exceeds size limit ({MAX_BODY_BYTES} bytes)")
     return b"".join(parts)
 
 
-async def _unless_gone(request: Request, answer: Awaitable[Found]) -> Found:
-    """Return what is awaited. Raises ClientDisconnect, and cancels it, if the client leaves in the meantime."""
+async def _unless_gone(request: Request, answer: Awaitable[Answer]) -> Answer:
+    """Return an answer. If the client leaves in the meantime, cancel it and raise ClientDisconnect."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":

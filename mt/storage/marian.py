@@ -23,6 +23,7 @@ from mt.config import (
     TransformerConfig,
 )
 from mt.core.errors import InputError
+from mt.storage.hub import FILES
 from mt.storage.marian_weights import Vocabularies, read_weights
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.sentencepiece_file import is_unigram, text_pieces
@@ -120,6 +121,8 @@ def is_marian(folder: Path) -> bool:
 
 
 class MarianFolder(ModelFolder):
+    files = FILES
+
     def verify(self) -> None:
         logger.info("%s: a MarianMT model, without slots: lines go to it as they are (text.enabled=false)", self.path)
 

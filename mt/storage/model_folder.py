@@ -1,8 +1,10 @@
 """One interface for all model folders: a model's description, tokenizer files and weights."""
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,8 +21,20 @@ class ModelFolder(ABC):
     All methods raise InputError for missing or damaged files; the message names the file.
     """
 
+    files: ClassVar[Sequence[str]]
+    """The names of the files that a model consists of. Some may be missing."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def checksum(self) -> str:
+        """Return a SHA-256 of all files of the model."""
+        digest = hashlib.sha256()
+        for name in sorted(self.files):
+            if (self.path / name).is_file():
+                with (self.path / name).open("rb") as stream:
+                    digest.update(f"{name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        return digest.hexdigest()
 
     @abstractmethod
     def verify(self) -> None:

@@ -12,8 +12,9 @@ from mt.core.files import write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, WEIGHTS, as_yaml
+from mt.storage.sentencepiece_file import TOKENIZER_FILES
 from mt.storage.validation import read_yaml_mapping, validate
-from mt.storage.weights import TOKENIZER_FILES, read_weights, refuse_other_tokenizer
+from mt.storage.weights import read_weights, refuse_other_tokenizer
 
 FORMAT = 1
 """The format of model.yaml. Raise it whenever a key is added, removed or given another meaning."""
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 class NativeFolder(ModelFolder):
+    files = (MODEL, WEIGHTS, SOURCE_WORDS, *TOKENIZER_FILES)
+
     def verify(self) -> None:
         weights = self.path / WEIGHTS
         if (self.path / CHECKPOINTS).is_dir() and not (self.path / RESULTS).is_file():

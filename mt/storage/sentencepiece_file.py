@@ -7,6 +7,8 @@ by hand, because the generated reader needs a protobuf library of a matching ver
 import struct
 from collections.abc import Iterator
 
+TOKENIZER_FILES = ("source.model", "target.model", "tokenizer.model")
+"""The tokenizers of a run or model folder: the last one if both sides share it, otherwise the others."""
 PIECES, TRAINER_SPEC, NORMALIZER_SPEC = 1, 2, 3
 """Fields of a model."""
 PIECE_TEXT, PIECE_TYPE = 1, 3

@@ -13,6 +13,7 @@ from mt.config import ModelConfig
 from mt.core.errors import InputError
 from mt.core.files import write_atomically
 from mt.core.json_file import sealed, unsealed
+from mt.storage.sentencepiece_file import TOKENIZER_FILES
 from mt.storage.validation import read_safetensors
 
 CHECKSUMS = "checksums"
@@ -20,8 +21,6 @@ CHECKSUMS = "checksums"
 ARCHITECTURE and the name of each tokenizer file."""
 TENSORS = "tensors"
 ARCHITECTURE = "architecture"
-TOKENIZER_FILES = ("source.model", "target.model", "tokenizer.model")
-"""The tokenizers of a run or model folder: the last one if both sides share it, otherwise the others."""
 NUMBER_FORMATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 """The number formats of stored weights."""
 

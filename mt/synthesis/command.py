@@ -1,9 +1,8 @@
 """``python -m mt synthesize``: makes training pairs by having runs translate a text or their own corpus."""
 
-import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +11,14 @@ from tqdm import tqdm
 
 from mt.config import ModelDescription, SynthesisConfig, as_folders, language_suffix
 from mt.core.columns import tables
-from mt.core.device import limit_kernel_caches, name_of
+from mt.core.device import limit_kernel_caches, precision_name
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
-from mt.storage.folders import read_description
-from mt.storage.run_folder import MODEL, SOURCE_WORDS, WEIGHTS
-from mt.storage.weights import TOKENIZER_FILES
+from mt.storage.folders import open_folder, read_description
 from mt.synthesis.faults import fault
 from mt.synthesis.lines import Lines, Side, held_out, lines_of_corpus, lines_of_file
-from mt.synthesis.table import Done, Table, finished_passes, left_out, open_table
+from mt.synthesis.table import Table, finished_passes, left_out, open_table
 from mt.training.replay import corpus_of
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator, windows
@@ -29,7 +26,7 @@ from mt.translation.translator import Translator, windows
 logger = logging.getLogger(__name__)
 
 MAY_CHANGE = ("output", "device", "threads")
-"""Settings that may be others when a stopped command goes on."""
+"""Settings that may differ when a stopped command resumes."""
 SCORE_DIGITS = 4
 """Two scores this near are the same: the last bits of a sum depend on the batch."""
 OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
@@ -37,7 +34,7 @@ OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 @dataclass(frozen=True)
 class Pass:
-    """Lines, and who translates them."""
+    """Lines, and the models that translate them."""
 
     folders: tuple[Path, ...]
     """A run, or several that translate together."""
@@ -46,8 +43,39 @@ class Pass:
     lines: Lines
 
 
+@dataclass(frozen=True)
+class PairWriter:
+    """Makes pairs of translated lines."""
+
+    languages: dict[Side, str]
+    held_out: dict[Side, frozenset[int]] | None
+    """The keys of the held-out sentences on each side; None if they are not known."""
+
+    def fault(self, side: Side, line: str, translation: str) -> str | None:
+        """Return why a line gives no pair, or None if it gives one."""
+        other = OTHER[side]
+        if reason := fault(line, translation, (self.languages[side], self.languages[other])):
+            return reason
+        if self.held_out and (
+            sentence_key(line) in self.held_out[side] or sentence_key(translation) in self.held_out[other]
+        ):
+            return "shared with valid or test"
+        return None
+
+    def row(self, side: Side, number: int, line: str, translation: ScoredText) -> bytes:
+        """Return the table's row for a line, given its number from 1 on."""
+        texts = {side: line, OTHER[side]: translation.text}
+        row = {
+            self.languages["source"]: texts["source"],
+            self.languages["target"]: texts["target"],
+            "score": None if translation.score is None else round(translation.score, SCORE_DIGITS),
+            "line": number,
+        }
+        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
 def synthesise(config: SynthesisConfig) -> None:
-    """Write a table with a pair for each line that gives one, in order.
+    """Write a table of pairs in the order of their lines.
 
     Raises:
         InputError: A run, the text or the output cannot be used, or no line gives a pair.
@@ -64,11 +92,11 @@ def synthesise(config: SynthesisConfig) -> None:
     done = finished_passes(output, made_with)
     if done is None:
         with open_table(output, made_with, len(passes)) as table:
-            _fill(table, config, passes, languages, held_out(corpus) if corpus else None)
+            _fill(table, config, passes, PairWriter(languages, held_out(corpus) if corpus else None))
         done = table.passes
     else:
         logger.info("%s is finished", output)
-    lines, pairs = sum(one.lines for one in done), sum(one.pairs for one in done)
+    lines, pairs = sum(each.lines for each in done), sum(each.pairs for each in done)
     reasons = "".join(f", {count:,} left out: {reason}" for reason, count in left_out(done).items())
     logger.info("%s: %s lines translated, %s pairs%s", output, f"{lines:,}", f"{pairs:,}", reasons)
 
@@ -82,13 +110,13 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
     descriptions = {folder: read_description(Path(folder)) for folder in as_folders(config.run)}
     first = next(iter(descriptions.values()))
     source, target = first.source_language, first.target_language
-    for folder, one in descriptions.items():
-        if (one.source_language, one.target_language) != (source, target):
-            raise InputError(f"run={folder} translates {_direction(one)}, and not {_direction(first)} as the first")
+    for folder, other in descriptions.items():
+        if (other.source_language, other.target_language) != (source, target):
+            raise InputError(f"run={folder} translates {_direction(other)}, and not {_direction(first)} as the first")
     for folder in as_folders(config.reverse or ()):
-        one = read_description(Path(folder))
-        if (one.source_language, one.target_language) != (target, source):
-            raise InputError(f"reverse={folder} translates {_direction(one)}: it must be the other way round as run")
+        other = read_description(Path(folder))
+        if (other.source_language, other.target_language) != (target, source):
+            raise InputError(f"reverse={folder} translates {_direction(other)}: it must be the other way round as run")
     if config.input is None:
         return {"source": source, "target": target}
     if language_suffix(config.input) == target:
@@ -114,37 +142,40 @@ def _passes(config: SynthesisConfig, corpus: Corpus | None) -> list[Pass]:
     targets = lines_of_corpus(corpus, "target")
     backward = tuple(map(Path, as_folders(config.reverse)))
     for folder in backward:
-        _warn_of_learnt_sentences(folder, corpus)
+        _warn_of_leaked_sentences(folder, corpus)
     return [
         *(Pass((folder,), "source", sources) for folder in folders),
         *(Pass((folder,), "target", targets) for folder in backward),
     ]
 
 
-def _warn_of_learnt_sentences(run: Path, corpus: Corpus) -> None:
-    """Warn if a run of the other direction was trained on what ``corpus`` holds out. Which pairs are held out depends
-    on hashes of source and target, in this order: the other direction holds out others, unless they are named."""
+def _warn_of_leaked_sentences(run: Path, corpus: Corpus) -> None:
+    """Warn if a run of the other direction was trained on held-out sentences of ``corpus``.
+
+    The split depends on hashes of source and target, in this order: the other direction holds out other pairs, unless
+    they are named.
+    """
     try:
-        theirs = corpus_of(run).train
+        train = corpus_of(run).train
     except InputError as error:
         logger.warning("it is not known whether %s has learnt from held-out sentences: %s", run, error)
         return
-    learnt = 0
+    leaked = 0
     for side in OTHER:
-        ours = {text for pairs in (corpus.valid, corpus.test) for text in pairs[OTHER[side]]}
-        texts = (text for table in tables(theirs, [side]) for text in table[side].to_pylist())
-        learnt = max(learnt, sum(text in ours for text in texts))
-    if learnt:
+        held_out_texts = {text for pairs in (corpus.valid, corpus.test) for text in pairs[OTHER[side]]}
+        texts = (text for table in tables(train, [side]) for text in table[side].to_pylist())
+        leaked = max(leaked, sum(text in held_out_texts for text in texts))
+    if leaked:
         logger.warning(
             "%s has learnt from %s pairs with sentences that are held out here, so scores on these may be too high: "
             "name validation and test data for both directions (data.valid, data.test)",
             run,
-            f"{learnt:,}",
+            f"{leaked:,}",
         )
 
 
 def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> dict[str, str | int | float | bool | None]:
-    """Return all that decides what is in the table, and the code that makes it."""
+    """Return everything that determines the content of the table."""
     settings = config.model_dump(mode="json")
     decoding = settings.pop("decoding")
     made: dict[str, str | int | float | bool | None] = {
@@ -153,89 +184,41 @@ def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> dict[str, str
         if key not in MAY_CHANGE
     }
     made |= {f"decoding.{key}": value for key, value in decoding.items()}
-    made |= {f"model of {folder}": _model_sha256(folder) for one in passes for folder in one.folders}
-    made |= {f"lines of the {one.side} side": one.lines.sha256 for one in passes}
+    made |= {f"model of {folder}": open_folder(folder).checksum() for each in passes for folder in each.folders}
+    made |= {f"lines of the {each.side} side": each.lines.sha256 for each in passes}
     return made
 
 
-def _model_sha256(folder: Path) -> str:
-    """Return the checksum of the files of a model."""
-    found = hashlib.sha256()
-    for name in sorted((MODEL, WEIGHTS, SOURCE_WORDS, *TOKENIZER_FILES)):
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as stream:
-                found.update(f"{name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-    return found.hexdigest()
-
-
-def _fill(
-    table: Table,
-    config: SynthesisConfig,
-    passes: Sequence[Pass],
-    languages: dict[Side, str],
-    keys: dict[Side, frozenset[int]] | None,
-) -> None:
-    """Translates all lines that are not done."""
-    translators = [Translator.load(one.folders, config.decoding, config.device, config.precision) for one in passes]
-    table.took_effect = [_effect(translator) for translator in translators]
-    total, already = sum(one.lines.count for one in passes), sum(done.lines for done in table.passes)
-    if already:
-        logger.info("going on behind %s of %s lines", f"{already:,}", f"{total:,}")
-    with tqdm(total=total, initial=already, unit=" lines", disable=None, leave=False) as bar:
-        for one, done, translator in zip(passes, table.passes, translators, strict=True):
-            for window in windows(one.lines.since(done.lines)):
-                numbers = range(done.lines, done.lines + len(window))
-                found = [best[0] for best in translator.hypotheses(window, numbers)]
-                rows = list(_rows(window, found, one.side, languages, keys, done))
-                done.lines += len(window)
-                done.pairs += len(rows)
+def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:
+    """Translate the remaining lines of all passes, a window at a time."""
+    translators = [Translator.load(each.folders, config.decoding, config.device, config.precision) for each in passes]
+    table.took_effect = [_resolved_settings(translator) for translator in translators]
+    total, done = sum(each.lines.count for each in passes), sum(progress.lines for progress in table.passes)
+    if done:
+        logger.info("going on behind %s of %s lines", f"{done:,}", f"{total:,}")
+    with tqdm(total=total, initial=done, unit=" lines", disable=None, leave=False) as bar:
+        for each, progress, translator in zip(passes, table.passes, translators, strict=True):
+            for window in windows(each.lines.since(progress.lines)):
+                numbers = range(progress.lines, progress.lines + len(window))
+                rows: list[bytes] = []
+                translations = translator.hypotheses(window, numbers, n_best=1)
+                for number, line, (best,) in zip(numbers, window, translations, strict=True):
+                    if reason := writer.fault(each.side, line, best.text):
+                        progress.leave_out(reason, number + 1, line, best.text)
+                    else:
+                        rows.append(writer.row(each.side, number + 1, line, best))
+                progress.lines += len(window)
+                progress.pairs += len(rows)
                 table.write(rows)
                 bar.update(len(window))
     table.finish()
 
 
-def _effect(translator: Translator) -> dict[str, object]:
-    """Return what the settings of one pass have come to."""
+def _resolved_settings(translator: Translator) -> dict[str, object]:
     return {
         **translator.config.model_dump(mode="json"),
         "engine": translator.engine.name,
         "device": str(translator.device),
-        "precision": name_of(translator.precision),
+        "precision": precision_name(translator.precision),
         "threads": torch.get_num_threads(),
     }
-
-
-def _rows(
-    window: Sequence[str],
-    translations: Sequence[ScoredText],
-    side: Side,
-    languages: dict[Side, str],
-    keys: dict[Side, frozenset[int]] | None,
-    done: Done,
-) -> Iterator[bytes]:
-    """Yield a row of the table for each line of a window that gives a pair, and notes the others in ``done``.
-
-    Args:
-        window: The lines.
-        translations: Their translations.
-        side: The side of the pairs that the lines are.
-        languages: The language of each side.
-        keys: The keys of the sentences that are held out, on each side; None if they are not known.
-        done: What is done of the pass so far, without this window.
-    """
-    for number, (line, made) in enumerate(zip(window, translations, strict=True), start=done.lines + 1):
-        reason = fault(line, made.text, (languages[side], languages[OTHER[side]]))
-        texts = {side: line, OTHER[side]: made.text}
-        if reason is None and keys and any(sentence_key(text) in keys[of_side] for of_side, text in texts.items()):
-            reason = "shared with valid or test"
-        if reason is not None:
-            done.leave_out(reason, number, line, made.text)
-            continue
-        score = None if made.score is None else round(made.score, SCORE_DIGITS)
-        row = {
-            languages["source"]: texts["source"],
-            languages["target"]: texts["target"],
-            "score": score,
-            "line": number,
-        }
-        yield json.dumps(row, ensure_ascii=False).encode() + b"\n"

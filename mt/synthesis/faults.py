@@ -1,21 +1,21 @@
-"""What is wrong with a pair that a model has made, so that nothing should be learnt from it."""
+"""Faults of machine-translated pairs that are unfit for training."""
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.data.sentence_key import normal_form
 
-LONGEST_LOOP = 6
-"""The most words (characters of languages without spaces) that are looked for again behind themselves."""
-FEWEST_REPEATS = 4
-"""A translation that says the same thing so often in a row, and more often than its line does, is a loop."""
+MAX_LOOP_WORDS = 6
+"""Maximum length of a repeated phrase, in words, or characters of languages without spaces."""
+MIN_LOOP_REPEATS = 4
+"""A phrase that a translation repeats this often, and more often than its line does, is a loop."""
 
 
 def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None:
-    """Return why a pair is left out, or None if nothing is found.
+    """Return why a pair is unfit for training, or None if no fault is found.
 
     Args:
-        line: What was translated.
-        translation: What the model made of it.
+        line: The line that was translated.
+        translation: Its translation.
         languages: The languages of the line and of the translation.
     """
     if not line.strip():
@@ -29,18 +29,18 @@ def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None
     if normal_form(translation) == normal_form(line):
         return "copy of the line"
     times = repeats(translation, languages[1])
-    if times >= FEWEST_REPEATS and times > repeats(line, languages[0]):
+    if times >= MIN_LOOP_REPEATS and times > repeats(line, languages[0]):
         return "loop"
     return None
 
 
 def repeats(text: str, language: str) -> int:
-    """Return how often in a row a text says the same, which is of up to LONGEST_LOOP words: 2 for "on and on and"."""
+    """Return how often in a row a text says the same phrase of up to MAX_LOOP_WORDS words: 2 for "on and on and"."""
     units = text.split() if writes_spaces(language) else list(text)
     most = 1
-    for length in range(1, LONGEST_LOOP + 1):
+    for length in range(1, MAX_LOOP_WORDS + 1):
         equal = 0
-        for place in range(length, len(units)):
-            equal = equal + 1 if units[place] == units[place - length] else 0
+        for before, unit in zip(units, units[length:], strict=False):
+            equal = equal + 1 if unit == before else 0
             most = max(most, equal // length + 1)
     return most

@@ -1,4 +1,4 @@
-"""What is translated: the lines of a file, or one side of the training pairs of a run."""
+"""The lines to translate: those of a file, or one side of the training pairs of a run."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -20,17 +20,20 @@ Side = Literal["source", "target"]
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that can be read again from any of them on."""
+    """Lines that can be read again, starting at any of them."""
 
     count: int
     sha256: str
     since: Callable[[int], Iterator[str]]
-    """Returns all lines but the first N."""
+    """Returns all lines except the first N."""
 
 
 def lines_of_file(path: Path) -> Lines:
-    """Raise InputError if the file is missing, damaged, empty or not in UTF-8. Bytes that are not UTF-8, within a file
-    that is, become surrogates."""
+    """Return the lines of a file. Single bytes that are not UTF-8 become surrogates.
+
+    Raises:
+        InputError: The file is missing, damaged, empty or not in UTF-8.
+    """
     lines = _lines(lambda first: islice(text_lines(path), first, None))
     if not lines.count:
         raise InputError(f"input={path}: the file is empty")
@@ -55,11 +58,11 @@ def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
 
 
 def _lines(since: Callable[[int], Iterator[str]]) -> Lines:
-    count, found = 0, hashlib.sha256()
+    count, digest = 0, hashlib.sha256()
     for line in since(0):
         count += 1
-        found.update(line.encode("utf-8", "surrogatepass") + b"\n")
-    return Lines(count, found.hexdigest(), since)
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return Lines(count, digest.hexdigest(), since)
 
 
 def _texts(pairs: datasets.Dataset, side: Side) -> Iterable[str]:

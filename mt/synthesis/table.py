@@ -1,8 +1,8 @@
-"""The table that is written, and what has become of every line so far, so that a stopped command can go on.
+"""The table of pairs and the progress of each pass, with which a stopped command resumes.
 
 Pairs are written to ``NAME.jsonl.partial``, a window of lines at a time. Then ``NAME.provenance.json`` records how many
-lines are done and how many bytes they have given. Whatever a killed process has written behind these bytes is cut off,
-so the finished table is the same as if nothing had happened.
+lines are done and how many bytes they take. After a kill, the bytes behind these are cut off, so the finished table is
+the same as without one.
 """
 
 import os
@@ -20,25 +20,25 @@ from mt.core.output import partial_file, partial_path
 from mt.core.wording import format_value
 from mt.training.provenance import code_revision
 
-EXAMPLES = 10
-"""The most examples that are recorded of each reason to leave a pair out."""
+MAX_EXAMPLES = 10
+"""Maximum number of recorded examples of each reason to leave a line out."""
 
 
 @dataclass
-class Done:
-    """What has become of the lines of one pass."""
+class PassProgress:
+    """The progress of one pass."""
 
     lines: int = 0
     pairs: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
-    """How many lines gave no pair, for each reason."""
+    """The number of lines without a pair, for each reason."""
     examples: dict[str, list[dict[str, str | int]]] = field(default_factory=dict)
     """The first of them."""
 
     def leave_out(self, reason: str, number: int, line: str, translation: str) -> None:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
         shown = self.examples.setdefault(reason, [])
-        if len(shown) < EXAMPLES:
+        if len(shown) < MAX_EXAMPLES:
             readable = (text.encode("utf-8", "replace").decode() for text in (line, translation))
             shown.append({"line": number, **dict(zip(("text", "translation"), readable, strict=True))})
 
@@ -48,13 +48,13 @@ class _Record:
     """The content of NAME.provenance.json."""
 
     made_with: dict[str, str | int | float | bool | None]
-    """All that decides what is in the table."""
+    """Everything that determines the content of the table."""
     code_revision: str | None
-    passes: list[Done]
+    passes: list[PassProgress]
     took_effect: list[dict[str, Any]] = field(default_factory=list)
-    """What the settings of each pass have come to."""
+    """The resolved settings of each pass."""
     size: int = 0
-    """The bytes of the table that are done."""
+    """The size of the finished part of the table, in bytes."""
     finished: bool = False
 
 
@@ -66,11 +66,11 @@ class Table:
         self._record = record
         self._stream = stream
         self.passes = record.passes
-        """What is done of each pass. Who changes it calls ``write`` then."""
+        """The progress of each pass. ``write`` saves changes."""
         self.took_effect = record.took_effect
 
     def write(self, rows: Sequence[bytes]) -> None:
-        """Write rows, and then that they and ``passes`` are done."""
+        """Write rows, and then record them and ``passes`` as done."""
         content = b"".join(rows)
         self._stream.write(content)
         self._stream.flush()
@@ -93,8 +93,8 @@ class Table:
         self.write([])
 
 
-def left_out(passes: Sequence[Done]) -> dict[str, int]:
-    """Return how many lines of all passes gave no pair, for each reason."""
+def left_out(passes: Sequence[PassProgress]) -> dict[str, int]:
+    """Return the number of lines without a pair over all passes, for each reason."""
     reasons = dict.fromkeys(reason for done in passes for reason in done.left_out)
     return {reason: sum(done.left_out.get(reason, 0) for done in passes) for reason in reasons}
 
@@ -103,11 +103,11 @@ def record_of(output: Path) -> Path:
     return output.with_suffix(".provenance.json")
 
 
-def finished_passes(output: Path, made_with: dict) -> list[Done] | None:
-    """Return what became of the lines of a table that is finished; None if it is not.
+def finished_passes(output: Path, made_with: dict) -> list[PassProgress] | None:
+    """Return the passes of a finished table, or None if it is unfinished or does not exist.
 
     Raises:
-        InputError: There is a table of this name that was made in another way, or begun so, or nothing says how.
+        InputError: A table of this name was made, or begun, with other settings, or has no record.
     """
     record = record_of(output)
     for path in (output, record):
@@ -117,25 +117,25 @@ def finished_passes(output: Path, made_with: dict) -> list[Done] | None:
         if output.exists():
             raise InputError(f"output={output} exists already: give output another name")
         return None
-    found = _read(record)
+    content = _read(record)
     if not output.exists() and not partial_path(output).exists():
         return None
-    _refuse_other_settings(output, found.made_with, made_with)
+    _refuse_other_settings(output, content.made_with, made_with)
     if not output.exists():
         return None
-    if not found.finished or output.stat().st_size != found.size:
+    if not content.finished or output.stat().st_size != content.size:
         raise InputError(f"output={output} is not the table that {record} tells of: give output another name")
-    return found.passes
+    return content.passes
 
 
 @contextmanager
 def open_table(output: Path, made_with: dict, passes: int) -> Iterator[Table]:
-    """Begin a table that is not finished, or goes on with it.
+    """Begin an unfinished table, or resume it.
 
     Args:
-        output: The name that it gets in the end.
-        made_with: All that decides what is in it.
-        passes: How many times lines are translated.
+        output: The finished table's path.
+        made_with: Everything that determines its content.
+        passes: The number of passes.
 
     Raises:
         RunError: Another process is writing it.
@@ -148,7 +148,7 @@ def open_table(output: Path, made_with: dict, passes: int) -> Iterator[Table]:
         record = (
             _read(record_path)
             if record_path.exists()
-            else _Record(made_with, code_revision(), [Done() for _ in range(passes)])
+            else _Record(made_with, code_revision(), [PassProgress() for _ in range(passes)])
         )
         if begun < record.size:
             partial = partial_path(output)

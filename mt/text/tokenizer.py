@@ -24,9 +24,8 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, write_atomically
 from mt.core.language import has_many_characters, writes_spaces
 from mt.core.randomness import generator
-from mt.storage.sentencepiece_file import character_coverage, normalization
+from mt.storage.sentencepiece_file import TOKENIZER_FILES, character_coverage, normalization
 from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
-from mt.storage.weights import TOKENIZER_FILES
 from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 

@@ -15,13 +15,13 @@ from torch import nn
 from mt.config import DecodingConfig, ModelConfig, TrainConfig
 from mt.core.device import autocast, choose_precision, tf32_in_recurrent_layers
 from mt.data.batching import Batch, collate
-from mt.distributed.replication import replicate, shard, unsharded
+from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.text.tokenizer import SPECIAL
 from mt.training.choice import CorpusFacts, Speed, pieces_of
-from mt.training.objective import Objective
+from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
@@ -68,7 +68,7 @@ def measure(
         )
     token = max((many - few) / (batches[1].target_tokens - batches[0].target_tokens) / workers.size, LEAST)
     update = max(few - batches[0].target_tokens * workers.size * token, LEAST)
-    return workers.from_leader(lambda: Speed(update, token, greedy / workers.size, beam / workers.size))
+    return workers.run_on_leader(lambda: Speed(update, token, greedy / workers.size, beam / workers.size))
 
 
 def _random_batch(pairs: int, source: int, target: int, vocabulary: int) -> Batch:
@@ -86,7 +86,7 @@ def _update_seconds(
     """Returns the seconds of an update with each of the batches, and the replica that was updated."""
     settings = config.training.model_copy(update={"objective": "cross_entropy"})
     objective = Objective(model, settings)
-    replica = shard(objective, model.blocks, workers) if settings.shard else replicate(objective, workers, precision)
+    replica = data_parallel(objective, workers, precision)
     optimizer = Optimizer(model, settings.optimizer, settings.schedule, settings.max_updates, workers)
     optimizer.set_learning_rate(1)
     finite = torch.ones((), dtype=torch.bool, device=workers.device)

@@ -1,6 +1,7 @@
-"""Checkpoints: the exact state of training, tensors as safetensors and the rest as JSON, complete or not there."""
+"""Checkpoints: the exact state of training, tensors as safetensors and the rest as JSON, written as a whole."""
 
 import dataclasses
+import math
 import re
 import shutil
 from collections.abc import Container, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, TypeAdapter, ValidationError
 from torch import Tensor
 
+from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.json_file import read_json, write_json
@@ -17,23 +19,21 @@ from mt.storage.run_folder import CHECKPOINTS, WEIGHTS
 from mt.storage.weights import read_tensors, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
-"""The weights that a run with training.start_share began with. They are kept with it, because those in the folder of
-init_from may be others by the time that the run goes on."""
+"""The initial weights of a run with training.start_share, because those in the folder of init_from may change."""
 FORMAT = 1
-"""The format of a checkpoint. Raise it whenever checkpoints of another version cannot be continued."""
+"""The version of the checkpoint format. Raise it whenever older checkpoints cannot be continued."""
 
 
 @dataclass
 class Progress:
-    """How far training has come. Together with the weights, the optimizer's tensors and the config, this determines
-    everything that follows."""
+    """The progress of a run. With weights, optimizer state and config, it determines everything that follows."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     update: NonNegativeInt = 0
     epoch: NonNegativeInt = 0
     batch: NonNegativeInt = 0
-    """How many batches of the epoch are done."""
+    """The number of batches of the epoch that are done."""
     source_tokens: NonNegativeInt = 0
     target_tokens: NonNegativeInt = 0
     seconds: NonNegativeFloat = 0.0
@@ -43,8 +43,7 @@ class Progress:
     best_update: NonNegativeInt = 0
     validations_without_gain: NonNegativeInt = 0
     validation_due: bool = False
-    """Whether these weights are still to be validated. If the run is interrupted before or during that validation, it
-    comes first on resuming."""
+    """Whether these weights are still to be validated. A run that is interrupted before that resumes with it."""
     bad_updates: NonNegativeInt = 0
     consecutive_bad_updates: NonNegativeInt = 0
     interval_loss: float = 0.0
@@ -53,13 +52,30 @@ class Progress:
     interval_padded_tokens: NonNegativeInt = 0
     interval_seconds: NonNegativeFloat = 0.0
     metrics_bytes: NonNegativeInt = 0
-    """Length of metrics.jsonl. Anything after it is cut off on resuming."""
+    """Length of metrics.jsonl. It is cut to this length on resuming."""
     scaler: dict[str, int | float] = dataclasses.field(default_factory=dict)
     """State of GradScaler; empty unless training is in fp16."""
+
+    def record_validation(self, score: float, loss: float) -> bool:
+        """Update the best scores and the count of validations without gain. Return whether this one is the best."""
+        gained = self.best_score is None or _is_greater(score, self.best_score)
+        # Early on, BLEU is often 0 time after time. Then the loss decides which weights are better.
+        best = gained or (score == self.best_score and _is_greater(-loss, -self.best_loss))
+        if best:
+            self.best_score, self.best_loss, self.best_update = score, loss, self.update
+        self.validations_without_gain = 0 if gained else self.validations_without_gain + 1
+        return best
+
+
+def _is_greater(a: float, b: float) -> bool:
+    """Return whether a > b, where NaN is less than any number: a loss of NaN that came first must not stay the best."""
+    return a > b or (math.isnan(b) and not math.isnan(a))
 
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """A complete checkpoint on the disk."""
+
     folder: Path
     progress: Progress
 
@@ -74,23 +90,27 @@ def save_checkpoint(
     run: Path,
     progress: Progress,
     weights: dict[str, Tensor],
-    belonging: Mapping[str, object],
+    metadata: Mapping[str, object],
     optimizer: dict[str, Tensor],
 ) -> None:
-    """Writes the folder checkpoints/step_N as a whole, every file with its checksum.
+    """Write the folder checkpoints/step_N as a whole, every file with its checksum.
 
     Args:
-        belonging: What belongs to the weights, as for ``write_tensors``.
+        run: The run folder.
+        progress: The progress, at update N.
+        weights: The model's weights.
+        metadata: Of the weights, as for ``write_tensors``.
+        optimizer: The optimizer's tensors.
     """
     folder = run / CHECKPOINTS / f"step_{progress.update}"
     with new_folder(folder) as partial:
-        write_tensors(partial / WEIGHTS, weights, belonging)
+        write_tensors(partial / WEIGHTS, weights, metadata)
         write_tensors(partial / "optimizer.safetensors", optimizer)
         write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
 
 
 def remove_checkpoints(run: Path, but: Container[int]) -> None:
-    """Removes all checkpoints of a run except the newest and those of the updates in ``but``."""
+    """Remove all checkpoints of a run except the newest and those of the updates in ``but``."""
     *older, _ = checkpoint_folders(run).items()
     for update, folder in older:
         if update not in but:
@@ -99,22 +119,34 @@ def remove_checkpoints(run: Path, but: Container[int]) -> None:
 
 
 def checkpoint_folders(run: Path) -> dict[int, Path]:
-    """Returns the folders of a run's complete checkpoints by update, oldest first."""
-    numbered = {
-        int(found[1]): path
-        for path in (run / CHECKPOINTS).glob("step_*")
-        if (found := re.fullmatch(r"step_(\d+)", path.name))
-    }
-    return dict(sorted(numbered.items()))
+    """Return the folders of a run's complete checkpoints by update, oldest first."""
+    paths = [path for path in (run / CHECKPOINTS).glob("step_*") if re.fullmatch(r"step_\d+", path.name)]
+    return dict(sorted((int(path.name.removeprefix("step_")), path) for path in paths))
+
+
+def is_scheduled(update: int, settings: TrainingConfig) -> bool:
+    """Return whether an undisturbed run saves a checkpoint at this update.
+
+    A checkpoint that an interruption made must not change which ones are kept or averaged.
+    """
+    intervals = (settings.validate_every, settings.save_every or settings.validate_every)
+    return update == settings.max_updates or any(update % interval == 0 for interval in intervals)
+
+
+def scheduled_checkpoints(run: Path, settings: TrainingConfig) -> dict[int, Path]:
+    """Return the folders of the scheduled checkpoints by update, oldest first, without those of interruptions."""
+    return {update: folder for update, folder in checkpoint_folders(run).items() if is_scheduled(update, settings)}
 
 
 def newest_checkpoint(run: Path) -> Checkpoint | None:
-    """Returns the newest checkpoint of a run, or None if it has none. Raises InputError if that checkpoint is damaged
-    or of another format."""
-    folders = checkpoint_folders(run)
-    if not folders:
+    """Return the newest checkpoint of a run; None if it has none.
+
+    Raises:
+        InputError: That checkpoint is damaged or of another format.
+    """
+    if not (folders := checkpoint_folders(run)):
         return None
-    folder = folders[max(folders)]
+    update, folder = folders.popitem()
     path = folder / "progress.json"
     content = read_json(path)
     version = content.pop("format", None)
@@ -127,13 +159,13 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors())
         raise InputError(f"{path}: not the progress of a run: {wrong}") from None
-    if progress.update != max(folders):
-        raise InputError(f"{path}: records update {progress.update}, but its folder is that of update {max(folders)}")
+    if progress.update != update:
+        raise InputError(f"{path}: records update {progress.update}, but its folder is that of update {update}")
     return Checkpoint(folder, progress)
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """Returns the mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
+    """Return the mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
     first, *others = folders
     total = read_tensors(first / WEIGHTS)
     for folder in others:

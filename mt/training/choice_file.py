@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from mt.config import TrainConfig
 from mt.config.presets import model_presets
 from mt.core.columns import numbers
-from mt.core.device import choose_precision, name_of, processor_name
+from mt.core.device import choose_precision, precision_name, processor_name
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
@@ -196,18 +196,18 @@ def make_choice(config: TrainConfig, corpus: Corpus, workers: Workers, started: 
     """
     if config.choice:
         file = Path(config.choice)
-        return workers.from_leader(lambda: RecordedChoice.read(file))
-    facts = workers.from_leader(lambda: corpus_facts(corpus))
+        return workers.run_on_leader(lambda: RecordedChoice.read(file))
+    facts = workers.run_on_leader(lambda: corpus_facts(corpus))
     machine: dict[str, str | int] = {
         "processor": (
             torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else processor_name()
         ),
-        "precision": name_of(choose_precision(config.training.precision, workers.device)),
+        "precision": precision_name(choose_precision(config.training.precision, workers.device)),
         "workers": workers.size,
         "threads": torch.get_num_threads(),
     }
-    question = workers.from_leader(lambda: question_of(config, facts, machine))
-    if found := workers.from_leader(lambda: same_question(config, question)):
+    question = workers.run_on_leader(lambda: question_of(config, facts, machine))
+    if found := workers.run_on_leader(lambda: same_question(config, question)):
         run, recorded = found
         logger.info("%s asked the same, so its choice is taken", run)
         return recorded
@@ -218,6 +218,6 @@ def make_choice(config: TrainConfig, corpus: Corpus, workers: Workers, started: 
         model_presets("transformer"),
         lambda model, vocabulary: measure(config, facts, workers, model, vocabulary),
         # Every worker has to come to the same decisions.
-        lambda: workers.from_leader(lambda: time.perf_counter() - started + STARTING),
+        lambda: workers.run_on_leader(lambda: time.perf_counter() - started + STARTING),
     )
     return RecordedChoice(question, speed, decisions)

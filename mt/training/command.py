@@ -20,18 +20,18 @@ from mt.core.device import (
     choose_device,
     choose_precision,
     cpu_threads,
-    doubt_about,
     keep_freed_memory,
     limit_kernel_caches,
     return_freed_memory,
+    slow_precision_warning,
 )
 from mt.core.errors import InputError, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief
 from mt.data.corpus import Corpus
-from mt.distributed.local_workers import local_workers, number_of_workers
-from mt.distributed.process_group import Seat, seat_from_torchrun, under_torchrun
+from mt.distributed.local_workers import local_workers
+from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, under_torchrun
 from mt.distributed.workers import Workers, working_together
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE, LOG
@@ -46,6 +46,7 @@ from mt.training.preparation import prepare, read_corpus
 from mt.training.run_state import RunState, run_state
 from mt.training.time_budget import TimeBudget
 from mt.training.trainer import Trainer
+from mt.training.worker_count import worker_count
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def explain(config: TrainConfig) -> None:
     _start(config, _explain_as_worker)
 
 
-def _start(config: TrainConfig, work: Callable[[TrainConfig, int, Seat | None], None]) -> None:
+def _start(config: TrainConfig, work: Callable[[TrainConfig, int, RankInfo | None], None]) -> None:
     """Calls ``work`` in as many processes as the config says."""
     cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(config.training.device)
@@ -86,22 +87,22 @@ def _start(config: TrainConfig, work: Callable[[TrainConfig, int, Seat | None], 
                 f"training.workers={config.training.workers}: torchrun sets the number of workers with "
                 "--nproc-per-node; leave training.workers out"
             )
-        work(config, config.training.threads, seat_from_torchrun())
+        work(config, config.training.threads, rank_info_from_torchrun())
         return
-    size = number_of_workers(config.training, device)
+    size = worker_count(config.training, device)
     if size == 1:
         work(config, config.training.threads, None)
         return
     share = functools.partial(work, config, config.training.threads or max(1, cpu_threads() // size))
-    with local_workers(size, share) as seat:
-        share(seat)
+    with local_workers(size, share) as info:
+        share(info)
 
 
-def _explain_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
+def _explain_as_worker(config: TrainConfig, threads: int, info: RankInfo | None) -> None:
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device), seat) as workers:
+    with working_together(choose_device(config.training.device), info) as workers:
         state = run_state(config)
         if state.checkpoint or state.is_finished:
             recorded = RecordedChoice.read(config.folder)
@@ -112,11 +113,11 @@ def _explain_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> 
             print(recorded.table(config), flush=True)
 
 
-def _train_as_worker(config: TrainConfig, threads: int, seat: Seat | None) -> None:
+def _train_as_worker(config: TrainConfig, threads: int, info: RankInfo | None) -> None:
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device), seat) as workers:
+    with working_together(choose_device(config.training.device), info) as workers:
         if not workers.is_leader:
             workers.barrier()
             _train(config, workers, started)
@@ -159,7 +160,7 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
         raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
     if config.training.compile:
         check_compiler(workers.device)
-    if doubt := doubt_about(config.training.precision, workers.device):
+    if doubt := slow_precision_warning(config.training.precision, workers.device):
         logger.warning("training.%s", doubt)
     own_patterns(config.text.terms, config.text.patterns)  # refuses what cannot be used before any work is done
     for doubt in advice_on_languages(config.data):
@@ -210,7 +211,7 @@ def _time_budget(config: TrainConfig, progress: Progress, started: float) -> Tim
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
     """Raises RunError unless all workers found the same checkpoint."""
     update = state.checkpoint.progress.update if state.checkpoint else None
-    leaders = workers.from_leader(lambda: update)
+    leaders = workers.run_on_leader(lambda: update)
     if update != leaders:
         raise RunError(
             f"{state.config.folder}: worker {workers.rank} finds the checkpoint of update {update}, the first one that "

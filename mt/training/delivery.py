@@ -1,13 +1,13 @@
-"""The end of a run: writes the weights that it delivers, its translations of the test set and their scores."""
+"""The end of a run: its final weights, its translations of the test set, and their scores."""
 
 import dataclasses
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mt.config import TrainConfig, TrainingConfig
+from mt.config import TrainConfig
 from mt.core.columns import tables
 from mt.core.device import peak_memory_bytes
 from mt.core.errors import InputError
@@ -22,7 +22,7 @@ from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOAR
 from mt.storage.weights import checksum, weights_of, write_tensors
 from mt.training.advice import advice_on_score
 from mt.training.blending import Blend
-from mt.training.checkpoint import Progress, average_weights
+from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.fine_tuning import FINE_TUNING, advice_on_changes, measure_changes, read_changes
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
@@ -39,84 +39,75 @@ RESULT_KEYS = (
 logger = logging.getLogger(__name__)
 
 
-def write_weights(
-    run: Path,
-    settings: TrainingConfig,
-    model: Seq2Seq,
-    blend: Blend,
-    belonging: Mapping[str, object],
-    checkpoints: Sequence[Path],
-) -> int:
-    """Writes the weights that a run delivers.
+def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: Mapping[str, object]) -> int:
+    """Write the weights that a run delivers, after its last update.
+
+    The best on validation are already in their place.
 
     Args:
-        run: The run's folder.
-        settings: How the run is trained.
-        model: The model as it is after the last update.
-        blend: With training.start_share, the weights that the run began with get their share of what it delivers. The
-            best on validation were blended when they were validated.
-        belonging: What belongs to the weights and is written into their file.
-        checkpoints: The folders of the run's scheduled checkpoints, oldest first.
+        config: The run's config.
+        model: The model after the last update.
+        blend: Averages the weights with the initial ones.
+        metadata: Of the weights, as for ``write_tensors``.
 
     Returns:
         The number of checkpoints whose mean the weights are; 0 if they are no mean.
     """
-    if settings.weights == "last":
-        write_tensors(run / WEIGHTS, blend.of(weights_of(model)), belonging)
-    elif settings.weights == "average":
-        averaged = checkpoints[-settings.average :]
+    settings, run = config.training, config.folder
+    if settings.weights == "best":
+        return 0
+    averaged = []
+    if settings.weights == "average":
+        averaged = list(scheduled_checkpoints(run, settings).values())[-settings.average :]
         if len(averaged) < settings.average:
             logger.warning(
                 "the run stopped early: the weights are the mean of its %d checkpoints, not of training.average=%d",
                 len(averaged),
                 settings.average,
             )
-        write_tensors(run / WEIGHTS, blend.of(average_weights(averaged)), belonging)
-        return len(averaged)
-    return 0
+    weights = average_weights(averaged) if averaged else weights_of(model)
+    write_tensors(run / WEIGHTS, blend.blended(weights), metadata)
+    return len(averaged)
 
 
 def write_scores(
-    config: TrainConfig,
-    data: PreparedData,
-    translator: Translator,
-    progress: Progress,
-    averaged: int,
-    workers: Workers,
-    open_monitor: Callable[[], Monitor],
+    config: TrainConfig, data: PreparedData, translator: Translator, workers: Workers, progress: Progress, averaged: int
 ) -> None:
-    """Translates the test set and writes the translations, their scores and what the run has cost.
+    """Translate the test set, and write the translations, their scores and the cost of the run.
 
     Args:
         config: The run's config.
-        data: What the run was trained and is tested on.
-        translator: Translates with the weights that the run delivers.
-        progress: What the run has done.
-        averaged: The number of checkpoints whose mean the weights are; 0 if they are no mean.
+        data: The run's data, with the test set.
+        translator: Translates with the final weights.
         workers: Share the work of translating. The leader writes the files.
-        open_monitor: Opens what records the scores.
+        progress: The progress at the end.
+        averaged: The number that ``write_weights`` returned.
     """
     test = data.corpus.test
-    sources, references = list(test["source"]), list(test["target"])
-    logger.info("translating %s test sentences", f"{len(sources):,}")
+    lines = {"source": list(test["source"]), "reference": list(test["target"])}
+    logger.info("translating %s test sentences", f"{len(test):,}")
     started = time.perf_counter()
-    hypotheses = translate_together(translator, sources, workers)
+    hypotheses = translate_together(translator, lines["source"], workers)
     seconds = time.perf_counter() - started
     changes = measure_changes(config, data, translator, hypotheses, workers)
     if not workers.is_leader:
         return
     run, settings, language = config.folder, config.training, config.data.target_language
-    scores = corpus_scores(hypotheses, references, language)
+    scores = corpus_scores(hypotheses, lines["reference"], language)
     make_folder(run / SCORED)
-    for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
-        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
+    for name, side in (lines | {"hypothesis": hypotheses}).items():
+        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in side))
     write_word_counts(run, _targets(data), language)
-    provenance = read_json(run / PROVENANCE)
-    provenance["weights_sha256"] = checksum(weights_of(translator.model))
-    write_json(run / PROVENANCE, provenance)
+    checksums = {"weights_sha256": checksum(weights_of(translator.model))}
+    write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
+    final_scores = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
+    with Monitor(run, progress, settings.max_updates) as monitor:
+        monitor.record("test", progress.update, final_scores)
+        monitor.show_hyperparameters(flat_config(config), final_scores)
+        monitor.flush()
     results = dataclasses.asdict(scores) | {
-        "test_pairs": len(sources),
-        "decoding_sentences_per_second": len(sources) / seconds,
+        "test_pairs": len(test),
+        "decoding_sentences_per_second": len(test) / seconds,
         "parameters": translator.model.parameter_count,
         "weights": settings.weights,
         "averaged_checkpoints": averaged or None,
@@ -131,35 +122,34 @@ def write_scores(
         "peak_memory_bytes": peak_memory_bytes(workers.device),
         FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
     }
-    with open_monitor() as monitor:
-        final = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
-        monitor.record("test", progress.update, final)
-        monitor.show_hyperparameters(flat_config(config), final)
-        monitor.flush()
     write_json(run / RESULTS, results | {FILES: file_checksums(run)})
     show_results(run)
 
 
 def _targets(data: PreparedData) -> Iterator[str]:
-    """Yields the targets of the training pairs, which are read from the disk in batches."""
+    """Yield the targets of the training pairs, read from the disk in batches."""
     for table in tables(data.train, ["target"]):
         yield from table["target"].to_pylist()
 
 
 def show_results(run: Path) -> None:
-    """Logs the results of a finished run. Raises InputError if its results.json is damaged."""
+    """Log the results of a finished run. Raises InputError if its results.json is damaged."""
     results = read_json(run / RESULTS, *RESULT_KEYS)
     signatures = {name for name in RESULT_KEYS if name.endswith("_signature")}
     if wrong := [name for name in RESULT_KEYS if name not in signatures and not is_number(results[name])]:
         raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     changes = read_changes(run, results)
+    best = f"best on validation at {results['best_update']:,}"
+    if results["best_update"] == 0:
+        best = "best on validation before the first: the run delivers the weights that it began with"
     rows = [
-        ("test BLEU", f"{results['bleu']:.2f}", results["bleu_signature"]),
-        ("test chrF2", f"{results['chrf']:.2f}", results["chrf_signature"]),
-        ("test TER", f"{results['ter']:.2f}", results["ter_signature"]),
+        *(
+            (f"test {metric}", f"{results[name]:.2f}", results[f"{name}_signature"])
+            for name, metric in (("bleu", "BLEU"), ("chrf", "chrF2"), ("ter", "TER"))
+        ),
         *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
         ("parameters", f"{results['parameters']:,}", ""),
-        ("updates", f"{results['updates']:,}", _best(results)),
+        ("updates", f"{results['updates']:,}", best),
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
         ("model", str(run / WEIGHTS), as_typed_here(f"translate with: python translate.py run={run}")),
         ("scored lines", str(run / SCORED), ""),
@@ -168,13 +158,6 @@ def show_results(run: Path) -> None:
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
     lines = (f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {note}".rstrip() for name, value, note in rows)
     logger.info("\n%s", "\n".join(lines))
-    if advice := advice_on_score(results["bleu"], results["chrf"]):
-        logger.warning("%s", advice)
-    for advice in advice_on_changes(changes):
-        logger.warning("%s", advice)
-
-
-def _best(results: dict) -> str:
-    if results["best_update"] == 0:
-        return "best on validation before the first: the run delivers the weights that it began with"
-    return f"best on validation at {results['best_update']:,}"
+    for advice in (advice_on_score(results["bleu"], results["chrf"]), *advice_on_changes(changes)):
+        if advice:
+            logger.warning("%s", advice)

@@ -42,7 +42,7 @@ NOISE = 1e-5
 """Eigenvalues below this share of the largest are zero but for rounding."""
 
 
-def begin_with_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
+def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
     """Mixes what counting tells into the random embeddings of a new model.
 
     Args:
@@ -56,7 +56,7 @@ def begin_with_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: boo
     source, target = embeddings[0].weight, embeddings[-1].weight
     first_target = 0 if joint else len(source)
     vocabulary = first_target + len(target)
-    found = workers.from_leader(lambda: piece_vectors(*occurrences(pairs, first_target), vocabulary, source.shape[1]))
+    found = workers.run_on_leader(lambda: piece_vectors(*occurrences(pairs, first_target), vocabulary, source.shape[1]))
     with torch.no_grad():
         _mix(source, found[: len(source)])
         if target is not source:

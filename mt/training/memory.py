@@ -21,7 +21,7 @@ def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, worke
     parameters = build_shapes(config.model, tokenizers).parameter_count
     needed = parameters * (KEPT_WHOLE + SPREAD / (workers.size if config.training.shard else 1))
     if workers.device.type == "cpu":
-        needed *= workers.on_this_machine  # they share its memory
+        needed *= workers.local_size  # they share its memory
     there = memory_bytes(workers.device)
     if needed > there:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The optimizer Muon (Jordan et al. 2024): it updates a matrix by its gradients' running mean, made orthogonal."""
+"""The optimizer Muon (Jordan et al. 2024): updates a matrix by its orthogonalised momentum."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,27 +7,24 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import OptimizerConfig
-from mt.core.device import choose_precision, name_of
+from mt.core.device import choose_precision, precision_name
 from mt.distributed.replication import full_tensor, is_sharded, sharded_like
 from mt.distributed.workers import Workers
 
 HIDDEN_MATRICES = "hidden matrices"
-"""The name of the parameter group of the hidden matrices, whichever optimizer updates them."""
+"""The name of their parameter group, whichever optimizer updates them."""
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Coefficients of the polynomial a·x + b·x³ + c·x⁵. Applied again and again, it drives singular values to about one,
-small ones the fastest."""
+"""Of the polynomial a·x + b·x³ + c·x⁵, which drives singular values to about one, small ones the fastest."""
 ADAMW_RMS = 0.2
-"""The root mean square of AdamW's steps (Liu et al. 2025). Muon's steps are scaled to it, so that one learning rate
-fits both."""
-MAX_STACKED = 2**24
-"""The most elements that are orthogonalised together: enough for the computation to outweigh the launch of a kernel,
+"""The root mean square of AdamW's steps (Liu et al. 2025). Muon's are scaled to it, so one learning rate fits both."""
+MAX_STACKED_ELEMENTS = 2**24
+"""Elements that are orthogonalised together: enough for the computation to outweigh the launch of a kernel,
 and few enough to take little memory."""
 
 
-def orthogonalised(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
-    """Returns matrices with the same singular vectors and with singular values of about one, by Newton-Schulz
-    iterations.
+def orthogonalise(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
+    """Set the singular values of matrices to about one by Newton-Schulz iterations. Singular vectors stay.
 
     Args:
         matrices: (N, R, C), of any magnitude, in fp32 or bf16. They are scaled before they are converted, because fp16
@@ -65,31 +62,31 @@ class Muon(torch.optim.Optimizer):
         # range of fp16 suffices for matrices whose norm is one. A processor without instructions for bf16 takes fifty
         # times as long in bf16 as in fp32, which is longer than the rest of the update takes.
         self.dtype = choose_precision("auto", workers.device)
-        # A matrix that is spread over the workers (FSDP2) has to be put together by all of them, so they cannot divide
-        # the matrices: each worker updates its part of every one.
-        spread = any(is_sharded(matrix) for matrix in matrices)
-        self.shares = [] if spread else evenly(matrices, workers.size)
-        self.own = matrices if spread else self.shares[workers.rank]
-        self._mover = {id(matrix): rank for rank, share in enumerate(self.shares) for matrix in share}
-        """The rank of the worker that updates a matrix, by the matrix's id; empty if the matrices are spread."""
+        # A sharded matrix (FSDP2) has to be put together by all workers, so each updates its shard of every matrix.
+        sharded = any(is_sharded(matrix) for matrix in matrices)
+        self.shares = [] if sharded else divide_evenly(matrices, workers.size)
+        self.own = matrices if sharded else self.shares[workers.rank]
+        self._ranks = {id(matrix): rank for rank, share in enumerate(self.shares) for matrix in share}
+        """The rank of the worker that updates a matrix, by the matrix's id; empty if the matrices are sharded."""
 
     @torch.no_grad()
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
-        """Updates the weights. Unless the gradients are ``finite`` (a bool on their device), weights and momentum stay
-        as they are."""
+        """Update weights and momentum if the gradients are ``finite``, a bool on their device."""
         rate = self.param_groups[0]["lr"]
         kept = 1 - finite * (rate * self.weight_decay)
         for matrices in _stacks(self.own):
-            smoothed = torch.stack([self._smoothed(matrix, finite) for matrix in matrices])
-            directions = orthogonalised(smoothed, self.iterations, self.dtype).mul_(finite)
+            smoothed = torch.stack([self._nesterov_mean(matrix, finite) for matrix in matrices])
+            directions = orthogonalise(smoothed, self.iterations, self.dtype).mul_(finite)
             for matrix, direction in zip(matrices, directions, strict=True):
                 matrix.mul_(kept)
                 matrix.add_(sharded_like(direction, matrix), alpha=-rate * ADAMW_RMS * math.sqrt(max(matrix.shape)))
         self.workers.broadcast_shares(self.shares)
 
-    def _smoothed(self, matrix: nn.Parameter, finite: Tensor) -> Tensor:
-        """Updates the momentum of a matrix and returns the whole of Nesterov's mean, which looks one gradient ahead.
-        The mean is converted to bf16 if it is orthogonalised in bf16, but not to fp16, which could not hold it."""
+    def _nesterov_mean(self, matrix: nn.Parameter, finite: Tensor) -> Tensor:
+        """Update the momentum of a matrix and return Nesterov's mean, unsharded.
+
+        The mean is converted to bf16 if it is orthogonalised in bf16, but not to fp16, which could not hold it.
+        """
         assert matrix.grad is not None
         momentum = self._momentum(matrix)
         # Unless the gradient is finite, the momentum is averaged with itself, which leaves it the same to the last bit.
@@ -104,40 +101,35 @@ class Muon(torch.optim.Optimizer):
             state["momentum_buffer"] = torch.zeros_like(matrix)
         return state["momentum_buffer"]
 
-    def took_effect(self) -> dict[str, str | float]:
-        """Returns the values of Muon's own settings that it works with."""
-        return {
-            "Newton-Schulz iterations": self.iterations,
-            "orthogonalised in": name_of(self.dtype),
-        }
+    def resolved_settings(self) -> dict[str, str | float]:
+        """Return the settings that only Muon has."""
+        return {"Newton-Schulz iterations": self.iterations, "orthogonalised in": precision_name(self.dtype)}
 
-    def moves(self, matrix: nn.Parameter) -> bool:
-        """Returns whether this worker updates a matrix, or a part of it, and so needs its momentum."""
-        return self._mover.get(id(matrix), self.workers.rank) == self.workers.rank
+    def updates(self, matrix: nn.Parameter) -> bool:
+        """Return whether this worker updates a matrix or a shard of it, and so needs its momentum."""
+        return self._ranks.get(id(matrix), self.workers.rank) == self.workers.rank
 
     @torch.no_grad()
-    def whole_state(self, matrix: nn.Parameter) -> dict[str, Tensor]:
-        """Returns the whole state of a matrix, from the worker that updates it. All workers have to call this."""
-        momentum = self._momentum(matrix) if self.moves(matrix) else torch.empty_like(matrix)
-        if id(matrix) in self._mover:
-            self.workers.broadcast(momentum, self._mover[id(matrix)])
+    def full_state(self, matrix: nn.Parameter) -> dict[str, Tensor]:
+        """Return the unsharded state of a matrix, from the worker that updates it. All workers have to call this."""
+        momentum = self._momentum(matrix) if self.updates(matrix) else torch.empty_like(matrix)
+        if id(matrix) in self._ranks:
+            self.workers.broadcast(momentum, self._ranks[id(matrix)])
         return {"momentum_buffer": full_tensor(momentum)}
 
 
 def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Yields lists of matrices of the same shape, each as long as MAX_STACKED allows."""
+    """Yield lists of matrices of the same shape, each as long as MAX_STACKED_ELEMENTS allows."""
     by_shape: dict[torch.Size, list[nn.Parameter]] = {}
     for matrix in matrices:
         by_shape.setdefault(matrix.shape, []).append(matrix)
-    for shape, alike in by_shape.items():
-        most = max(1, MAX_STACKED // shape.numel())
-        for first in range(0, len(alike), most):
-            yield alike[first : first + most]
+    for shape, group in by_shape.items():
+        size = max(1, MAX_STACKED_ELEMENTS // shape.numel())
+        yield from (group[first : first + size] for first in range(0, len(group), size))
 
 
-def evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parameter]]:
-    """Divides the matrices into shares that cost about the same to orthogonalise. The result is the same on every
-    worker."""
+def divide_evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parameter]]:
+    """Divide the matrices into shares that cost about the same to orthogonalise, the same on every worker."""
     costs = [0] * shares
     parts: list[list[nn.Parameter]] = [[] for _ in range(shares)]
 

@@ -16,7 +16,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from mt.config import TrainConfig
-from mt.core.device import instruction_sets, multiplied_by, name_of, processor_name, recurrent_layers_need_fp32
+from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
 from mt.core.installation import IS_INSTALLED
 from mt.core.json_file import read_json
@@ -219,15 +219,15 @@ def took_effect(
     sides = {"source": data.tokenizers.source, "target": data.tokenizers.target}
     dropped = data.corpus.report[0].dropped
     return {
-        **optimizer.took_effect(),
+        **optimizer.resolved_settings(),
         "arithmetic": {
             "device": device.type,
-            "precision": name_of(precision),
-            "precision of LSTM layers": "fp32" if recurrent_layers_need_fp32(device) else name_of(precision),
+            "precision": precision_name(precision),
+            "precision of LSTM layers": "fp32" if recurrent_layers_need_fp32(device) else precision_name(precision),
             "sharded": settings.shard,
             "compiled": settings.compile,
             **{
-                f"{name_of(each)} is multiplied by": multiplied_by(each, device, settings.compile)
+                f"{precision_name(each)} is multiplied by": multiplied_by(each, device, settings.compile)
                 for each in (torch.float32, torch.bfloat16)
             },
         },

@@ -1,21 +1,18 @@
 """The corpus of an earlier run: read again as that run learnt from it, and replayed to a run that begins from it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import datasets
 import numpy as np
-import pyarrow
-from datasets.table import concat_tables
 
 from mt.config import TrainConfig
-from mt.core.columns import ROWS_AT_ONCE, numbers
+from mt.core.columns import numbers
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
-from mt.data.cache import cached_table, concatenate, digest
+from mt.data.cache import concatenate
 from mt.data.cleaning.record import read_dropped, without_dropped
-from mt.data.corpus import NUMBERED, Corpus, load_corpus
+from mt.data.corpus import NUMBERED, Corpus, load_corpus, with_numbers
 from mt.data.overlap import without_shared_sentences
 from mt.data.pairs import sentences_sha256
 from mt.data.split_report import SplitReport
@@ -91,18 +88,7 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
 
 
 def _renumbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
-    """Returns pairs whose ids are ``first_id`` higher, and whose weights are ``weight`` times as large."""
-    table = pairs.data  # of all rows, though ``pairs`` may be a selection of them
-    place = digest(("replayed", pairs._fingerprint, first_id, weight))
-
-    def batches() -> Iterator[pyarrow.RecordBatch]:
-        ids, weights = (table.column(name).to_numpy() for name in NUMBERED.names)
-        for start in range(0, len(ids), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
-            yield pyarrow.record_batch([ids[some] + first_id, (weights[some] * weight).astype(np.float32)], NUMBERED)
-
-    numbered = cached_table(digest((place, "numbers")), NUMBERED, batches)
-    texts = table.drop(NUMBERED.names)
-    return datasets.Dataset(
-        concat_tables([texts, numbered.data], axis=1), indices_table=pairs._indices, fingerprint=place
-    )
+    """Return pairs whose ids are ``first_id`` higher, and whose weights are ``weight`` times as large."""
+    ids, weights = (pairs.data.column(name).to_numpy() for name in NUMBERED.names)
+    key = ("replayed", pairs._fingerprint, first_id, weight)
+    return with_numbers(pairs, key, lambda rows: (ids[rows] + first_id, weights[rows] * weight))

@@ -1,4 +1,4 @@
-"""Measuring the weights on the validation pairs, and showing what was found."""
+"""Validation: the loss, BLEU and chrF of the current weights."""
 
 import logging
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from itertools import islice
 
 import torch
 
-from mt.config import DecodingConfig, TrainConfig
+from mt.config import TrainConfig
 from mt.core.device import autocast
 from mt.data.batching import evaluation_batches
 from mt.data.corpus import evenly_spaced
@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Validation:
-    """What was found of the weights at one time."""
+    """The results of one validation."""
 
     loss: float
-    """Cross-entropy in nats a target token, without label smoothing."""
+    """Cross-entropy in nats per target token, without label smoothing."""
     bleu: float
     chrf: float
     sources: list[str]
@@ -51,15 +51,27 @@ class Validator:
         self.config = config
         self.workers = workers
         self.precision = precision
-        self.translator = translator_of(objective, data, config, config.decoding, precision)
+        self.translator = Translator(objective.model, data.layer, config.decoding, precision)
 
-    @torch.inference_mode()
-    def loss(self, after_batch: Callable[[], None]) -> float:
-        """Returns the cross-entropy in nats a target token, over the validation pairs of all workers.
+    def measure(self, check_signals: Callable[[], None]) -> Validation:
+        """Return the loss, and the scores of greedy translations.
 
         Args:
-            after_batch: Is called after each batch and may raise, to stop.
+            check_signals: Called by all workers after the loss, and by a single worker also after each batch: several
+                workers may have different numbers of batches. It may raise, to stop.
         """
+        after_batch = check_signals if self.workers.size == 1 else None
+        loss = self._loss(after_batch)
+        check_signals()
+        pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
+        sources, references = list(pairs["source"]), list(pairs["target"])
+        hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
+        bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
+        return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
+
+    @torch.inference_mode()
+    def _loss(self, after_batch: Callable[[], None] | None) -> float:
+        """Return the cross-entropy in nats per target token, over the validation pairs of all workers."""
         self.objective.eval()
         total = torch.zeros(2, device=self.workers.device)  # loss and target tokens
         batches = evaluation_batches(self.data.valid, self.config.training.batch_tokens)
@@ -67,57 +79,27 @@ class Validator:
             with autocast(self.workers.device, self.precision):
                 total[0] += self.objective(batch.to(self.workers.device))
             total[1] += batch.target_tokens
-            after_batch()
+            if after_batch:
+                after_batch()
         self.objective.train()
         loss, tokens = self.workers.sum(total).tolist()
         return loss / tokens
 
-    def translations(self, loss: float, after_batch: Callable[[], None]) -> Validation:
-        """Translates some of the validation pairs greedily, and returns everything that was found.
-
-        Args:
-            loss: What ``loss`` returned for the same weights.
-            after_batch: Is called after each batch and may raise, to stop.
-        """
-        pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
-        sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
-        bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
-        return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
-
-    def show(self, found: Validation, best: bool, progress: Progress, monitor: Monitor) -> None:
-        """Logs and records the loss and the scores, three sample translations, and the attention map of one of them."""
+    def show(self, validation: Validation, best: bool, progress: Progress, monitor: Monitor) -> None:
+        """Log and record the loss and the scores, three sample translations, and the attention of one of them."""
+        scores = {name: getattr(validation, name) for name in ("loss", "bleu", "chrf")}
         logger.info(
             "update %d  validation loss %.3f  BLEU %.2f  chrF %.2f%s",
             progress.update,
-            found.loss,
-            found.bleu,
-            found.chrf,
+            *scores.values(),
             "  (best)" if best else "",
         )
-        values = {
-            "epoch": progress.epoch,
-            "loss": found.loss,
-            "bleu": found.bleu,
-            "chrf": found.chrf,
-            "target_tokens": progress.target_tokens,
-            "seconds": progress.seconds,
-        }
-        monitor.record("valid", progress.update, values)
-        count = len(found.sources)
-        samples = sorted({count // 6, count // 2, count * 5 // 6})
-        monitor.show_samples(
-            progress.update, [(found.sources[i], found.references[i], found.hypotheses[i]) for i in samples]
-        )
-        attention = self.translator.attention(found.sources[samples[0]], found.references[samples[0]])
-        monitor.show_attention(progress.update, attention)
-
-
-def translator_of(
-    objective: Objective, data: PreparedData, config: TrainConfig, decoding: DecodingConfig, precision: torch.dtype
-) -> Translator:
-    """Returns a translator that always has the weights that the model has by then."""
-    return Translator(objective.model, data.layer, decoding, precision)
+        position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
+        monitor.record("valid", progress.update, position | scores)
+        lines = list(zip(validation.sources, validation.references, validation.hypotheses, strict=True))
+        samples = [lines[i] for i in sorted({len(lines) * sixths // 6 for sixths in (1, 3, 5)})]
+        monitor.show_samples(progress.update, samples)
+        monitor.show_attention(progress.update, self.translator.attention(*samples[0][:2]))
 
 
 def translate_together(
@@ -127,7 +109,7 @@ def translate_together(
     after_batch: Callable[[], None] | None = None,
     greedy: bool = False,
 ) -> list[str]:
-    """Returns the translations of all lines on every worker. Each translates its share."""
+    """Return the translations of all lines on every worker. Each translates its share."""
     own, numbers = workers.share(lines), workers.share(range(len(lines)))
     report = None if after_batch is None else lambda done, total: after_batch()
     return workers.gather(translator.translate(own, numbers, report, greedy=greedy))

@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from mt.config import DecodingChoice, DecodingConfig, TransformerConfig
+from mt.config import DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.models.seq2seq import TranslationModel
 from mt.text.tokenizer import EOS, UNK
@@ -100,7 +100,7 @@ class CTranslate2Engine(Engine):
         torch.set_num_threads(threads)
 
     @classmethod
-    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         if model_count > 1:
             raise InputError("CTranslate2 does not combine several models: an ensemble needs engine=torch")
         if config.compute_type is not None and not _machine_obstacles(device):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 
-from mt.config import DecodingChoice, DecodingConfig
+from mt.config import DecodingConfig
 from mt.models.seq2seq import TranslationModel
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.trained_model import TrainedModel
@@ -49,7 +49,7 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         """Raise InputError if the engine cannot search so, before any model is loaded."""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a translator returns and counts."""
+"""The results and statistics of a translator."""
 
 import re
 from collections.abc import Sequence

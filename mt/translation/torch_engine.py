@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from mt.config import DecodingChoice, DecodingConfig
+from mt.config import DecodingConfig
 from mt.core.errors import RunError
 from mt.models.seq2seq import TranslationModel
 from mt.translation.beam_search import beam_search, greedy_search
@@ -25,7 +25,7 @@ class TorchEngine(Engine):
         self.config = config
 
     @classmethod
-    def check(cls, config: DecodingConfig | DecodingChoice, device: torch.device, model_count: int) -> None:
+    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         pass
 
     @classmethod

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt.config import KeptConfig, ModelConfig, ModelDescription, RulesConfig
+from pydantic import ValidationError
+
+from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, ModelDescription, RulesConfig
 from mt.core.errors import InputError
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
@@ -42,6 +44,24 @@ class TrainedModel:
             more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
             rules = rules.model_copy(update=more)
         return TextLayer(rules, self.tokenizers, described.source_language, described.target_language, self.spelling)
+
+    def decoding_with(self, config: DecodingConfig | None, path: str | Path) -> DecodingConfig:
+        """Return the user's decoding settings, completed by the model's own.
+
+        Args:
+            config: The user's settings. A DecodingChoice is completed, and None is the model's own.
+            path: The model's folder, for messages.
+
+        Raises:
+            InputError: The two contradict each other.
+        """
+        if not isinstance(config, DecodingChoice):
+            return config or self.description.decoding
+        try:
+            return config.over(self.description.decoding)
+        except ValidationError as error:
+            reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
+            raise InputError(f"{'; '.join(reasons)} (what is not set here is the model's own, from {path})") from None
 
 
 def open_model(path: str | Path) -> TrainedModel:

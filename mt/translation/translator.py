@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from mt.config import AlignmentConfig, DecodingChoice, DecodingConfig, KeptConfig
+from mt.config import AlignmentConfig, DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
 from mt.data.batching import collate
 from mt.models.attention import record_attention
@@ -23,7 +23,6 @@ from mt.translation.engine import Engine, SearchRequest
 from mt.translation.engines import ENGINES
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.joining import LineJoiner
-from mt.translation.loading import complete_decoding
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
@@ -81,7 +80,7 @@ class Translator:
     def load(
         cls,
         folder: str | Path | Sequence[str | Path],
-        config: DecodingConfig | DecodingChoice | None = None,
+        config: DecodingConfig | None = None,
         device: str = "auto",
         precision: str = "fp32",
         kept: KeptConfig = NOTHING_MORE,
@@ -106,7 +105,7 @@ class Translator:
             ENGINES[config.engine].check(config, chosen, len(folders))
         trained = open_models(folders)
         first = trained[0]
-        config = complete_decoding(config, first.description.decoding, folders[0])
+        config = first.decoding_with(config, folders[0])
         models = [each.model.to(chosen) for each in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
         engine = ENGINES[config.engine].open(model, first, resolve_model_path(folders[0]), config)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from mt.config import ModelConfig
 from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import Seat
+from mt.distributed.process_group import RankInfo
 from mt.distributed.workers import working_together
 from tests.benchmarks import machine, task
 
@@ -69,16 +69,16 @@ def time_decoding(translate: Translate, lines: list[str], output: Path) -> dict[
     return {"sentences_per_second": len(lines) / seconds}
 
 
-def train(name: str, folder: Path, precision: str, seat: Seat | None) -> dict[str, float]:
+def train(name: str, folder: Path, precision: str, info: RankInfo | None) -> dict[str, float]:
     """By one process with all threads, or as one of several with one thread each."""
     torch.manual_seed(1)
     make_step = importlib.import_module(f"tests.benchmarks.{name}").make_step
     batches = task.load_batches(folder / "batches.safetensors")
     model = task.RNN if name.startswith("train_rnn") else task.TRANSFORMER
-    if seat is None:
+    if info is None:
         return time_training(make_step(precision), batches, model)
     torch.set_num_threads(1)
-    with working_together(torch.device("cpu"), seat) as workers:
+    with working_together(torch.device("cpu"), info) as workers:
         return time_training(make_step(precision, workers), batches, model)
 
 
@@ -88,8 +88,8 @@ def measure(name: str, folder: Path, setting: str, workers: int) -> dict[str, fl
     if name.startswith("train"):
         if workers == 1:
             return train(name, folder, setting, None)
-        with local_workers(workers, partial(train, name, folder, setting)) as seat:
-            return train(name, folder, setting, seat)
+        with local_workers(workers, partial(train, name, folder, setting)) as info:
+            return train(name, folder, setting, info)
     lines, references = (task.read_lines(folder / f"test.{side}") for side in ("source", "target"))
     module = importlib.import_module(f"tests.benchmarks.{name}")
     if name == "decode_ctranslate2":

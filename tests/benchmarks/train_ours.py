@@ -8,12 +8,11 @@ from torch import Tensor, nn
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.core.device import keep_freed_memory, limit_kernel_caches
 from mt.data.batching import Batch
-from mt.distributed.replication import replicate
 from mt.distributed.workers import Workers
 from mt.models.seq2seq import Seq2Seq
 from mt.models.transformer import Transformer
 from mt.text.tokenizer import PAD
-from mt.training.objective import Objective
+from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from tests.benchmarks import task
 
@@ -32,7 +31,7 @@ def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tenso
     keep_freed_memory()
     limit_kernel_caches()
     objective = Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train()
-    replica = replicate(objective, workers, torch.bfloat16 if precision == "bf16" else torch.float32)
+    replica = data_parallel(objective, workers, torch.bfloat16 if precision == "bf16" else torch.float32)
     optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=workers)
     own = slice(workers.rank, None, workers.size)
 

@@ -13,11 +13,11 @@ from mt.core import device
 from mt.core.device import (
     choose_device,
     cpu_threads,
-    doubt_about,
     instruction_sets,
     limit_kernel_caches,
     multiplied_by,
     processor_name,
+    slow_precision_warning,
     tf32_in_recurrent_layers,
 )
 from mt.core.errors import InputError
@@ -147,7 +147,7 @@ def test_the_processor_and_who_multiplies_are_named(monkeypatch, tmp_path):
 )
 def test_bf16_on_a_processor_without_it_is_doubted(monkeypatch, wanted, device_name, native, doubted):
     monkeypatch.setattr(device, "multiplies_bf16", lambda where: native)
-    assert bool(doubt_about(wanted, torch.device(device_name))) == doubted
+    assert bool(slow_precision_warning(wanted, torch.device(device_name))) == doubted
 
 
 def test_a_machine_that_cannot_compile_is_told_before_any_work(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from torch.distributed import HashStore
 
 from mt.distributed import lifeline as lifeline_module
 from mt.distributed.lifeline import lifeline
-from mt.distributed.process_group import Seat
+from mt.distributed.process_group import RankInfo
 from tests.faults import network
 from tests.processes import ENVIRONMENT, PROJECT, wait_for
 
@@ -22,11 +22,11 @@ WAIT = """
 import sys, time
 from torch.distributed import TCPStore
 from mt.distributed import lifeline
-from mt.distributed.process_group import Seat
-lifeline.SILENCE, lifeline.PROBES = 4, 3
+from mt.distributed.process_group import RankInfo
+lifeline.SILENCE_SECONDS, lifeline.PROBES = 4, 3
 rank, address = int(sys.argv[1]), sys.argv[2]
 store = TCPStore(address, 29500, is_master=rank == 0, wait_for_workers=False)
-with lifeline.lifeline(Seat(rank, 2, 0, 1, store)):
+with lifeline.lifeline(RankInfo(rank, 2, 0, 1, store)):
     print("connected", flush=True)
     time.sleep(100)
 """
@@ -34,11 +34,11 @@ with lifeline.lifeline(Seat(rank, 2, 0, 1, store)):
 
 
 @pytest.fixture
-def seats(monkeypatch):
+def infos(monkeypatch):
     """Of two workers, on two machines as far as they know."""
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     store = HashStore()
-    return [Seat(rank, 2, 0, 1, store) for rank in range(2)]
+    return [RankInfo(rank, 2, 0, 1, store) for rank in range(2)]
 
 
 @pytest.fixture
@@ -49,98 +49,98 @@ def ended(monkeypatch):
     return found
 
 
-def _together(seats, work):
+def _together(infos, work):
     """Raises what any of them raises."""
-    with ThreadPoolExecutor(len(seats)) as pool:
-        for worker in [pool.submit(work, seat) for seat in seats]:
+    with ThreadPoolExecutor(len(infos)) as pool:
+        for worker in [pool.submit(work, info) for info in infos]:
             worker.result(60)
 
 
-def test_a_worker_that_is_done_first_leaves_the_other_alone(seats, ended, monkeypatch, caplog):
-    monkeypatch.setattr(lifeline_module, "GRACE", 0.1)
+def test_a_worker_that_is_done_first_leaves_the_other_alone(infos, ended, monkeypatch, caplog):
+    monkeypatch.setattr(lifeline_module, "GRACE_SECONDS", 0.1)
     left = threading.Event()
 
-    def work(seat):
-        with lifeline(seat):
-            if seat.rank == 0:
+    def work(info):
+        with lifeline(info):
+            if info.rank == 0:
                 assert left.wait(30)
                 time.sleep(0.5)
         left.set()
 
-    _together(seats, work)
+    _together(infos, work)
     assert not ended and not caplog.text
 
 
 @pytest.mark.parametrize("dead", [0, 1])
-def test_a_worker_that_ends_without_a_goodbye_takes_the_other_with_it(seats, ended, monkeypatch, caplog, dead):
+def test_a_worker_that_ends_without_a_goodbye_takes_the_other_with_it(infos, ended, monkeypatch, caplog, dead):
     """Which may be waiting for a third one, of which nobody hears anything."""
-    monkeypatch.setattr(lifeline_module, "GRACE", 0.1)
+    monkeypatch.setattr(lifeline_module, "GRACE_SECONDS", 0.1)
 
-    def work(seat):
-        with suppress(RuntimeError), lifeline(seat):
-            if seat.rank == dead:
+    def work(info):
+        with suppress(RuntimeError), lifeline(info):
+            if info.rank == dead:
                 raise RuntimeError("of gloo")
             wait_for(lambda: ended, 30)
 
-    _together(seats, work)
+    _together(infos, work)
     assert ended == [1] and f"worker {1 - dead}: worker {dead} has died. The same command goes on" in caplog.text
 
 
-def test_a_machine_that_knows_nothing_of_the_connection_any_more_is_lost(seats, ended, monkeypatch, caplog):
+def test_a_machine_that_knows_nothing_of_the_connection_any_more_is_lost(infos, ended, monkeypatch, caplog):
     """It has had a power cut and is back: it resets what it is asked about."""
-    connect = lifeline_module._connection_to_leader
+    connect = lifeline_module._connect_to_leader
 
-    def forgetful(seat):
-        connections = connect(seat)
+    def forgetful(info):
+        connections = connect(info)
         for connection in connections:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         return connections
 
-    monkeypatch.setattr(lifeline_module, "_connection_to_leader", forgetful)
+    monkeypatch.setattr(lifeline_module, "_connect_to_leader", forgetful)
 
-    def work(seat):
-        with suppress(RuntimeError), lifeline(seat):
-            if seat.rank == 1:
+    def work(info):
+        with suppress(RuntimeError), lifeline(info):
+            if info.rank == 1:
                 raise RuntimeError("without a goodbye")
             wait_for(lambda: ended, 30)
 
-    _together(seats, work)
+    _together(infos, work)
     assert ended == [1] and "worker 0: worker 1 cannot be reached any more" in caplog.text
 
 
-def test_strangers_are_sent_away(seats, ended, caplog):
-    def work(seat):
+def test_strangers_are_sent_away(infos, ended, caplog):
+    def work(info):
         with ExitStack() as stack:
-            if seat.rank == 1:
-                port, _ = seat.store.get("lifeline").decode().split()
+            if info.rank == 1:
+                port, _ = info.store.get("lifeline").decode().split()
                 stranger = stack.enter_context(socket.create_connection(("127.0.0.1", int(port)), 10))
                 stranger.sendall(b"x" * 20)
                 assert stranger.recv(1) == b""
-            stack.enter_context(lifeline(seat))
+            stack.enter_context(lifeline(info))
 
-    _together(seats, work)
+    _together(infos, work)
     assert not ended and not caplog.text
 
 
 def test_workers_of_one_machine_need_none(monkeypatch):
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     before = threading.active_count()
-    for seat in (None, Seat(0, 2, 0, 2, HashStore())):
-        with lifeline(seat):
+    for info in (None, RankInfo(0, 2, 0, 2, HashStore())):
+        with lifeline(info):
             assert threading.active_count() == before
 
 
-def test_without_a_connection_training_goes_on_and_says_what_is_missing(seats, ended, monkeypatch, caplog):
+def test_without_a_connection_training_goes_on_and_says_what_is_missing(infos, ended, monkeypatch, caplog):
     def refuse(backlog):
         raise OSError("no port is free")
 
     monkeypatch.setattr(lifeline_module, "_server", refuse)
 
-    def work(seat):
-        with lifeline(seat):
+    def work(info):
+        with lifeline(info):
             pass
 
-    _together(seats, work)
+    _together(infos, work)
     for whither in ("to worker 1", "to the leader"):
         assert f"no further connection {whither} can be made" in caplog.text
     assert not ended

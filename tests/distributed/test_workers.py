@@ -11,16 +11,18 @@ import torch
 from safetensors.torch import load_file
 
 from mt.config import RNNAttentionConfig, TrainingConfig
-from mt.core.errors import InputError, RunError, WorkerDied
+from mt.core.errors import RunError, WorkerDied
 from mt.data.batching import collate, empty_batch
-from mt.distributed.local_workers import local_workers, number_of_workers
-from mt.distributed.process_group import Seat
+from mt.distributed.local_workers import local_workers
+from mt.distributed.process_group import RankInfo
 from mt.distributed.replication import shard
-from mt.distributed.workers import Workers, interleaved, working_together
+from mt.distributed.workers import Workers, interleave, working_together
 from mt.models.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import train
-from mt.training.objective import Objective, smoothed_cross_entropy
+from mt.training.losses import smoothed_cross_entropy
+from mt.training.objective import Objective
+from mt.training.projected_loss import OutputLayer, projected_loss
 from tests import toy
 from tests.processes import Together, finish, lead_one, local_workers_of, start, torchrun, wait_for, workers_of
 
@@ -196,32 +198,6 @@ def test_a_worker_ends_when_its_leader_is_killed(seconds):
     wait_for(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE, 60)
 
 
-def test_more_workers_than_devices_are_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert number_of_workers(TrainingConfig(workers="auto"), torch.device("cuda")) == 2
-    assert number_of_workers(TrainingConfig(workers="auto"), torch.device("cuda:1")) == 1
-    for device in ("cuda", "cuda:1", "mps"):
-        with pytest.raises(InputError, match="take training.workers=auto"):
-            number_of_workers(TrainingConfig(workers=3), torch.device(device))
-
-
-def test_many_more_workers_than_cores_are_refused(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert number_of_workers(TrainingConfig(workers=8), torch.device("cpu")) == 8
-    with pytest.raises(InputError, match="has 2 CPU cores, which at most 8 workers may share"):
-        number_of_workers(TrainingConfig(workers=9), torch.device("cpu"))
-
-
-@pytest.mark.parametrize(
-    ("workers", "threads", "batch_tokens", "expected"),
-    [("auto", 0, 2048, 2), ("auto", 0, 100_000, 16), ("auto", 4, 100_000, 4), ("auto", 0, 500, 1), (3, 0, 500, 3)],
-)
-def test_auto_takes_every_core_that_a_batch_keeps_busy(monkeypatch, workers, threads, batch_tokens, expected):
-    monkeypatch.setattr("mt.distributed.local_workers.cpu_threads", lambda: 16)
-    settings = TrainingConfig(workers=workers, threads=threads, batch_tokens=batch_tokens)
-    assert number_of_workers(settings, torch.device("cpu")) == expected
-
-
 def test_torchrun_and_workers_are_refused_together(folder):
     status, said = _run(_config(folder, "both", workers=3), 2)
     assert status != 0 and said.count("torchrun sets the number of workers") == 1
@@ -242,22 +218,22 @@ def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_noth
 
 def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
     """Which those that see it must not keep to themselves (``mt.core.process_end``), unlike other reasons to stop."""
-    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, seat: None)
+    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
+    info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
     for words in (
         "[../pair.cc:534] Connection closed by peer [127.0.0.1]:4242",
         "Read error [127.0.0.1]:4242: Connection reset by peer",
         "writev [127.0.0.1]:4242: Broken pipe",
         "NCCL error: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting",
     ):
-        with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), seat):
+        with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), info):
             raise RuntimeError(words)
 
 
 def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monkeypatch):
-    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, seat: None)
-    seat = Seat(1, 2, 1, 2, torch.distributed.HashStore())
+    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
+    info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
     real = "[enforce fail at /gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth9"
     duplicate = "NCCL error, ncclInvalidUsage: Duplicate GPU detected"
     in_use = "port: 29500, name: EADDRINUSE, message: address already in use"
@@ -266,7 +242,7 @@ def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monk
         (torch.distributed.DistBackendError(f"{duplicate}\nException raised from here: frame #0"), duplicate),
         (torch.distributed.DistNetworkError(in_use), in_use),
     ):
-        with pytest.raises(RunError) as caught, working_together(torch.device("cpu"), seat):
+        with pytest.raises(RunError) as caught, working_together(torch.device("cpu"), info):
             raise error
         assert str(caught.value) == f"worker 1 cannot reach the others: {told}" and not isinstance(
             caught.value, WorkerDied
@@ -276,7 +252,7 @@ def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monk
         RuntimeError("disconnected graph: NCCL and gloo are not to blame, nor is a socket"),
         ValueError("gloo"),
     ):
-        with pytest.raises(type(error)) as bug, working_together(torch.device("cpu"), seat):
+        with pytest.raises(type(error)) as bug, working_together(torch.device("cpu"), info):
             raise error
         assert bug.value is error
 
@@ -295,7 +271,7 @@ def test_a_mistake_is_told_once(folder):
 def test_an_empty_share_has_no_loss_and_gradients_of_zero():
     batch = empty_batch()
     features, weight = torch.randn(0, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
-    loss = smoothed_cross_entropy(features, weight, torch.empty(0, dtype=torch.long), 0.1)
+    loss = projected_loss(smoothed_cross_entropy(0.1), OutputLayer(weight), torch.empty(0, dtype=torch.long), features)
     loss.backward()
     assert loss == 0 and not weight.grad.any() and batch.target_tokens == 0
 
@@ -305,7 +281,7 @@ def test_shares_are_put_together_in_their_order(size):
     workers = [Workers(torch.device("cpu")) for _ in range(size)]
     for rank, worker in enumerate(workers):
         worker.rank, worker.size = rank, size
-    assert interleaved([worker.share("abcd") for worker in workers]) == list("abcd")
+    assert interleave([worker.share("abcd") for worker in workers]) == list("abcd")
 
 
 def test_one_worker_agrees_with_itself():
@@ -322,16 +298,16 @@ def _learn_from_a_pair(replica):
     replica(collate([0], [[5, 6]], [[7]])).backward()
 
 
-def _as_worker(seat: Seat):
+def _as_worker(info: RankInfo):
     torch.set_num_threads(1)  # as in conftest.py
-    with working_together(torch.device("cpu"), seat) as workers:
+    with working_together(torch.device("cpu"), info) as workers:
         _learn_from_a_pair(_sharded_lstm(workers))
 
 
 @pytest.mark.slow
 def test_a_sharded_lstm_leaves_its_weights_where_they_are(monkeypatch):
     """A GPU's LSTM, told to flatten its weights, would copy them to where FSDP2 does not put the next ones."""
-    with local_workers(2, _as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:
+    with local_workers(2, _as_worker) as info, working_together(torch.device("cpu"), info) as workers:
         replica = _sharded_lstm(workers)
         monkeypatch.setattr(torch.nn.LSTM, "flatten_parameters", lambda lstm: pytest.fail("moved"))
         _learn_from_a_pair(replica)

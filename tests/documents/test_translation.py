@@ -49,6 +49,17 @@ def test_each_line_is_that_of_the_translator(run, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.po", "b.po"}
 
 
+def test_a_marian_model_translates_documents(tmp_path):
+    pytest.importorskip("transformers")
+    from tests.marian_folder import LAYOUTS, write_folder
+
+    model = write_folder(tmp_path / "model", LAYOUTS[0])
+    (tmp_path / "a.json").write_text('["ba de"]')
+    translate(command(str(model), input=str(tmp_path / "a.json"), output=str(tmp_path / "b.json")))
+    assert len(json.loads((tmp_path / "b.json").read_text())) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "a.json", "b.json"}
+
+
 def test_to_standard_output(run, tmp_path, capfdbinary):
     (tmp_path / "a.po").write_text(po("ba de"))
     translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))

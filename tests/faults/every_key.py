@@ -42,13 +42,13 @@ from mt.config import (
 from mt.core.device import choose_device
 from mt.core.process_end import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
-from mt.distributed.local_workers import number_of_workers
 from mt.evaluation.robustness.command import open_runs
 from mt.evaluation.systems import open_systems
 from mt.export.command import export
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis.command import synthesise
 from mt.training.command import train
+from mt.training.worker_count import worker_count
 from tests import toy
 from tests.faults.outcome import Outcome
 
@@ -157,7 +157,7 @@ class Train(Command):
         assert isinstance(config, TrainConfig)
         if config.data.kind in ("hub", "recipe") or not self.place.holds(str(config.folder)):
             return  # it would ask the network, or write where it must not
-        size = number_of_workers(config.training, choose_device(config.training.device))
+        size = worker_count(config.training, choose_device(config.training.device))
         if size > 1:
             return  # seconds until they are there
         short = {

@@ -111,8 +111,8 @@ def _train_to(config: TrainConfig, update: int) -> None:
     """Trains and raises Interrupted after the validation of an update, with the state saved."""
     validate = Trainer._validate
 
-    def validate_and_stop(self: Trainer, monitor: object) -> None:
-        validate(self, monitor)
+    def validate_and_stop(self: Trainer) -> None:
+        validate(self)
         if self.progress.update == update:
             os.kill(os.getpid(), signal.SIGTERM)
 

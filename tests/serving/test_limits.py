@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mt.config import ServingConfig
-from mt.serving.requests import MOST_BYTES
+from mt.serving.requests import MAX_BODY_BYTES
 from tests import toy
 from tests.serving.conftest import serving
 
@@ -90,7 +90,7 @@ def test_what_is_no_form(server, content_type):
 
 def test_a_body_of_10_mb_is_refused_and_a_larger_one_is_not_read(server):
     status, answer = server.ask("/translate", b" " * 10_000_000)
-    assert status == 413 and str(MOST_BYTES) in answer["error"]
+    assert status == 413 and str(MAX_BODY_BYTES) in answer["error"]
     with server.connect() as connection:
         connection.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413")

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.synthesis.faults import LONGEST_LOOP, fault, repeats
+from mt.synthesis.faults import MAX_LOOP_WORDS, fault, repeats
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=30))
 def test_repeats_are_what_brute_force_finds(words):
     most = 1
     for start in range(len(words)):
-        for length in range(1, LONGEST_LOOP + 1):
+        for length in range(1, MAX_LOOP_WORDS + 1):
             said, times = words[start : start + length], 1
             while len(said) == length and words[start + times * length : start + (times + 1) * length] == said:
                 times += 1

@@ -7,7 +7,7 @@ import signal
 import torch
 
 from mt.distributed.workers import Workers
-from mt.training import trainer as trainer_module
+from mt.training.updater import Updater
 
 ALONE = Workers(torch.device("cpu"))
 """The only process of a run."""
@@ -25,7 +25,7 @@ def read_results(config):
 
 def stop_after(monkeypatch, updates):
     """Sends this process a SIGTERM at the end of each of the given updates."""
-    real_update = trainer_module.Trainer._update
+    real_update = Updater.update
 
     def update(self, ready):
         result = real_update(self, ready)
@@ -34,4 +34,4 @@ def stop_after(monkeypatch, updates):
             os.kill(os.getpid(), signal.SIGTERM)
         return result
 
-    monkeypatch.setattr(trainer_module.Trainer, "_update", update)
+    monkeypatch.setattr(Updater, "update", update)

@@ -54,22 +54,22 @@ def test_a_model_is_blended_for_a_while_and_has_its_own_weights_again():
     blend = Blend(weights_of(first), SHARE)
     with torch.no_grad():
         next(first.parameters()).zero_()  # the start was copied
-    with blend.inside(learnt):
+    with blend.applied_to(learnt):
         assert_close(weights_of(learnt), mean(start, own))
-        assert_equal(blend.own(learnt), own)
+        assert_equal(blend.unblended(learnt), own)
     assert_equal(weights_of(learnt), own)
-    assert_equal(blend.own(learnt), own)
-    assert_close(blend.of(own), mean(start, own))
+    assert_equal(blend.unblended(learnt), own)
+    assert_close(blend.blended(own), mean(start, own))
 
 
 def test_a_share_of_nothing_copies_nothing():
     learnt = model(2)
     blend = Blend(weights_of(learnt), 0.0)
     own = weights_of(learnt)
-    assert not blend.start and blend.of(own) is own
-    with blend.inside(learnt):
-        assert not blend.set_aside
-        assert all(blend.own(learnt)[name].data_ptr() == weight.data_ptr() for name, weight in own.items())
+    assert not blend.start and blend.blended(own) is own
+    with blend.applied_to(learnt):
+        assert not blend._unblended
+        assert all(blend.unblended(learnt)[name].data_ptr() == weight.data_ptr() for name, weight in own.items())
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,9 @@ def test_a_stopped_run_goes_on_bitwise_also_when_the_signal_comes_in_a_validatio
     with pytest.raises(Interrupted):
         train(stopped)
     real = Translator.translate
-    monkeypatch.setattr(Translator, "translate", lambda *rest: os.kill(os.getpid(), signal.SIGINT) or real(*rest))
+    monkeypatch.setattr(
+        Translator, "translate", lambda *rest, **options: os.kill(os.getpid(), signal.SIGINT) or real(*rest, **options)
+    )
     with pytest.raises(Interrupted):
         train(stopped)
     checkpoint = newest_checkpoint(stopped.folder)

@@ -1,6 +1,7 @@
 """What a finished run says of itself, and that a damaged one is told as such."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -52,6 +53,6 @@ def test_numbers_that_can_be_computed_with():
 def test_weights_that_are_no_mean_are_of_no_checkpoints(tmp_path):
     model = torch.nn.Linear(2, 3)
     for weights in ("last", "best"):  # the best ones are there already
-        settings = TrainingConfig(weights=weights)
-        assert write_weights(tmp_path, settings, model, Blend(model, 0.0), {}, []) == 0
+        config = SimpleNamespace(folder=tmp_path, training=TrainingConfig(weights=weights))
+        assert write_weights(config, model, Blend({}, 0.0), {}) == 0
         assert torch.equal(load_file(tmp_path / WEIGHTS)["weight"], model.weight)

@@ -15,7 +15,7 @@ from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
 from mt.text.tokenizer import PAD, SPECIAL
 from mt.training import initial_embeddings
-from mt.training.initial_embeddings import SHARE, begin_with_co_occurrence, occurrences, piece_vectors
+from mt.training.initial_embeddings import SHARE, initialise_by_co_occurrence, occurrences, piece_vectors
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
@@ -117,7 +117,7 @@ def test_words_that_translate_each_other_begin_side_by_side(architecture, tied, 
     torch.manual_seed(1)
     model = build_of_sizes(model_config, size, size, joint)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    begin_with_co_occurrence(model, pairs, joint, ALONE)
+    initialise_by_co_occurrence(model, pairs, joint, ALONE)
     tables = {
         f"{name}.weight": part.weight.detach()
         for name, part in model.named_modules()
@@ -149,12 +149,12 @@ def test_a_worker_that_does_not_count_begins_with_the_same():
         torch.manual_seed(1)
         models.append(build_of_sizes(toy.config(toy.Path()).model, 40, 40, True))
 
-        def from_leader(make, rank=rank):
+        def run_on_leader(make, rank=rank):
             if rank == 0:
                 answer.append(make())
             return answer[0]
 
-        alone = SimpleNamespace(from_leader=from_leader)
-        begin_with_co_occurrence(models[-1], pairs if rank == 0 else None, True, alone)
+        alone = SimpleNamespace(run_on_leader=run_on_leader)
+        initialise_by_co_occurrence(models[-1], pairs if rank == 0 else None, True, alone)
     for ours, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
         assert torch.equal(ours, theirs)

@@ -37,7 +37,7 @@ def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_thei
     with pytest.raises(InputError, match=re.escape(f"the model has {many:,} parameters, {needed}")):
         memory.refuse_what_cannot_fit(large, tokenizers, workers)
     # Four workers on one machine share its memory.
-    workers.on_this_machine = 4
+    workers.local_size = 4
     monkeypatch.setattr(memory, "memory_bytes", lambda device: 12 * parameters)
     with pytest.raises(InputError, match="take a smaller model"):
         memory.refuse_what_cannot_fit(config, tokenizers, workers)

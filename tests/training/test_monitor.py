@@ -10,13 +10,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from mt.models.attention import AttentionMap
 from mt.reporting.heat_map import heat_map
 from mt.training import monitor as monitor_module
+from mt.training.checkpoint import Progress
 from mt.training.monitor import Monitor
 from mt.translation.results import SentenceAttention
 from tests.clock import Clock
 
 
 def _record(run, update, metrics_bytes, steps):
-    with Monitor(run, update, max_updates=100, metrics_bytes=metrics_bytes) as monitor:
+    with Monitor(run, Progress(update=update, metrics_bytes=metrics_bytes), max_updates=100) as monitor:
         begun = monitor.flush()
         for step in steps:
             monitor.record("train", step, {"loss": 1.0 / step})
@@ -45,7 +46,7 @@ def test_a_run_that_begins_again_shows_nothing_of_the_first_attempt(tmp_path):
 
 
 def test_what_is_not_finite_is_null(tmp_path):
-    with Monitor(tmp_path, 0, max_updates=1, metrics_bytes=0) as monitor:
+    with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.record("train", 1, {"loss": float("nan"), "gradient_norm": float("inf"), "epoch": 0})
         monitor.flush()
     line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=lambda constant: 1 / 0)
@@ -53,7 +54,7 @@ def test_what_is_not_finite_is_null(tmp_path):
 
 
 def test_samples_show_control_characters_and_keep_the_table(tmp_path):
-    with Monitor(tmp_path, 0, max_updates=1, metrics_bytes=0) as monitor:
+    with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.show_samples(1, [("a\x1b[2Jb", "c|d", "e\nf")])
         monitor.flush()
     board = EventAccumulator(str(tmp_path / "tensorboard"))
@@ -65,7 +66,7 @@ def test_samples_show_control_characters_and_keep_the_table(tmp_path):
 def test_the_time_to_go_is_told_without_a_terminal(tmp_path, monkeypatch, caplog):
     clock = Clock()
     monkeypatch.setattr(monitor_module, "time", clock)
-    with caplog.at_level("INFO"), Monitor(tmp_path, 10, max_updates=100, metrics_bytes=0) as monitor:
+    with caplog.at_level("INFO"), Monitor(tmp_path, Progress(update=10), max_updates=100) as monitor:
         clock.seconds += 60  # for 20 updates of this process
         monitor.show_training(30, 1.5, 1234.4)
     assert "update 30/100  loss 1.500  1,234 target tokens/s  3.5 minutes to go" in caplog.text
@@ -74,7 +75,7 @@ def test_the_time_to_go_is_told_without_a_terminal(tmp_path, monkeypatch, caplog
 def test_the_board_shows_the_attention_of_each_layer_and_the_table_of_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(monitor_module, "heat_map", heat_map)  # conftest.py has put blank pictures in its place
     maps = {f"decoder.layers.{layer}.cross_attention": AttentionMap(torch.rand(1, 2, 3, 4), None) for layer in range(2)}
-    with Monitor(tmp_path, 0, max_updates=1, metrics_bytes=0) as monitor:
+    with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.show_attention(7, SentenceAttention(list("abcd"), list("xyz"), maps))
         monitor.show_hyperparameters({"seed": 3, "data.train": ("a", "b")}, {"bleu": 31.5})
         monitor.flush()
@@ -90,7 +91,7 @@ def test_with_a_terminal_the_bar_shows_the_figures_and_nothing_is_logged(tmp_pat
     termios.tcsetwinsize(slave, (24, 100))
     with open(slave, "w") as terminal, open(master, "rb", buffering=0) as screen:
         monkeypatch.setattr("sys.stderr", terminal)
-        with Monitor(tmp_path, 10, max_updates=100, metrics_bytes=0) as monitor:
+        with Monitor(tmp_path, Progress(update=10), max_updates=100) as monitor:
             monitor.advance()
             monitor.show_training(11, 1.2344, 5678.9)
         terminal.flush()

@@ -11,7 +11,9 @@ from mt.data.batching import collate, empty_batch
 from mt.models.embedding import TokenEmbedding, cut_embeddings
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from mt.training.objective import Objective, r_drop, simcut, smoothed_cross_entropy
+from mt.training.losses import r_drop, simcut, smoothed_cross_entropy
+from mt.training.objective import Objective
+from mt.training.projected_loss import OutputLayer, projected_loss
 from tests import toy
 
 ALPHA = 3.0
@@ -55,10 +57,10 @@ LOSSES = {
 @pytest.mark.parametrize("rows", [1, 511, 512, 1300])
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing, cached_logits, monkeypatch):
-    monkeypatch.setattr("mt.training.objective.CACHED_LOGITS", cached_logits)
+    monkeypatch.setattr("mt.training.projected_loss.CACHED_LOGITS", cached_logits)
     ours, plain, predictions = LOSSES[name]
     features, weight, gold = _tensors(rows, predictions)
-    loss = ours(*features, weight, gold, smoothing) / rows
+    loss = projected_loss(ours(smoothing), OutputLayer(weight), gold, *features) / rows
     expected_loss = plain(*features, weight, gold, smoothing) / rows
     assert torch.allclose(loss, expected_loss, rtol=1e-5)
     actual, expected = (torch.autograd.grad(value, (*features, weight)) for value in (loss, expected_loss))
@@ -71,9 +73,9 @@ def test_a_bias_is_the_weight_of_a_feature_that_is_always_one(name):
     ours, _, predictions = LOSSES[name]
     features, weight, gold = _tensors(600, predictions)
     bias = torch.randn(len(weight), requires_grad=True)
-    loss = ours(*features, weight, gold, 0.1, bias=bias)
+    loss = projected_loss(ours(0.1), OutputLayer(weight, bias), gold, *features)
     longer = [functional.pad(one, (0, 1), value=1.0) for one in features]
-    expected = ours(*longer, torch.cat([weight, bias[:, None]], dim=1), gold, 0.1)
+    expected = projected_loss(ours(0.1), OutputLayer(torch.cat([weight, bias[:, None]], dim=1)), gold, *longer)
     assert torch.allclose(loss, expected, rtol=1e-5)
     actual, expected = (torch.autograd.grad(value, (*features, weight, bias)) for value in (loss, expected))
     for one, other in zip(actual, expected, strict=True):
@@ -85,7 +87,7 @@ def test_under_bf16_autocast_it_stays_close_to_the_formula(name):
     ours, plain, predictions = LOSSES[name]
     features, weight, gold = _tensors(600, predictions, vocabulary=50)
     with torch.autocast("cpu", torch.bfloat16):
-        loss = ours(*features, weight, gold, 0.1)
+        loss = projected_loss(ours(0.1), OutputLayer(weight), gold, *features)
     exact = plain(*features, weight, gold, 0.1)
     assert torch.isclose(loss, exact, rtol=4e-3)
     actual, expected = (torch.autograd.grad(value, (*features, weight)) for value in (loss, exact))

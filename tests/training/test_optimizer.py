@@ -7,15 +7,16 @@ import torch
 
 from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, TrainingConfig, TransformerConfig
 from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import Seat
+from mt.distributed.process_group import RankInfo
 from mt.distributed.replication import full_tensor, shard, sharded_like
 from mt.distributed.workers import Workers, working_together
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
 from mt.training import muon
-from mt.training.muon import evenly, orthogonalised
+from mt.training.muon import divide_evenly, orthogonalise
 from mt.training.objective import Objective
-from mt.training.optimizer import Optimizer, schedule_factor
+from mt.training.optimizer import Optimizer
+from mt.training.schedule import schedule_factor
 
 ALONE = Workers(torch.device("cpu"))
 FINITE = torch.tensor(True)
@@ -88,9 +89,9 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
         assert rates[id(parameter)] == pytest.approx(3e-3 if looked_up else 1e-3), name
 
 
-@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.MAX_STACKED), (3, 200), (5, 1)])
+@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.MAX_STACKED_ELEMENTS), (3, 200), (5, 1)])
 def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
-    monkeypatch.setattr(muon, "MAX_STACKED", stack)
+    monkeypatch.setattr(muon, "MAX_STACKED_ELEMENTS", stack)
     monkeypatch.setattr(muon, "choose_precision", lambda wanted, device: torch.bfloat16)  # as torch's always does
     model = _model()
     config = OptimizerConfig(kind="muon", learning_rate=1e-2, muon_iterations=iterations, weight_decay=0.1)
@@ -110,7 +111,7 @@ def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
 
 
 def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
-    monkeypatch.setattr(muon, "MAX_STACKED", 50)
+    monkeypatch.setattr(muon, "MAX_STACKED_ELEMENTS", 50)
     matrices = [torch.nn.Parameter(torch.zeros(shape)) for shape in [(4, 4), (8, 8), (4, 4), (4, 4), (4, 4), (8, 8)]]
     stacks = list(muon._stacks(matrices))
     assert sorted(map(id, matrices)) == sorted(id(matrix) for stack in stacks for matrix in stack)
@@ -129,7 +130,7 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, d
     torch.manual_seed(0)
     matrices = torch.randn(shape) * scale
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
-    found = orthogonalised(matrices, 5, dtype)
+    found = orthogonalise(matrices, 5, dtype)
     assert found.dtype == dtype
     within = u.mT @ found.float() @ v.mT  # diagonal where the vectors are the same
     values = within.diagonal(dim1=1, dim2=2)
@@ -256,12 +257,12 @@ def _restore(optimizer, state, workers):
     """Loads what the leader has, as every worker reads it from the leader's checkpoint."""
     for part in optimizer.parts:
         part.state.clear()
-    optimizer.load_state_tensors(workers.from_leader(lambda: state))
+    optimizer.load_state_tensors(workers.run_on_leader(lambda: state))
 
 
-def _as_worker(shard: bool, seat: Seat):
+def _as_worker(shard: bool, info: RankInfo):
     torch.set_num_threads(1)  # as in conftest.py
-    with working_together(torch.device("cpu"), seat) as workers:
+    with working_together(torch.device("cpu"), info) as workers:
         model, optimizer = _three_steps(workers, shard)
         state = optimizer.state_tensors()
         workers.gather([len(state)])
@@ -277,7 +278,7 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
     one, its_optimizer = _three_steps(ALONE)
     rounding = 1e-6 if shard else 0.0  # in AdamW, at the edges of the parts
     as_worker = partial(_as_worker, shard)
-    with local_workers(2, as_worker) as seat, working_together(torch.device("cpu"), seat) as workers:
+    with local_workers(2, as_worker) as info, working_together(torch.device("cpu"), info) as workers:
         two, their_optimizer = _three_steps(workers, shard)
         moved = len(their_optimizer.parts[-1].own)
         assert moved == len(two.hidden_matrices) if shard else 0 < moved < len(two.hidden_matrices)
@@ -301,7 +302,7 @@ def test_a_large_matrix_weighs_as_much_as_several_small_ones():
         torch.nn.Parameter(torch.zeros(16, 16)),
         *(torch.nn.Parameter(torch.zeros(8, 8)) for _ in range(6)),
     ]
-    one, other = evenly([*small, large], 2)
+    one, other = divide_evenly([*small, large], 2)
     assert one == [large] and set(map(id, other)) == set(map(id, small))
 
 

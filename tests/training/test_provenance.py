@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import torch
 
-from mt.core.device import choose_precision, name_of, recurrent_layers_need_fp32
+from mt.core.device import choose_precision, precision_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
 from mt.core.json_file import write_json
 from mt.distributed.workers import Workers
@@ -38,8 +38,7 @@ def _begun(config):
     """A run that has begun, and saved a checkpoint before its first update."""
     trainer = _trainer(config)
     trainer.begin()
-    with trainer.monitor() as monitor:
-        trainer._save(monitor)
+    trainer._save()
     return _recorded(config)
 
 
@@ -73,7 +72,10 @@ def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, exp
     assert [group["peak learning rate"] for group in groups.values()] == pytest.approx([3e-3, 1e-3, 1e-3])
     assert [group["weight decay"] for group in groups.values()] == [0.1, 0.1, 0.0]
     assert sum(group["parameters"] for group in groups.values()) == trainer.model.parameter_count
-    muons = {"Newton-Schulz iterations": 3, "orthogonalised in": name_of(choose_precision("auto", torch.device("cpu")))}
+    muons = {
+        "Newton-Schulz iterations": 3,
+        "orthogonalised in": precision_name(choose_precision("auto", torch.device("cpu"))),
+    }
     assert groups["hidden matrices"].items() >= (muons.items() if expected == "Muon" else {}.items())
 
 

@@ -130,8 +130,8 @@ def test_a_stopped_run_with_replay_goes_on_bitwise(folder, base, monkeypatch):
         train(run)
     real_save = trainer_module.Trainer._save
 
-    def save(self, monitor):
-        real_save(self, monitor)
+    def save(self):
+        real_save(self)
         os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):

@@ -5,20 +5,20 @@ import logging
 import os
 import shutil
 import signal
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY
+from mt.data.batching import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILES, read_config
 from mt.training import trainer as trainer_module
-from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
+from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.feed import feed
-from mt.training.validation import Validation
+from mt.training.objective import Objective
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after
@@ -128,9 +128,9 @@ def test_a_signal_during_validation_saves_and_validates_again(folder, architectu
     config = toy.config(folder, architecture=architecture)
     real_translate = Translator.translate
 
-    def translate(self, lines, numbers=None, after_batch=None):
+    def translate(*arguments, **options):
         os.kill(os.getpid(), signal.SIGINT)
-        return real_translate(self, lines, numbers, after_batch)
+        return real_translate(*arguments, **options)
 
     monkeypatch.setattr(Translator, "translate", translate)
     with pytest.raises(Interrupted):
@@ -245,31 +245,24 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     data = toy.prepared(config)
     training = trainer_module.Trainer(config, data, ALONE, None)
     training.begin()
-    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
+    training.updater.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
     updates = feed(training.batches, 0, 0, 1, ALONE)
     for _ in range(3):
-        training._update(next(updates))
-    with training.monitor() as monitor:
-        training._save(monitor)
+        training.updater.update(next(updates))
+    training._save()
     updates.close()
-    before = training.scaler.state_dict()
+    before = training.updater.scaler.state_dict()
     assert before["scale"] == 2.0**11
 
-    again = trainer_module.Trainer(config, data, ALONE, None)
-    again.scaler = torch.amp.GradScaler("cpu")
-    again._restore(newest_checkpoint(config.folder))
-    assert again.scaler.state_dict() == before
+    checkpoint = newest_checkpoint(config.folder)
+    again = trainer_module.Trainer(config, data, ALONE, checkpoint)
+    again.updater.scaler = torch.amp.GradScaler("cpu")
+    again.updater.restore(checkpoint)
+    assert again.updater.scaler.state_dict() == before
     updates = feed(again.batches, 0, 3, 1, ALONE)
-    again._update(next(updates))
-    assert again.scaler.get_scale() == 2.0**12
+    again.updater.update(next(updates))
+    assert again.updater.scaler.get_scale() == 2.0**12
     updates.close()
-
-
-def test_a_first_score_that_is_no_number_does_not_stay_the_best_of_a_resumed_run(tmp_path):
-    save_checkpoint(tmp_path, Progress(update=1, best_score=float("nan"), best_loss=float("nan")), {}, {}, {})
-    training = SimpleNamespace(training=SimpleNamespace(metric="loss"))
-    trainer = SimpleNamespace(progress=newest_checkpoint(tmp_path).progress, config=training)
-    assert trainer_module.Trainer._is_best(trainer, Validation(9.0, 0.0, 0.0, [], [], []))
 
 
 def test_damage_is_told_before_a_run_goes_on(folder, monkeypatch):
@@ -299,11 +292,11 @@ def test_damage_is_told_before_a_run_goes_on(folder, monkeypatch):
 def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folder, monkeypatch):
     config = toy.config(folder)
 
-    def killed(*arguments):
+    def killed(*arguments, **options):
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr("mt.training.validation.Validator.translations", killed)
+        patched.setattr("mt.training.validation.translate_together", killed)
         with pytest.raises(SystemExit):
             train(config)
     checkpoint = newest_checkpoint(config.folder)
@@ -312,17 +305,32 @@ def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folde
     assert [line["step"] for line in read_metrics(config.folder) if line["split"] == "valid"] == [10, 20]
 
 
-def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder):
-    config = toy.config(folder)
+def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder, monkeypatch):
+    config = toy.config(folder, training={"batch_tokens": 32})
     config.folder.mkdir(parents=True)
     training = trainer_module.Trainer(config, toy.prepared(config), Workers(torch.device("cpu")), None)
     training.begin()
-    with training.monitor() as monitor:
-        training._interrupt_between_batches(monitor)  # no signal has come
-        training.stop.signal_number = signal.SIGTERM
-        training.workers.size = 2
-        training._interrupt_between_batches(monitor)
-        training.workers.size = 1
-        with pytest.raises(Interrupted, match="stopped at update 0, state saved in"):
-            training._interrupt_between_batches(monitor)
+    training._interrupt_if_asked()  # no signal has come
+    training.stop.signal_number = signal.SIGTERM
+    with pytest.raises(Interrupted, match="stopped at update 0, state saved in"):
+        training.validator.measure(training._interrupt_if_asked)
     assert newest_checkpoint(config.folder).progress.update == 0
+    monkeypatch.setattr(Workers, "sum", lambda workers, tensor: tensor)
+    batches, real_forward = 0, Objective.forward
+
+    def forward(self, batch):
+        nonlocal batches
+        batches += 1
+        return real_forward(self, batch)
+
+    def stop():
+        raise Interrupted(signal.SIGTERM, "")
+
+    monkeypatch.setattr(Objective, "forward", forward)
+    share = len(list(evaluation_batches(training.data.valid, 32))[::2])
+    for workers, expected in ((1, 1), (2, share)):
+        training.workers.size, batches = workers, 0
+        with pytest.raises(Interrupted):
+            training.validator.measure(stop)
+        assert batches == expected
+    assert share > 1

@@ -26,6 +26,7 @@ from mt.text.tokenizer import PAD  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402
+from mt.training.updater import Updater  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from tests.marian_folder import LAYOUTS, sentences, tuned, write_corpus, write_folder  # noqa: E402
 
@@ -45,7 +46,7 @@ def corpus(tmp_path):
 
 def interrupt_at(monkeypatch, update):
     """Makes training get a SIGTERM in the middle of an update, once."""
-    step, pending = Trainer._update, [update]
+    step, pending = Updater.update, [update]
 
     def stopping(self, ready):
         result = step(self, ready)
@@ -54,7 +55,7 @@ def interrupt_at(monkeypatch, update):
             os.kill(os.getpid(), signal.SIGTERM)
         return result
 
-    monkeypatch.setattr(Trainer, "_update", stopping)
+    monkeypatch.setattr(Updater, "update", stopping)
 
 
 def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start, monkeypatch):
@@ -153,8 +154,8 @@ def test_a_run_that_was_stopped_before_its_first_update_goes_on(corpus, start, m
     train(whole)
     validate = Trainer._validate
 
-    def stopping(self, monitor):
-        validate(self, monitor)
+    def stopping(self):
+        validate(self)
         monkeypatch.setattr(Trainer, "_validate", validate)
         os.kill(os.getpid(), signal.SIGTERM)
 

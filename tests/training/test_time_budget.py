@@ -16,6 +16,7 @@ from mt.training.checkpoint import Progress
 from mt.training.choice import Speed
 from mt.training.command import train
 from mt.training.time_budget import TimeBudget
+from mt.training.updater import Updater
 from tests import toy
 from tests.clock import Clock
 from tests.training.runs import stop_after
@@ -121,7 +122,7 @@ def clock(monkeypatch):
     """A clock that only updates move on, by ``clock.update_seconds`` each."""
     clock = Clock()
     clock.update_seconds = 1
-    update = trainer_module.Trainer._update
+    update = Updater.update
 
     def timed_update(*arguments):
         clock.seconds += clock.update_seconds
@@ -129,7 +130,7 @@ def clock(monkeypatch):
 
     for module in (command, choice_file, trainer_module):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(trainer_module.Trainer, "_update", timed_update)
+    monkeypatch.setattr(Updater, "update", timed_update)
     monkeypatch.setattr(choice_file, "measure", lambda *_: Speed(update=1, token=1e-6, greedy=1e-3, beam=1e-3))
     return clock
 

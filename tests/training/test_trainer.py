@@ -4,7 +4,6 @@ import contextlib
 import json
 import re
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +19,7 @@ from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoi
 from mt.training.command import train
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
-from mt.training.validation import Validation
+from mt.training.updater import Updater
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
@@ -65,7 +64,7 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
     run is stopped and goes on."""
     clock = Clock()
     update, validate, translate = (
-        trainer_module.Trainer._update, trainer_module.Trainer._validate, delivery.translate_together
+        Updater.update, trainer_module.Trainer._validate, delivery.translate_together
     )  # fmt: skip
 
     def taking(seconds, work):
@@ -77,7 +76,7 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
 
     monkeypatch.setattr(trainer_module, "time", clock)
     monkeypatch.setattr(delivery, "time", clock)
-    monkeypatch.setattr(trainer_module.Trainer, "_update", taking(2, update))
+    monkeypatch.setattr(Updater, "update", taking(2, update))
     monkeypatch.setattr(trainer_module.Trainer, "_validate", taking(5, validate))
     monkeypatch.setattr(delivery, "translate_together", taking(8, translate))
     config = toy.config(folder, training={"log_every": 4, "validate_every": 8, "max_updates": 18})
@@ -131,8 +130,8 @@ def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
     def moments_after(cuts):
         training = trainer_module.Trainer(config, data, ALONE, None)
         batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(cuts)]
-        training._update(_update_of(batches))
-        return training.optimizer.state_tensors()
+        training.updater.update(_update_of(batches))
+        return training.updater.optimizer.state_tensors()
 
     # Adam's first moment is a tenth of the gradient.
     whole, parts = moments_after([0, 40]), moments_after([0, 3, 20, 21, 40])
@@ -167,9 +166,9 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
     def moments_of_two_updates():
         training = trainer_module.Trainer(config, data, ALONE, None)
         for _ in range(2):
-            training._update(_update_of(batches))
+            training.updater.update(_update_of(batches))
         assert training.progress.target_tokens == 2 * sum(batch.target_tokens for batch in batches)
-        return training.optimizer.state_tensors()
+        return training.updater.optimizer.state_tensors()
 
     whole = moments_of_two_updates()
     most_pairs = 8
@@ -248,21 +247,21 @@ def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, ar
         for _ in range(3):
             ready = next(updates)
             with _NoWaiting():
-                trainer._update(ready)
-            trainer._count()  # else the next update would do so, as it should
+                trainer.updater.update(ready)
+            trainer.updater.count()  # else the next update would do so, as it should
     assert trainer.progress.interval_target_tokens > 0
 
 
 @pytest.mark.parametrize(("precision", "rounds"), [("bf16", True), ("fp32", False)])
 def test_recurrent_layers_may_round_while_training_in_less_than_fp32(folder, monkeypatch, precision, rounds):
     seen = []
-    real_update = trainer_module.Trainer._update
+    real_update = Updater.update
 
     def update(self, ready):
         seen.append(torch.backends.cudnn.allow_tf32)
         return real_update(self, ready)
 
-    monkeypatch.setattr(trainer_module.Trainer, "_update", update)
+    monkeypatch.setattr(Updater, "update", update)
     train(toy.config(folder, training={"max_updates": 6, "validate_every": 6, "precision": precision}))
     assert seen == 6 * [rounds]
     assert not torch.backends.cudnn.allow_tf32
@@ -277,21 +276,21 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_c
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
     config.folder.mkdir(parents=True)
     training = trainer_module.Trainer(config, toy.prepared(config), ALONE, None)
-    training.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    training.updater.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     updates = feed(training.batches, 0, 0, 1, ALONE)
-    training._update(next(updates))
+    training.updater.update(next(updates))
     before = [parameter.detach().clone() for parameter in training.model.parameters()]
 
     real_forward = Objective.forward
     monkeypatch.setattr(Objective, "forward", lambda self, batch: real_forward(self, batch) * float("inf"))
-    training._update(next(updates))
-    training._count()
-    assert training.scaler.get_scale() == scale / 2
+    training.updater.update(next(updates))
+    training.updater.count()
+    assert training.updater.scaler.get_scale() == scale / 2
     assert training.progress.bad_updates == (scale == 1)  # a smaller scale would not help
     assert all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
 
     monkeypatch.setattr(Objective, "forward", real_forward)
-    training._update(next(updates))
+    training.updater.update(next(updates))
     assert not all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
     updates.close()
 
@@ -343,18 +342,16 @@ def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
     assert read_results(config)["best_update"] == 20
 
 
-@pytest.mark.parametrize("metric", ["loss", "bleu"])
-def test_a_loss_that_is_no_number_is_worse_than_any(metric):
-    """Also as the first one, with which all later ones are compared; BLEU is the same each time."""
-    nan = float("nan")
-    trainer = SimpleNamespace(progress=Progress(), config=SimpleNamespace(training=SimpleNamespace(metric=metric)))
+@pytest.mark.parametrize("scores", [(-float("nan"), -float("nan"), -9.0, -float("nan"), -8.0, -8.0), 6 * (0.0,)])
+def test_a_loss_that_is_no_number_is_worse_than_any(scores):
+    """Also as the first one, with which all later ones are compared, and where BLEU is the same each time."""
+    progress = Progress()
     best = []
-    for loss in (nan, nan, 9.0, nan, 8.0, 8.0):
-        trainer.progress.update += 1
-        found = Validation(loss, 0.0, 0.0, [], [], [])
-        best.append(trainer_module.Trainer._is_best(trainer, found))
+    for score, loss in zip(scores, (float("nan"), float("nan"), 9.0, float("nan"), 8.0, 8.0), strict=True):
+        progress.update += 1
+        best.append(progress.record_validation(score, loss))
     assert best == [True, False, True, False, True, False]
-    assert (trainer.progress.best_update, trainer.progress.best_loss) == (5, 8.0)
+    assert (progress.best_update, progress.best_loss) == (5, 8.0)
 
 
 def test_separate_vocabularies(folder):

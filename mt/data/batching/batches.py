@@ -46,7 +46,7 @@ class TrainingBatches:
         augmentation = settings.augmentation
         statistics = None
         if not augmentation.is_off:
-            statistics = workers.from_leader(
+            statistics = workers.run_on_leader(
                 lambda: corpus_statistics(pairs, layer.source_language, bool(augmentation.slots))
             )
         self._sampler = PairSampler(pairs, layer, settings, statistics)

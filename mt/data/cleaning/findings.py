@@ -41,7 +41,7 @@ class Findings:
     def __init__(self, rules: tuple[str, ...], sizes: Mapping[str, int]) -> None:
         """
         Args:
-            rules: The names of the rules, in the order in which they are applied.
+            rules: The names of the rules, in the order of their application.
             sizes: The number of pairs of each split. The training split is first.
         """
         total = sum(sizes.values())

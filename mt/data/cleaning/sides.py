@@ -1,4 +1,4 @@
-"""What is usual on one side of a corpus, learnt from a sample: the scripts, and the words of its language."""
+"""The usual scripts of one side of a corpus, and the words of its language, learnt from a sample."""
 
 import logging
 from collections import Counter

@@ -72,23 +72,23 @@ class Direction:
         self._unigram = np.maximum(1, np.bincount(predicted, minlength=sizes[1])) / max(1, len(predicted))
         """The probability of each predicted word, regardless of the other side."""
         counts: np.ndarray = np.ones(len(given))
-        self._totals: np.ndarray = np.full(sizes[0], float(sizes[1]))
+        totals: np.ndarray = np.full(sizes[0], float(sizes[1]))
         for _ in range(ITERATIONS):
-            probabilities = counts / self._totals[given]
+            probabilities = counts / totals[given]
             posteriors = self._posteriors(probabilities[types], positions, predicted)
             counts = np.bincount(types, posteriors, minlength=len(given))
-            self._totals = np.bincount(given, counts, minlength=sizes[0])
+            totals = np.bincount(given, counts, minlength=sizes[0])
         # One more type, the last, is for links that were not learnt.
         self._probabilities, self._counts = np.append(probabilities, 0.0), np.append(counts, 0.0)
+        self._denominators = np.append(totals[given] + SMOOTHING, 1.0)
 
     def log_ratios(
-        self, types: np.ndarray, given: np.ndarray, positions: np.ndarray, predicted: np.ndarray, is_learnt: bool
+        self, types: np.ndarray, positions: np.ndarray, predicted: np.ndarray, is_learnt: bool
     ) -> np.ndarray:
         """Return how much more probable the other side makes each predicted word, as logarithms.
 
         Args:
             types: (L,) the type of each link; K for one that was not learnt.
-            given: (L,) the predicting word of each link.
             positions: (L,) the position in ``predicted`` that each link predicts.
             predicted: The predicted words.
             is_learnt: Whether the model was learnt from these texts, so that their own part is to be taken out.
@@ -97,7 +97,7 @@ class Direction:
         if is_learnt:
             counts = np.maximum(0, counts - self._posteriors(self._probabilities[types], positions, predicted))
         links = np.maximum(1, np.bincount(positions, minlength=len(predicted)))
-        smoothed = counts / (self._totals[given] + SMOOTHING)
+        smoothed = counts / self._denominators[types]
         probabilities = np.bincount(positions, smoothed, minlength=len(predicted)) / links
         return np.log((1 - UNALIGNED) * probabilities / self._unigram[predicted] + UNALIGNED)
 
@@ -161,13 +161,9 @@ class TranslationModel:
             keys = self._keys_of(chunk, positions)
             types = np.searchsorted(self._keys, keys)
             types[np.append(self._keys, -1)[types] != keys] = len(self._keys)
-            for given, predicted in ((0, 1), (1, 0)):
-                words = chunk[given].words[positions[given]]
-                ratios = self._directions[given].log_ratios(
-                    types, words, positions[predicted], chunk[predicted].words, is_learnt
-                )
-                pairs = np.repeat(rows - start, chunk[predicted].lengths)
-                scores[rows] += np.bincount(pairs, ratios, minlength=len(rows))
+            for direction, side, predicted in zip(self._directions, chunk[::-1], positions[::-1], strict=True):
+                ratios = direction.log_ratios(types, predicted, side.words, is_learnt)
+                scores[rows] += np.bincount(np.repeat(rows - start, side.lengths), ratios, minlength=len(rows))
         return scores, lengths
 
     def _number(self, words: tuple[list[Words], list[Words]]) -> Sides:

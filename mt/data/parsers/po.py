@@ -48,11 +48,12 @@ COMPLETE_FIELDS = {"Content-Type": "charset=(?!CHARSET)", "Language": ".", "Plur
 class Entry:
     """An entry, and the positions of its parts in the document."""
 
-    document: str
     start: int
     """The position of its first keyword, or of the comment with its previous msgid."""
-    flags: list[tuple[int, int]]
-    """The spans of its comments with flags, such as ``#, fuzzy, c-format``."""
+    line_end: str
+    """The line end of the document."""
+    flags: list[re.Match[str]]
+    """Its comments with flags, such as ``#, fuzzy, c-format``."""
     texts: dict[str, str] = field(default_factory=dict)
     """The texts of msgctxt, msgid and msgid_plural."""
     forms: list[str] = field(default_factory=list)
@@ -75,7 +76,7 @@ class Entry:
 
     @property
     def flag_names(self) -> set[str]:
-        return {name for start, end in self.flags for name in re.split(r"[#,\s]+", self.document[start:end])}
+        return {name for comment in self.flags for name in re.split(r"[#,\s]+", comment.group())}
 
     @property
     def is_fuzzy(self) -> bool:
@@ -85,15 +86,14 @@ class Entry:
         if self.is_fuzzy:
             return []
         if self.flags:
-            position = self.flags[0][0] + len("#,")
+            position = self.flags[0].start() + len("#,")
             return [Splice(position, position, " fuzzy,")]
-        return [Splice(self.start, self.start, f"#, fuzzy{_line_end(self.document)}")]
+        return [Splice(self.start, self.start, f"#, fuzzy{self.line_end}")]
 
     def set_forms(self, forms: Sequence[str]) -> Splice:
-        line_end = _line_end(self.document)
         keywords = [f"msgstr[{number}]" if self.is_plural else "msgstr" for number in range(len(forms))]
-        statements = (_format(*statement, line_end) for statement in zip(keywords, forms, strict=True))
-        return Splice(self.forms_start, self.forms_end, line_end.join(statements))
+        statements = (_format(*statement, self.line_end) for statement in zip(keywords, forms, strict=True))
+        return Splice(self.forms_start, self.forms_end, self.line_end.join(statements))
 
 
 class _File:
@@ -103,7 +103,8 @@ class _File:
         declared = CHARSET.search(content)
         encoding = declared[1].decode("ascii", "replace") if declared else "CHARSET"
         self.text, self.encoding = decode_declared(content, "UTF-8" if encoding == "CHARSET" else encoding)
-        self.entries = _parse(self.text)
+        self.line_end = "\r\n" if "\r\n" in self.text else "\n"
+        self.entries = _parse(self.text, self.line_end)
         self.header = next((entry for entry in self.entries if entry.is_header), None)
         lines = self.header.forms[0].split("\n") if self.header else []
         self.fields = {
@@ -184,7 +185,7 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
                 yield (translation, text) if is_reversed else (text, translation)
 
 
-def _parse(text: str) -> list[Entry]:
+def _parse(text: str, line_end: str) -> list[Entry]:
     entries: list[Entry] = []
     comments: list[re.Match[str]] = []
     position, keyword = 0, ""
@@ -202,9 +203,9 @@ def _parse(text: str) -> list[Entry]:
             if previous not in PREDECESSORS[keyword]:
                 raise _error(text, position, f"{keyword} behind {previous or 'no msgid'}")
             if keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
-                flags = [comment.span() for comment in comments if comment["comment"].startswith("#,")]
+                flags = [comment for comment in comments if comment["comment"].startswith("#,")]
                 previous_msgids = (comment.start() for comment in comments if comment["comment"].startswith("#|"))
-                entries.append(Entry(text, next(previous_msgids, position), flags))
+                entries.append(Entry(next(previous_msgids, position), line_end, flags))
                 comments.clear()
             if keyword != "domain":
                 _add_text(entries[-1], statement)
@@ -315,17 +316,12 @@ def _complete_header(file: _File, languages: Languages, rule: PluralRule | None)
         else:
             text = f"{text.rstrip()}\n{name}: {value}\n".lstrip()
     if header is None:
-        line_end = _line_end(file.text)
         start = len(file.text) - len(file.text.removeprefix("\ufeff"))
-        return (Splice(start, start, line_end.join(('msgid ""', _format("msgstr", text, line_end), "", ""))),)
+        return (Splice(start, start, file.line_end.join(('msgid ""', _format("msgstr", text, file.line_end), "", ""))),)
     if text == header.forms[0]:
         return ()
     # gettext ignores a fuzzy header, its encoding and plural rule included.
     unset_fuzzy = [
-        Splice(start, end, re.sub(r"\s*fuzzy(,|$)|, fuzzy", "", file.text[start:end])) for start, end in header.flags
+        Splice(*comment.span(), re.sub(r"\s*fuzzy(,|$)|, fuzzy", "", comment.group())) for comment in header.flags
     ]
     return header.set_forms([text]), *unset_fuzzy
-
-
-def _line_end(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"

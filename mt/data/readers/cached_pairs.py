@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 import datasets
-import pyarrow
 
 from mt.core.columns import ROWS_AT_ONCE
 from mt.core.errors import InputError
@@ -21,24 +20,23 @@ VERSION = 5
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 
 
-def cached_pairs(origin: str, pairs: Callable[[], Pairs], key: tuple) -> datasets.Dataset:
-    """Return the pairs as a data set, from the cache if it has pairs for this ``key``.
+def cached_pairs(origin: str, pairs: Callable[[], Pairs], content: tuple) -> datasets.Dataset:
+    """Return the pairs as a data set, from the cache if it has them.
 
     Args:
         origin: The name of the corpus in messages.
         pairs: Reads the pairs. It is called only if the cache does not have them.
-        key: All that the pairs depend on.
+        content: All that the pairs depend on.
+
+    Raises:
+        InputError: There are no pairs.
     """
 
-    def batches() -> Iterator[pyarrow.RecordBatch]:
-        is_empty = True
-        for batch in in_order(columns_of, _lists(pairs())):
-            is_empty = False
-            yield batch
-        if is_empty:
-            raise InputError(f"{origin}: there is not one pair in it")
-
-    return cached_table(digest((VERSION, unicodedata.unidata_version, key)), PAIRS, batches, f"reading {origin}")
+    key = digest((VERSION, unicodedata.unidata_version, content))
+    table = cached_table(key, PAIRS, lambda: in_order(columns_of, _lists(pairs())), f"reading {origin}")
+    if not len(table):
+        raise InputError(f"{origin}: there is not one pair in it")
+    return table
 
 
 def _lists(pairs: Pairs) -> Iterator[list[tuple[str, str]]]:

@@ -1,7 +1,7 @@
 """Reads files of one's own: one file or pair of files, or many, one after another."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import datasets
 
@@ -56,28 +56,19 @@ def _read_groups(corpus: FilesConfig | TableConfig, split: str, read: Callable[[
     parts: list[datasets.Dataset] = []
     files = []
     for group in groups:
-        paths = tuple(map(str, group))
+        name, paths = group_name(group), tuple(map(str, group))
         try:
             pairs = read(group).pairs
         except InputError as error:
-            reason = _reason_to_leave_out(corpus, groups, group, error)
-            files.append(InputFile(paths, 0, "", reason))
+            if corpus.on_bad_file == "stop":
+                advice = "\ndata.on_bad_file=skip leaves such a file out" if len(groups) > 1 else ""
+                raise InputError(f"{error}{advice}") from error
+            reason = str(error).removeprefix(f"{name}: ")
+            logger.warning("%s: left out, nothing of it is used: %s", name, reason)
+            files.append(InputFile(paths, left_out=reason))
         else:
             parts.append(pairs)
             files.append(InputFile(paths, len(pairs), sentences_sha256(pairs)))
     if not parts:
         raise InputError(f"data.{split}: none of {origin} can be read: {files[0].name}: {files[0].left_out}")
     return Split(concatenate(parts), origin, tuple(files))
-
-
-def _reason_to_leave_out(
-    corpus: FilesConfig | TableConfig, groups: Sequence[FileGroup], group: FileGroup, error: InputError
-) -> str:
-    """Return why a bad file is left out. Raise InputError if the config says to stop instead."""
-    name = group_name(group)
-    if corpus.on_bad_file == "stop":
-        advice = "\ndata.on_bad_file=skip leaves such a file out" if len(groups) > 1 else ""
-        raise InputError(f"{error}{advice}") from error
-    reason = str(error).removeprefix(f"{name}: ")
-    logger.warning("%s: left out, nothing of it is used: %s", name, reason)
-    return reason

@@ -10,8 +10,8 @@ class InputFile:
     """An input file, or one pair of files, and how many of its pairs are used."""
 
     paths: tuple[str, ...]
-    pairs: int
-    sha256: str
+    pairs: int = 0
+    sha256: str = ""
     """Of the sentences (``sentences_sha256``). "" for a file that was left out."""
     left_out: str = ""
     """Why the file is bad and nothing of it is used; "" for a good one."""

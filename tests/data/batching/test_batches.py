@@ -20,7 +20,7 @@ from mt.config import AugmentationConfig, TokenizerConfig
 from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate, evaluation_batches
 from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
 from mt.data.encoding import drop_long, encode_pairs
-from mt.distributed.workers import Workers, interleaved
+from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
@@ -182,7 +182,7 @@ class ThreadWorker(Workers):
         self._barrier.wait()
         return list(self._exchanged)
 
-    def from_leader(self, make: Callable) -> object:
+    def run_on_leader(self, make: Callable) -> object:
         return make()
 
 
@@ -281,8 +281,8 @@ def test_workers_share_the_batches_that_one_would_have(
     with ThreadPoolExecutor(3) as pool:
         shares = list(pool.map(work, range(3)))
     for whole, *parts in zip(alone, *shares, strict=True):
-        assert interleaved([part.ids.tolist() for part in parts]) == whole.ids.tolist()
-        assert interleaved([sentences(part) for part in parts]) == sentences(whole)
+        assert interleave([part.ids.tolist() for part in parts]) == whole.ids.tolist()
+        assert interleave([sentences(part) for part in parts]) == sentences(whole)
 
 
 def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, layer: TextLayer) -> None:

@@ -14,8 +14,8 @@ from mt.core.json_file import CHECKSUM_KEY, write_json
 from mt.data.cleaning.record import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
 from mt.training import preparation
-from mt.training import trainer as trainer_module
 from mt.training.command import train
+from mt.training.updater import Updater
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
 from tests.processes import Together, finish
@@ -59,7 +59,7 @@ def stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TrainConfig:
     """A run that was interrupted after its first checkpoint. Judging pairs has since become impossible."""
     broken = config(folder, "stopped")
     shutil.rmtree(broken.folder, ignore_errors=True)
-    update = trainer_module.Trainer._update
+    update = Updater.update
 
     def interrupted(self, ready):
         if self.progress.update == 5:
@@ -67,7 +67,7 @@ def stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TrainConfig:
         return update(self, ready)
 
     with monkeypatch.context() as stopping, pytest.raises(Interrupted):
-        stopping.setattr(trainer_module.Trainer, "_update", interrupted)
+        stopping.setattr(Updater, "update", interrupted)
         train(broken)
     monkeypatch.setattr(preparation, "find_faulty", None)
     return broken

@@ -1,0 +1,95 @@
+"""What a text layer learns from the training text before the first update: numbers, marks and words."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import datasets
+import numpy as np
+
+from mt.config import MAX_PIECES, RulesConfig, TextDescription, TrainConfig
+from mt.core.columns import numbers, tables
+from mt.core.language import writes_spaces
+from mt.data.corpus import Corpus, evenly_spaced
+from mt.text.final_punctuation import learn_marks
+from mt.text.layer import TextLayer, fewest_times
+from mt.text.sentences import usual_most
+from mt.text.spelling import Spelling, count_words
+from mt.text.tokenizer import TokenizerPair
+from mt.translation.trained_model import read_spelling
+
+SENTENCE_LINES = 20_000
+"""Training lines in which sentences are counted."""
+WORD_LINES = 2_000_000
+"""Training lines in which words are counted."""
+LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
+"""Quantiles of the training sources' lengths that become limits (docs/lab-notebook.md, "Long sentences")."""
+
+Facts = dict[str, object]
+"""Learned fields of TextDescription."""
+
+
+def text_layer(
+    config: TrainConfig, tokenizers: TokenizerPair, facts: Mapping[str, object], spelling: Spelling | None
+) -> TextLayer:
+    """Return the text layer of a run, from its settings and learned facts."""
+    settings = {name: getattr(config.text, name) for name in RulesConfig.model_fields}
+    rules = TextDescription(**settings | dict(facts))
+    return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling)
+
+
+def learn_facts(
+    config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair, origin: Path | None
+) -> tuple[Facts, Spelling | None]:
+    """Return the facts that are learned from the text, and the words for correcting typing errors.
+
+    Args:
+        config: The run's config.
+        corpus: Its corpus.
+        tokenizers: Its tokenizers.
+        origin: The folder of the resumed run or of the initial weights, whose words the model knows, too.
+
+    Returns:
+        The facts, and None for the spelling if typing errors are not corrected.
+    """
+    language = config.data.source_language
+    if not config.text.enabled:
+        return {}, None
+    lines = evenly_spaced(corpus.train, SENTENCE_LINES)
+    facts: Facts = {"most_sentences": usual_most(_sources(lines), language)}
+    if not writes_spaces(language):
+        return facts, None
+    facts["final_marks"] = learn_marks(_pairs(lines), language)
+    known = read_spelling(origin) if origin else None
+    if known and origin == config.folder:
+        return facts | {"fewest_times": known.fewest}, known
+    counts = count_words(_sources(evenly_spaced(corpus.train, WORD_LINES)), language)
+    if known:
+        counts = known.counts_with(counts)
+    if not counts:  # there are only numbers, for instance
+        return facts, None
+    layer = text_layer(config, tokenizers, facts, Spelling(counts, language))
+    fewest = fewest_times(layer, _sources(corpus.valid))
+    return facts | {"fewest_times": fewest}, Spelling(counts, language, fewest)
+
+
+def length_limits(train: datasets.Dataset, base: TextDescription | None) -> Facts:
+    """Return the limits of the sources' lengths: LENGTH_QUANTILES of the encoded pairs, at least those of the base."""
+    lengths = numbers(train, "source_length")
+    quantiles = {
+        name: int(np.quantile(lengths, share, method="inverted_cdf")) for name, share in LENGTH_QUANTILES.items()
+    }
+    return {
+        name: min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1)) for name, quantile in quantiles.items()
+    }
+
+
+def _pairs(pairs: datasets.Dataset) -> Iterator[tuple[str, str]]:
+    """Yield pairs of texts, read from the disk in batches."""
+    for table in tables(pairs, ["source", "target"]):
+        yield from zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True)
+
+
+def _sources(pairs: datasets.Dataset) -> Iterator[str]:
+    """Yield the sources of pairs, read from the disk in batches."""
+    for table in tables(pairs, ["source"]):
+        yield from table["source"].to_pylist()

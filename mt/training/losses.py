@@ -1,0 +1,82 @@
+"""The losses that training minimises, as functions of log-probabilities, with their derivatives.
+
+With p the model's distribution over V subwords and y the next subword of the reference, the label-smoothed
+cross-entropy (Szegedy et al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)).
+Consistency training predicts every subword twice, and adds α times the divergence of the two distributions to the loss.
+SimCut (Gao et al. 2022) makes the second prediction with some embeddings set to zero, R-Drop (Liang et al. 2021) with
+another dropout mask.
+"""
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+Loss = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Callable[[], Sequence[Tensor]]]]
+"""Given log p (R, V) of each prediction and the gold subwords (R, 1), returns the loss summed over the rows, and a
+function that returns its derivatives with respect to the logits (R, V) of each prediction and may overwrite log p."""
+
+
+def smoothed_cross_entropy(smoothing: float) -> Loss:
+    """Return the cross-entropy of one prediction, with label smoothing ε."""
+
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
+        (a,) = log_p
+        return _cross_entropy(a, gold, smoothing), lambda: [_cross_entropy_gradient(a.exp_(), gold, smoothing)]
+
+    return loss
+
+
+def simcut(smoothing: float, alpha: float) -> Loss:
+    """Return the cross-entropy of the plain prediction + α · KL(plain ‖ cut) (Gao et al. 2022, equation 4).
+
+    Gradients flow through both predictions, the plain one and the one with cut embeddings.
+    """
+
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
+        a, b = log_p
+        difference, p, q = a - b, a.exp(), b.exp()
+        divergence = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
+
+        def gradients() -> list[Tensor]:
+            # ∂KL/∂logits: p · (log p - log q - KL) for the plain prediction, q - p for the cut one
+            plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
+            return [_cross_entropy_gradient(plain, gold, smoothing), q.sub_(p).mul_(alpha)]
+
+        return _cross_entropy(a, gold, smoothing) + alpha * divergence.sum(), gradients
+
+    return loss
+
+
+def r_drop(smoothing: float, alpha: float) -> Loss:
+    """Return the mean cross-entropy of two predictions + α/4 · (KL(first ‖ second) + KL(second ‖ first)).
+
+    That is half of equation 4 of Liang et al. 2021, so that a subword counts once.
+    """
+
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
+        a, b = log_p
+        difference, p, q = a - b, a.exp(), b.exp()
+        kl_ab = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
+        kl_ba = -(q * difference).sum(dim=-1, keepdim=True)
+
+        def gradients() -> list[Tensor]:
+            first = (difference - kl_ab).mul_(p).add_(p).sub_(q).mul_(alpha / 4)
+            second = difference.neg_().sub_(kl_ba).mul_(q).add_(q).sub_(p).mul_(alpha / 4)
+            first.add_(_cross_entropy_gradient(p, gold, smoothing), alpha=0.5)
+            second.add_(_cross_entropy_gradient(q, gold, smoothing), alpha=0.5)
+            return [first, second]
+
+        likelihoods = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
+        return likelihoods + alpha / 4 * (kl_ab.sum() + kl_ba.sum()), gradients
+
+    return loss
+
+
+def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+    """Return the sum of the losses, given log p (R, V) and gold (R, 1)."""
+    return -((1 - smoothing) * log_p.gather(1, gold).sum() + smoothing * log_p.mean(dim=-1).sum())
+
+
+def _cross_entropy_gradient(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+    """Return ∂cross-entropy/∂logits = p - (1 - ε) · onehot(y) - ε/V. Overwrites p (R, V); gold is (R, 1)."""
+    return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))

@@ -1,0 +1,104 @@
+"""The output projection and the loss in one step, a chunk of rows at a time.
+
+The logits of a whole batch (4096 × 8000 floats) are never held: on a CPU, faulting in so much memory costs more than
+the arithmetic; on a GPU, they would be the largest tensor of the step.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mt.models.kernels.linear import linear, weight_gradient
+from mt.training.losses import Loss
+
+CPU_ROWS = 512
+"""Rows whose logits are held at a time on a CPU."""
+GPU_ROWS = {1: 8192, 2: 2048}
+"""The same on a GPU, by the number of predictions: with two, the intermediate results of the loss are about eight times
+as large as the logits."""
+CACHED_LOGITS = 2**17
+"""Logits to which each CPU core applies the loss at a time: few enough for them, and what is computed from them, to
+stay in its cache."""
+
+
+class OutputLayer(NamedTuple):
+    """The output matrix (V, D), and the bias (V,) if there is one. Also used for their gradients."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+
+
+def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Tensor) -> Tensor:
+    """Return the summed loss of predicting subwords ``gold`` (R,) from the features (R, D) of each prediction."""
+    return _ProjectedLoss.apply(loss, output.weight, output.bias, gold, *features)
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, loss: Loss, weight: Tensor, bias: Tensor | None, gold: Tensor, *features: Tensor) -> Tensor:
+        device = weight.device.type
+        precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        training = any(x.requires_grad for x in features)
+        output = OutputLayer(weight.to(precision), None if bias is None else bias.to(precision))
+        features = tuple(x.to(precision) for x in features)
+        gradients = [torch.empty_like(x) for x in features] if training else []
+        sums = (
+            OutputLayer(torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias))
+            if training
+            else None
+        )
+        rows = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
+        total = torch.zeros((), device=weight.device)
+        for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):
+            parts, part_gradients = [x[chunk] for x in features], [x[chunk] for x in gradients]
+            total += _chunk_loss(loss, output, gold[chunk], parts, part_gradients, sums)
+        if sums:
+            ctx.save_for_backward(*sums, *gradients)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        weight, bias, *gradients = ctx.saved_tensors
+        return None, weight * scale, None if bias is None else bias * scale, None, *(x * scale for x in gradients)
+
+
+def _chunk_loss(
+    loss: Loss,
+    output: OutputLayer,
+    gold: Tensor,
+    features: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    sums: OutputLayer | None,
+) -> Tensor:
+    """Return the loss of a chunk of rows. Its logits are freed before those of the next chunk are computed.
+
+    Args:
+        loss: The loss.
+        output: The output layer.
+        gold: The subwords to predict (R,).
+        features: (R, D) of each prediction.
+        gradients: Filled with the gradients of the features; empty without training.
+        sums: The gradients of the output layer are added to them; None without training.
+    """
+    total = torch.zeros((), device=gold.device)
+    logits = [linear(x, *output) for x in features]
+    cached = _cached_rows(len(output.weight)) if gold.device.type == "cpu" else max(1, len(gold))
+    for rows in (slice(first, first + cached) for first in range(0, len(gold), cached)):
+        value, derivatives = loss([z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], gold[rows, None])
+        total += value
+        if sums:
+            for z, derivative in zip(logits, derivatives(), strict=True):
+                z[rows] = derivative
+    if sums:  # the logits are overwritten with their derivatives
+        for x, gradient, derivative in zip(features, gradients, logits, strict=True):
+            gradient.copy_(linear(derivative, output.weight.t()))
+            sums.weight.add_(weight_gradient(derivative, x))
+            if sums.bias is not None:
+                sums.bias.add_(derivative.sum(dim=0))
+    return total
+
+
+def _cached_rows(vocabulary_size: int) -> int:
+    return torch.get_num_threads() * max(16, CACHED_LOGITS // vocabulary_size)
