@@ -22,8 +22,9 @@ from functools import cache
 
 import numpy as np
 
-from mt.metrics.scoring import CorpusMetric, corpus_metrics
-from mt.metrics.significance import ENUMERATED, randomisation_test, seed_test
+from mt.metrics.metric import Metric
+from mt.metrics.registry import metrics_for
+from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, randomisation_test, seed_test
 from tests.toy import SYLLABLES
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -50,8 +51,8 @@ class Cell:
 
 
 @cache
-def metrics() -> dict[str, CorpusMetric]:
-    return {metric.name: metric for metric in corpus_metrics("xx")}
+def metrics() -> dict[str, Metric]:
+    return {metric.name: metric for metric in metrics_for("xx").values()}
 
 
 @cache
@@ -68,7 +69,7 @@ def pool(metric: str, ties: bool) -> np.ndarray:
             spoilt = {length // 2} if ties and wrong == 1 else set(order[:wrong].tolist())
             references.append(" ".join(words))
             hypotheses.append(" ".join("zzz" if place in spoilt else word for place, word in enumerate(words)))
-    counts = metrics()[metric].counts(hypotheses, references)
+    counts = metrics()[metric].statistics(hypotheses, references)
     return counts.reshape(SENTENCES, VARIANTS, -1)
 
 
@@ -109,7 +110,7 @@ def exact_power(cell: Cell, share: float, advantage: float) -> float | None:
     Args:
         share: What ``share_called_different`` found for the same cell and ``advantage``.
     """
-    if cell.blocks <= ENUMERATED:
+    if cell.blocks <= MAX_ENUMERATED_BLOCKS:
         return share
     if not cell.ties or cell.repeats:
         return None

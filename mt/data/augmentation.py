@@ -19,8 +19,9 @@ from mt.data.corpus_statistics import CorpusStatistics
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.final_punctuation import FINAL_PUNCTUATION
 from mt.text.keyboard import with_a_typo
-from mt.text.layer import Replacement, TextLayer
+from mt.text.layer import TextLayer
 from mt.text.number_words import shared_numbers
+from mt.text.shared_values import Replacement
 from mt.text.slots import OF_NUMBERS, SLOT, TAG, slot
 
 NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
@@ -124,10 +125,10 @@ class Augmentation:
         if number == 0:
             # Small letters come last, because the text layer would give names their capitals back. A model has to know
             # lines without them: those with a single capital, and those of programs without a text layer.
-            return self._changes[0](*self._layer.mark_pair(source, target), random)
+            return self._changes[0](*self._layer.prepare_pair(source, target), random)
         if change:
             source, target = change(source, target, random)
-        return self._layer.mark_pair(source, target)
+        return self._layer.prepare_pair(source, target)
 
     def _with_slots(
         self, source: str, target: str, of_words: bool, of_number_words: bool, random: np.random.Generator
@@ -151,7 +152,7 @@ class Augmentation:
                     if word not in number_words
                 ]
         order = random.permutation(self._layer.slots).tolist()
-        source, target = self._layer.mark_pair(source, target, replaced, order)
+        source, target = self._layer.prepare_pair(source, target, replaced, order)
         for _ in range(count - len(replaced)):
             first = OF_NUMBERS if _is_number("", random) else 0
             unused = next((slot(first + number) for number in order if slot(first + number) not in source), None)

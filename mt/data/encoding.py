@@ -29,7 +29,7 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     """
     tokenizers = layer.tokenizers
     languages = f"{layer.source_language} {layer.target_language}"
-    rules = layer.rules.model_dump_json(include=set(RulesConfig.model_fields))
+    rules = layer.config.model_dump_json(include=set(RulesConfig.model_fields))
     models = _checksum(tokenizers.source), _checksum(tokenizers.target)
     key = digest((VERSION, pairs._fingerprint, models, languages, rules))
     schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])

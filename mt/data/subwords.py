@@ -20,7 +20,7 @@ SUBWORDS = pyarrow.schema(
 
 def with_subwords(pairs: pyarrow.RecordBatch, layer: TextLayer) -> pyarrow.RecordBatch:
     """Return the pairs with the columns of SUBWORDS added."""
-    marked = map(layer.mark_pair, pairs["source"].to_pylist(), pairs["target"].to_pylist())
+    marked = map(layer.prepare_pair, pairs["source"].to_pylist(), pairs["target"].to_pylist())
     sources, targets = zip(*marked, strict=True)
     columns = list(pairs.columns)
     for tokenizer, texts in ((layer.tokenizers.source, sources), (layer.tokenizers.target, targets)):

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Sequence
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.data.parsers.document import (
-    UTF_16,
     Document,
     Languages,
     Passage,
     Splice,
     apply_splices,
     decode_declared,
-    decode_utf8,
     is_translatable,
     replaced_passage,
 )
@@ -61,8 +59,6 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     """
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode().lower() if declared else "utf-8"
-    if encoding in ("utf-8", "utf8") and content[:2] not in UTF_16:
-        decode_utf8(content)  # its message is clearer
     text, encoding = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
     tokens = tokens_of(text, "html")
     if not any(token.name for token in tokens):

@@ -1,9 +1,5 @@
-"""Reads the systems to compare: finished runs, models that come alone, or files with another program's translations of
-the same sentences."""
+"""The systems to compare: finished runs, models without a run, or files with another program's translations."""
 
-import json
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,59 +8,23 @@ from typing import TypeVar
 
 import numpy as np
 
-from mt.config import CompareConfig, ModelDescription, TrainConfig
+from mt.config import CompareConfig, DecodingConfig, ModelDescription
 from mt.core.errors import InputError
 from mt.core.files import read_lines
-from mt.core.json_file import is_number, read_json
 from mt.core.language import base_language
-from mt.metrics.significance import blocks_of
-from mt.storage.folders import read_description, refuse_links_out
+from mt.evaluation.naming import name_systems
+from mt.evaluation.runs import Run, read_run, refuse_another_recipe
+from mt.metrics.significance import block_numbers
+from mt.storage.folders import is_model_without_run, read_description
 from mt.storage.hub import resolve_model_path
-from mt.storage.marian import UNKNOWN_LANGUAGE, is_marian
-from mt.storage.run_folder import (
-    CONFIG,
-    METRICS,
-    MODEL,
-    RESULTS,
-    config_differences,
-    read_config,
-    read_scored,
-    refuse_changed_files,
-)
-from mt.training.provenance import as_it_went, read_provenance
+from mt.storage.marian import UNKNOWN_LANGUAGE
 
 Item = TypeVar("Item")
-
-RESULTS_NEEDED = {"parameters", "updates", "target_tokens", "training_minutes", "peak_memory_bytes"}
-"""Keys of results.json that must hold numbers. ``bleu_signature``, which is text, must be there as well."""
-METRICS_NEEDED = {
-    "train": {"loss", "seconds", "target_tokens"},
-    "valid": {"step", "bleu", "seconds", "target_tokens"},
-    "test": set(),
-}
-"""Keys that a line of metrics.jsonl must have, by its split."""
-CAN_BE_NULL = {"loss", "bleu"}
-"""Keys of metrics.jsonl whose value is null where it was not finite. All others must hold numbers."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run: how it was made and how it went."""
-
-    folder: Path
-    config: TrainConfig
-    results: dict
-    provenance: dict
-    metrics: list[dict]
-
-    def validations(self) -> list[dict]:
-        """Returns the lines of metrics.jsonl on the validation set."""
-        return [line for line in self.metrics if line["split"] == "valid"]
 
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """The sentences that every system has translated."""
+    """The sentences that every system translates."""
 
     sources: list[str] | None
     """None if only files are compared and ``source`` was not given."""
@@ -72,26 +32,42 @@ class EvaluationSet:
     source_language: str | None
     target_language: str
 
+    @property
+    def direction(self) -> str:
+        if self.source_language is None:
+            return f"into {self.target_language}"
+        return f"{self.source_language}→{self.target_language}"
+
     def blocks(self) -> np.ndarray:
-        """Returns the block of each sentence: (N,) int64, the same number for sentences with the same source (with the
-        same reference, if the sources are not known)."""
-        return blocks_of(self.references if self.sources is None else self.sources)
+        """Return the block of each sentence, (N,) int64: the same number for equal sources (for equal references, if
+        the sources are unknown)."""
+        return block_numbers(self.references if self.sources is None else self.sources)
 
 
 @dataclass(frozen=True)
 class Output:
-    """One translation of the evaluation set: the one that a run was scored on, that of a model, or a file."""
+    """One translation of the evaluation set: by a run or a model, or in a file."""
 
     origin: Path
     """The run or model folder, the name of a model of the hub, or the file."""
     hypotheses: list[str]
     """Empty until ``mt.evaluation.translation`` has let the model translate."""
     run: Run | None = None
-    """None for a model that comes alone, and for a file."""
+    """None for a model without a run, and for a file."""
     model: ModelDescription | None = None
-    """The model of a run, or the one that comes alone; None for a file, because only its lines are known."""
+    """None for a file."""
+    decoding: DecodingConfig | None = None
+    """The search that finds the hypotheses; None for a file."""
     weights: str | None = None
-    """The checksum of the weights of a model that comes alone, once it has translated."""
+    """The checksum of the weights of a model without a run, once it has translated."""
+
+    @property
+    def name(self) -> str:
+        return self.origin.resolve().name if self.model else self.origin.name
+
+    @property
+    def kind(self) -> str:
+        return "run" if self.run else "model" if self.model else "file"
 
 
 @dataclass(frozen=True)
@@ -104,115 +80,117 @@ class System:
 
     @property
     def first(self) -> Output:
-        """The output that represents the system wherever only one can be looked at."""
+        """The output that represents the system wherever only one is examined."""
         return self.outputs[0]
 
     @property
     def runs(self) -> list[Run]:
-        """The runs behind the outputs; empty if these are files, or models that come alone."""
+        """The runs behind the outputs; empty for files and for models without a run."""
         return [output.run for output in self.outputs if output.run]
 
     @property
+    def is_single(self) -> bool:
+        return len(self.outputs) == 1
+
+    @property
     def can_translate(self) -> bool:
-        """Whether there is a model, which can be timed and looked into."""
+        """Whether there is a model to time and to study."""
         return self.first.model is not None
 
     @property
     def repeats(self) -> str:
-        """What the system's outputs are called: "seeds" of one config, or just "outputs"."""
+        """The noun for the system's outputs: "seeds" of one config, or "outputs"."""
         return "seeds" if self.runs else "outputs"
 
 
 def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
-    """Reads the systems to compare.
+    """Read the systems to compare.
 
     Returns:
-        The test set and the systems, the baseline first. The runs of each system are in the order of their seeds. The
-        translations of models that come alone are missing and, if the config names a test set, those of runs, too:
+        The test set and the systems, the baseline first. The runs of each system are in the order of their seeds.
+        Hypotheses of models without a run are missing and, if the config names a test set, those of runs, too:
         ``mt.evaluation.translation`` makes them.
 
     Raises:
         InputError: A run or model is unfinished or damaged, a system was tested on other sentences, a file has another
             number of lines, or something cannot be compared with the rest.
     """
-    opened = [[_read(Path(place)) for place in system] for system in config.systems]
-    opened = [sorted(system, key=lambda one: one[1].run.config.seed if one[1].run else 0) for system in opened]
-    systems = [[output for _, output in system] for system in opened]
-    with_runs = [(found, output) for system in opened for found, output in system if found]
-    if config.references is not None or not with_runs:
-        evaluation = _read_evaluation_set(config, [output for outputs in systems for output in outputs if output.model])
-        systems = [
-            [replace(output, hypotheses=[]) if output.model else output for output in outputs] for outputs in systems
-        ]
+    systems = [[_open_output(Path(origin)) for origin in origins] for origins in config.systems]
+    systems = [sorted(outputs, key=lambda output: output.run.config.seed if output.run else 0) for outputs in systems]
+    outputs = [output for each in systems for output in each]
+    runs = [output for output in outputs if output.run]
+    if config.references is not None or not runs:
+        evaluation = _read_evaluation_set(config, [output for output in outputs if output.model])
+        systems = [[replace(output, hypotheses=[]) if output.model else output for output in each] for each in systems]
     else:
         for key in ("source", "source_language", "target_language"):
             if (value := getattr(config, key)) is not None:
                 raise InputError(
                     f"{key}={value} is for a test set of your own, which needs references=FILE; without it, the test "
-                    f"set of {with_runs[0][1].origin} is compared on"
+                    f"set of {runs[0].origin} is compared on"
                 )
-        evaluation = with_runs[0][0]
-        for found, output in with_runs[1:]:
-            _refuse_incomparable(*with_runs[0], found, output)
-    for outputs in systems:
-        _refuse_other_lengths(evaluation, [output for output in outputs if output.hypotheses or not output.model])
-        if len({(output.run is None, output.model is None) for output in outputs}) > 1:
-            raise InputError(f"{outputs[0].origin}: the outputs of one system are runs, or models, or files")
-        for first, second in pairwise(outputs):
+        evaluation = _scored_set(runs[0])
+        for output in runs[1:]:
+            _refuse_incomparable(runs[0], evaluation, output)
+    for each in systems:
+        _refuse_other_lengths(evaluation, [output for output in each if output.hypotheses or not output.model])
+        if len({output.kind for output in each}) > 1:
+            raise InputError(f"{each[0].origin}: the outputs of one system are runs, or models, or files")
+        for first, second in pairwise(each):
             if first.run and second.run:
-                _refuse_another_recipe(first.run, second.run)
-    return evaluation, _named(systems)
+                refuse_another_recipe(first.run, second.run)
+    names = name_systems(
+        [[output.name for output in each] for each in systems],
+        [[str(output.origin) for output in each] for each in systems],
+        ["seeds" if each[0].run else "outputs" for each in systems],
+    )
+    return evaluation, [System(name, each) for name, each in zip(names, systems, strict=True)]
 
 
-def _named(systems: Sequence[list[Output]]) -> list[System]:
-    """Gives the systems the shortest names that tell them apart."""
-    short = [[_short_name(output) for output in outputs] for outputs in systems]
-    whole = [[str(output.origin) for output in outputs] for outputs in systems]
-    candidates = [
-        [
-            _common_name(names, "seeds" if outputs[0].run else "outputs")
-            for names, outputs in zip(short, systems, strict=True)
-        ],
-        [", ".join(names) for names in short],
-        [", ".join(names) for names in whole],
-    ]
-    numbered = [f"{name} ({number})" for number, name in enumerate(candidates[-1], 1)]
-    names = next((names for names in candidates if len(set(names)) == len(names)), numbered)
-    return [System(name, outputs) for name, outputs in zip(names, systems, strict=True)]
+def open_run(folder: Path) -> tuple[EvaluationSet, Output]:
+    """Read a finished run: its test set and its output.
+
+    Raises:
+        InputError: The run is not finished, or one of its files is missing or damaged.
+    """
+    output = _open_run(folder)
+    return _scored_set(output), output
 
 
-def _short_name(output: Output) -> str:
-    return output.origin.resolve().name if output.model else output.origin.name
+def _open_run(folder: Path) -> Output:
+    run = read_run(folder)
+    return Output(folder, run.scored["hypothesis"], run, read_description(folder), run.config.decoding)
 
 
-def _read(place: Path) -> tuple[EvaluationSet | None, Output]:
-    """Reads a run with its test set; or a model that comes alone, or a file, which come without one."""
-    folder = resolve_model_path(place)
-    if is_model_alone(folder):
-        return None, Output(place, [], model=read_description(place))
+def _scored_set(output: Output) -> EvaluationSet:
+    assert output.run
+    lines, data = output.run.scored, output.run.config.data
+    return EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
+
+
+def _open_output(origin: Path) -> Output:
+    folder = resolve_model_path(origin)
+    if is_model_without_run(folder):
+        model = read_description(origin)
+        return Output(origin, [], model=model, decoding=model.decoding)
     if folder.is_dir():
-        return read_run(folder)
-    if not place.exists():
-        raise InputError(f"{place}: no such run folder or file")
-    return None, Output(place, _read_lines(place))
+        return _open_run(folder)
+    if not origin.exists():
+        raise InputError(f"{origin}: no such run folder or file")
+    return Output(origin, _read_lines(origin))
 
 
-def is_model_alone(folder: Path) -> bool:
-    """Returns whether a folder holds a model and no run: one of MarianMT, or what a run folder has for translating."""
-    return is_marian(folder) or ((folder / MODEL).is_file() and not (folder / CONFIG).exists())
-
-
-def folder_beside(places: Sequence[Path]) -> Path:
-    """Returns the folder that the last of the systems lies in; models of the hub, which lie elsewhere, do not count."""
-    return next((place.resolve().parent for place in reversed(places) if place.exists()), Path())
+def report_parent(origins: Sequence[Path]) -> Path:
+    """Return the folder of the last of the systems; models of the hub are elsewhere and do not count."""
+    return next((origin.resolve().parent for origin in reversed(origins) if origin.exists()), Path())
 
 
 def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> EvaluationSet:
-    """Reads the evaluation set from the files that the config names.
+    """Read the evaluation set from the files that the config names.
 
     Args:
         config: Names them, and the languages, unless all models have the same.
-        models: What is to translate it.
+        models: Translate it.
     """
     source_language, target_language = (
         _language(side, getattr(config, side), models) for side in ("source_language", "target_language")
@@ -238,7 +216,7 @@ def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> Eva
 
 
 def _language(side: str, given: str | None, models: Sequence[Output]) -> str | None:
-    """Returns the source or target language of a test set: what is given, or else what all models say."""
+    """Return the source or target language of a test set: the given one, or else that of all models."""
     for output in models:
         own = getattr(output.model, side)
         if output.run and given and base_language(own) != base_language(given):
@@ -256,50 +234,8 @@ def _refuse_other_lengths(evaluation: EvaluationSet, outputs: Sequence[Output]) 
             )
 
 
-def read_run(folder: Path) -> tuple[EvaluationSet, Output]:
-    """Reads a finished run: its test set and its output.
-
-    Raises:
-        InputError: The run is not finished, or one of its files is missing or damaged.
-    """
-    refuse_links_out(folder)
-    if not (folder / RESULTS).is_file():
-        read_config(folder)  # a folder that is no run at all has another message
-        raise InputError(f"{folder} has no test scores yet: finish its training (the same command goes on)")
-    results = read_json(folder / RESULTS, "bleu_signature", *RESULTS_NEEDED)
-    refuse_changed_files(folder, results)
-    config = read_config(folder)
-    lines = read_scored(folder)
-    if wrong := [name for name in sorted(RESULTS_NEEDED) if not _is_number(results[name])]:
-        raise InputError(f"{folder / RESULTS}: damaged or of another version: {', '.join(wrong)}")
-    provenance = as_it_went(read_provenance(folder))
-    metrics = _read_metrics(folder / METRICS)
-    data = config.data
-    run = Run(folder, config, results, provenance, metrics)
-    evaluation = EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
-    return evaluation, Output(folder, lines["hypothesis"], run, read_description(folder))
-
-
-def _read_metrics(path: Path) -> list[dict]:
-    lines = []
-    for number, text in enumerate(_read_text(path), 1):
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            line = None
-        needed = METRICS_NEEDED.get(str(line.get("split"))) if isinstance(line, dict) else None
-        if needed is None or any(not _is_number(line.get(name, ""), name in CAN_BE_NULL) for name in needed):
-            raise InputError(f"{path}: line {number} is damaged")
-        lines.append(line)
-    return lines
-
-
-def _is_number(value: object, or_null: bool = False) -> bool:
-    return is_number(value) or (or_null and value is None)
-
-
 def _read_lines(path: Path) -> list[str]:
-    """Reads the lines of a file that another program wrote, without a byte-order mark and CRs at the ends of lines.
+    """Read the lines of another program's file, without a byte-order mark and CRs at the ends of lines.
 
     Raises:
         InputError: A line is not UTF-8. If such bytes were replaced, different characters would count as equal.
@@ -313,73 +249,37 @@ def _read_lines(path: Path) -> list[str]:
     return lines
 
 
-def _read_text(path: Path) -> list[str]:
-    return [line.decode("utf-8", errors="replace") for line in read_lines(path)]
-
-
-def _refuse_incomparable(baseline: EvaluationSet, first: Output, evaluation: EvaluationSet, output: Output) -> None:
-    """Raises InputError unless both runs have the same test set and scoring; else scores cannot be compared."""
-    assert first.run and output.run
-    directions = [f"{each.source_language}→{each.target_language}" for each in (baseline, evaluation)]
-    for what, ours, theirs in (
-        ("direction", *directions),
-        ("number of test sentences", len(baseline.references), len(evaluation.references)),
-        ("tokenisation of the score", _scored_with(first.run), _scored_with(output.run)),
+def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Output) -> None:
+    """Raise InputError unless two runs have the same test set and scoring."""
+    other = _scored_set(output)
+    message = f"{output.origin} cannot be compared with {first.origin}: another"
+    for condition, expected, value in (
+        ("direction", evaluation.direction, other.direction),
+        ("number of test sentences", len(evaluation.references), len(other.references)),
+        ("tokenisation of the score", _tokenization(first), _tokenization(output)),
     ):
-        if ours != theirs:
-            raise InputError(
-                f"{output.origin} cannot be compared with {first.origin}: another {what} ({theirs} instead of {ours})"
-            )
-    for what, our_lines, their_lines in (
-        ("source", baseline.sources or [], evaluation.sources or []),
-        ("reference", baseline.references, evaluation.references),
+        if value != expected:
+            raise InputError(f"{message} {condition} ({value} instead of {expected})")
+    for side, expected_lines, lines in (
+        ("source", evaluation.sources or [], other.sources or []),
+        ("reference", evaluation.references, other.references),
     ):
-        pairs = enumerate(zip(our_lines, their_lines, strict=True), 1)
-        differing = [number for number, (one, other) in pairs if one != other]
-        if differing:
+        pairs = enumerate(zip(expected_lines, lines, strict=True), 1)
+        if differing := [number for number, (expected_line, line) in pairs if line != expected_line]:
             raise InputError(
-                f"{output.origin} cannot be compared with {first.origin}: another test set (the {what} differs in "
-                f"{len(differing)} lines, first in line {differing[0]})"
+                f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]})"
             )
 
 
-def _scored_with(run: Run) -> str:
-    """Returns the tokenizer and case of a run's BLEU, from its signature."""
-    parts = str(run.results.get("bleu_signature", "")).split("|")
+def _tokenization(output: Output) -> str:
+    """Return the tokenizer and case of a run's BLEU, from its signature."""
+    assert output.run
+    parts = output.run.results["bleu_signature"].split("|")
     return " ".join(part for part in parts if part.startswith(("tok:", "case:")))
 
 
-def _refuse_another_recipe(first: Run, run: Run) -> None:
-    """Raises InputError unless the two runs differ in their seed and nothing else, as the runs of one system must."""
-    differing = config_differences(first.config, run.config)
-    if "seed" not in differing:
-        raise InputError(f"{run.folder} has the same seed as {first.folder}: {run.config.seed}")
-    if others := [key for key in differing if key != "seed"]:
-        raise InputError(f"{run.folder} is no other seed of {first.folder}: they differ in {', '.join(others)}")
-    # The training pairs may differ: which of them are too long can depend on the tokenizer, and for large corpora the
-    # tokenizer depends on the seed.
-    data = first.provenance["data"], run.provenance["data"]
-    if changed := [split for split in ("valid", "test") if data[0][split] != data[1][split]]:
-        raise InputError(f"{run.folder} is no other seed of {first.folder}: other {' and '.join(changed)} pairs")
-
-
-def _common_name(names: Sequence[str], repeats: str) -> str:
-    """Returns a name for the runs or files of one system.
-
-    It is the common beginning of their names, cut at a separator, with their number. If the names have no common
-    beginning, all of them are listed.
-    """
-    if len(names) == 1:
-        return names[0]
-    shared = os.path.commonprefix(list(names))
-    if any(re.match(r"[^-_=. ]", name[len(shared) :]) for name in names):
-        shared = re.sub(r"[^-_=. ]*$", "", shared)  # the names diverge inside a word: cut back to its beginning
-    stem = shared.rstrip("-_=. ").removesuffix("seed").rstrip("-_=. ")
-    return f"{stem} ({len(names)} {repeats})" if stem else ", ".join(names)
-
-
 def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
-    """Returns ``count`` of the items at even distances, because test sets are often sorted."""
+    """Return up to ``count`` of the items at even distances, because test sets are often sorted."""
     if count >= len(items):
         return list(items)
     return [items[number * len(items) // count] for number in range(count)]

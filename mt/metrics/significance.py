@@ -1,4 +1,4 @@
-"""Tests whether the difference between two systems is more than chance, and estimates the bounds of that difference.
+"""Significance tests and confidence intervals of the difference between two systems.
 
 Two kinds of chance are distinguished. Other test sentences would have given other scores. Paired approximate
 randomisation (Riezler & Maxwell 2005) and the bootstrap (Koehn 2004) deal with this. Other seeds would have given other
@@ -20,17 +20,25 @@ from statistics import NormalDist, mean, variance
 import numpy as np
 
 Score = Callable[[np.ndarray], np.ndarray]
-"""Function from summed counts (…, C) to corpus scores (…), such as ``CorpusMetric.score``."""
+"""Function from summed counts (…, C) to corpus scores (…), such as ``Metric.score``."""
 
 SIGNIFICANCE_LEVEL = 0.05
-"""Significance level: a difference counts as more than chance if one as large would be rarer than this between equally
-good systems."""
-ENUMERATED = 15
-"""Maximum number of differing blocks for which all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
+"""A difference is significant if one as large has a smaller probability than this between equally good systems."""
+MAX_ENUMERATED_BLOCKS = 15
+"""Up to so many differing blocks, all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
 TIE = 1e-9
 """Values closer together than this count as equal, because sums in another order round differently."""
-ELEMENTS = 2**22
-"""Maximum number of elements of a random matrix that is held in memory at a time (32 MB)."""
+MAX_ELEMENTS = 2**22
+"""Elements of a random matrix in memory at a time (32 MB)."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A score with the ends of its 95 % confidence interval."""
+
+    score: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -52,29 +60,29 @@ class SeedTest:
     difference: float
     """Mean of the second system's scores minus the mean of the first's."""
     p: float | None
-    """Two-sided p. None if neither system's scores deviate from their mean, so that nothing can be said."""
+    """Two-sided p. None if neither system's scores deviate from their mean, which leaves nothing to test."""
     low: float
     high: float
-    """``low`` and ``high`` bound the difference's confidence interval at the requested level; infinite if p is None."""
+    """Bounds of the difference's confidence interval at the requested level; infinite if p is None."""
     least_difference: float
-    """The smallest difference that would have been significant with these numbers of seeds and these deviations."""
+    """The smallest significant difference with these numbers of seeds and these deviations."""
 
 
-def blocks_of(lines: Sequence[str]) -> np.ndarray:
-    """Numbers the lines, (N,) int64: equal lines get the same number, from 0 in the order of their first appearance."""
+def block_numbers(lines: Sequence[str]) -> np.ndarray:
+    """Return a number for each line, (N,) int64: equal for equal lines, from 0 in the order of first appearance."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(line, len(numbers)) for line in lines], dtype=np.int64)
 
 
 def sum_blocks(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Sums the counts of sentences (N, C) to counts of blocks (B, C), given the block of each sentence (N,)."""
+    """Sum the counts of sentences (N, C) to counts of blocks (B, C), given the block of each sentence (N,)."""
     sums = np.zeros((int(blocks.max(initial=-1)) + 1, counts.shape[1]))
     np.add.at(sums, blocks, counts)
     return sums
 
 
-def least_p(differing: int) -> float:
-    """Returns the smallest p that a randomisation test can give.
+def min_p(differing: int) -> float:
+    """Return the smallest p that a randomisation test can give.
 
     At least two of the 2ⁿ ways to exchange n differing blocks give a difference as large as the real one: to exchange
     none of the blocks, and to exchange all of them.
@@ -82,21 +90,21 @@ def least_p(differing: int) -> float:
     return min(1.0, 2.0 ** (1 - differing))
 
 
-def fewest_differing(level: float) -> int:
-    """Returns the minimum number of differing blocks for a difference to be significant at a level: 6 at 0.05."""
-    return next(count for count in range(1, 1100) if least_p(count) < level)
+def min_differing_blocks(level: float) -> int:
+    """Return the smallest number of differing blocks with a significant difference at a level: 6 at 0.05."""
+    return next(count for count in range(1, 1100) if min_p(count) < level)
 
 
 def randomisation_test(
     first: np.ndarray, second: np.ndarray, score: Score, trials: int, random: np.random.Generator
 ) -> Randomisation:
-    """Tests two systems by paired approximate randomisation (Riezler & Maxwell 2005; Noreen 1989) over blocks.
+    """Test two systems by paired approximate randomisation (Riezler & Maxwell 2005; Noreen 1989) over blocks.
 
     If it made no difference which system produced which output, the two could exchange their outputs in any of the
     blocks, and the real difference would be one among the differences of all such exchanges. p is the share of
-    exchanges whose difference is at least as large in absolute value, ties included. If n ≤ ENUMERATED blocks differ,
-    all 2ⁿ exchanges are tried. Otherwise p is (c + 1) / (T + 1) if c of T random exchanges have such a difference,
-    which keeps the test's level (Phipson & Smyth 2010).
+    exchanges whose difference is at least as large in absolute value, ties included. If n ≤ MAX_ENUMERATED_BLOCKS
+    blocks differ, all 2ⁿ exchanges are tried. Otherwise p is (c + 1) / (T + 1) if c of T random exchanges have such a
+    difference, which keeps the test's level (Phipson & Smyth 2010).
 
     If each system has R outputs, all of a block's are exchanged together, the first with the first, the second with the
     second, and so on. The difference is then the one between the means of their scores.
@@ -112,20 +120,20 @@ def randomisation_test(
     gains = second - first
     gains = gains[:, (np.abs(gains) > TIE).any(axis=(0, 2))]  # (R, n, C)
     differing = gains.shape[1]
-    least = abs(float((score(totals[1]) - score(totals[0])).mean())) - TIE
-    exact = differing <= ENUMERATED
+    difference = abs(float((score(totals[1]) - score(totals[0])).mean())) - TIE
+    exact = differing <= MAX_ENUMERATED_BLOCKS
     as_large = tried = 0
     for exchanged in _all_exchanges(differing) if exact else _random_exchanges(differing, trials, random):
         moved = exchanged @ gains  # (R, t, C)
         differences = (score(totals[1] - moved) - score(totals[0] + moved)).mean(axis=0)
-        as_large += int((np.abs(differences) >= least).sum())
+        as_large += int((np.abs(differences) >= difference).sum())
         tried += len(differences)
     p = as_large / tried if exact else (as_large + 1) / (tried + 1)
     return Randomisation(p, differing, exact)
 
 
-def combined(tests: Sequence[Randomisation]) -> Randomisation:
-    """Combines tests of the same hypothesis on data that depend on each other: p is twice the median of theirs.
+def combine_tests(tests: Sequence[Randomisation]) -> Randomisation:
+    """Combine tests of the same hypothesis on dependent data: p is twice the median of their p.
 
     Twice the median is a valid p however the tests depend on each other (Rüger 1978; Meinshausen, Meier & Bühlmann
     2009). A single test is returned as it is.
@@ -140,13 +148,13 @@ def combined(tests: Sequence[Randomisation]) -> Randomisation:
 
 
 def _all_exchanges(count: int) -> Iterator[np.ndarray]:
-    """Yields all exchanges as one matrix (2ⁿ, n): each row has 1 for blocks that are exchanged and 0 for the others."""
+    """Yield all exchanges as one matrix (2ⁿ, n): each row has 1 for exchanged blocks and 0 for the others."""
     yield (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.float64)
 
 
 def _random_exchanges(count: int, trials: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yields T random rows of the same kind, as matrices (t, n)."""
-    at_once = max(1, ELEMENTS // count)
+    """Yield T random rows of the same kind, as matrices (t, n)."""
+    at_once = max(1, MAX_ELEMENTS // count)
     for start in range(0, trials, at_once):
         rows = min(at_once, trials - start)
         drawn = random.integers(0, 256, (rows, -(-count // 8)), dtype=np.uint8)
@@ -156,7 +164,7 @@ def _random_exchanges(count: int, trials: int, random: np.random.Generator) -> I
 def bootstrap_scores(
     systems: Sequence[np.ndarray], score: Score, samples: int, random: np.random.Generator
 ) -> np.ndarray:
-    """Scores each system on bootstrapped test sets (Koehn 2004).
+    """Score each system on bootstrapped test sets (Koehn 2004).
 
     Each test set consists of B blocks drawn with replacement. All systems are scored on the same test sets.
 
@@ -169,7 +177,7 @@ def bootstrap_scores(
         The scores, (systems, samples).
     """
     blocks = len(systems[0])
-    at_once = max(1, ELEMENTS // blocks)
+    at_once = max(1, MAX_ELEMENTS // blocks)
     parts = []
     for start in range(0, samples, at_once):
         rows = min(at_once, samples - start)
@@ -179,25 +187,45 @@ def bootstrap_scores(
     return np.concatenate(parts, axis=1)
 
 
+def paired_intervals(
+    first: np.ndarray, second: np.ndarray, score: Score, samples: int, random: np.random.Generator
+) -> tuple[Interval, Interval, Interval]:
+    """Return the scores of two systems and the second's minus the first's, with their bootstrap intervals.
+
+    Args:
+        first, second: Counts (B, C) or (R, B, C) of each system. The scores of R outputs are averaged.
+        score: Maps summed counts to scores.
+        samples: Number of test sets that are drawn.
+    """
+    first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))  # (R, B, C)
+    drawn = bootstrap_scores([*first, *second], score, samples, random)
+    samples_first, samples_second = drawn[: len(first)].mean(axis=0), drawn[len(first) :].mean(axis=0)
+    score_first, score_second = (float(score(counts.sum(axis=1)).mean()) for counts in (first, second))
+    return (
+        Interval(score_first, *middle_95(samples_first)),
+        Interval(score_second, *middle_95(samples_second)),
+        Interval(score_second - score_first, *middle_95(samples_second - samples_first)),
+    )
+
+
 def middle_95(values: np.ndarray) -> tuple[float, float]:
-    """Returns the bounds of the middle 95 % of the values."""
+    """Return the bounds of the middle 95 % of the values."""
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
 
 
 def wilson_95(count: int, total: int) -> tuple[float, float]:
-    """Returns the bounds of the 95 % interval of a share of which ``count`` of ``total`` trials are known (Wilson
-    1927)."""
+    """Return the bounds of the 95 % interval of the share ``count / total`` (Wilson 1927)."""
     z = NormalDist().inv_cdf(0.975)
-    share, spread = count / total, z**2 / total
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / (4 * total))
-    # What is left out here is only rounding.
+    share, ratio = count / total, z**2 / total
+    middle = (share + ratio / 2) / (1 + ratio)
+    half = z / (1 + ratio) * math.sqrt(share * (1 - share) / total + ratio / (4 * total))
+    # The ends are exact, without rounding errors.
     return (0.0 if count == 0 else middle - half), (1.0 if count == total else middle + half)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Corrects the p of several tests, in any dependence on each other, by the method of Holm (1979).
+    """Correct the p-values of several tests, however dependent on each other, by the method of Holm (1979).
 
     The smallest p is multiplied by the number of tests, the next smallest by one less, and so on, and none becomes
     smaller than one before it. If only corrected p below a level count, the probability to call any true hypothesis
@@ -206,16 +234,16 @@ def holm(ps: Sequence[float]) -> list[float]:
     Returns:
         The corrected p, in the order of ``ps``.
     """
-    corrected = [0.0] * len(ps)
-    largest = 0.0
-    for rank, place in enumerate(sorted(range(len(ps)), key=lambda place: ps[place])):
-        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
-        corrected[place] = largest
-    return corrected
+    order = np.argsort(ps)
+    multiplied = np.minimum(1, np.array(ps)[order] * np.arange(len(ps), 0, -1))
+    corrected = np.empty(len(ps))
+    corrected[order] = np.maximum.accumulate(multiplied)
+    values: list[float] = corrected.tolist()
+    return values
 
 
 def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> SeedTest:
-    """Tests the difference between the means of two systems' scores with two-sided t-tests.
+    """Test the difference between the means of two systems' scores with two-sided t-tests.
 
     Both Welch's test (1947), which does not assume equal variances, and Student's are computed, and the stricter one
     counts. If both systems have the same number of runs, that is Welch's. For different numbers Welch's test alone
@@ -229,20 +257,20 @@ def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> 
     """
     difference = mean(second) - mean(first)
     numbers, variances = (len(first), len(second)), (variance(first), variance(second))
-    parts = [spread / number for spread, number in zip(variances, numbers, strict=True)]
+    parts = [each / number for each, number in zip(variances, numbers, strict=True)]
     if math.sqrt(sum(parts)) <= TIE:
         return SeedTest(difference, None, -math.inf, math.inf, math.inf)
     welch = sum(parts) ** 2 / sum(part**2 / (number - 1) for part, number in zip(parts, numbers, strict=True))
     student = sum(numbers) - 2
-    pooled = sum((number - 1) * spread for number, spread in zip(numbers, variances, strict=True)) / student
+    pooled = sum((number - 1) * each for number, each in zip(numbers, variances, strict=True)) / student
     tests = [(math.sqrt(sum(parts)), welch), (math.sqrt(pooled * sum(1 / number for number in numbers)), student)]
-    p = max(_outside(abs(difference) / error, degrees) for error, degrees in tests)
+    p = max(_tail_probability(abs(difference) / error, degrees) for error, degrees in tests)
     needed = max(error * _critical_t(level, degrees) for error, degrees in tests)
     return SeedTest(difference, p, difference - needed, difference + needed, needed)
 
 
-def _outside(t: float, degrees: float) -> float:
-    """Returns P(|T| ≥ t) for Student's t distribution with ν = ``degrees`` degrees of freedom.
+def _tail_probability(t: float, degrees: float) -> float:
+    """Return P(|T| ≥ t) for Student's t distribution with ν = ``degrees`` degrees of freedom.
 
     With T = √ν tan θ this is the share of the integral ∫ cos(θ)^(ν-1) dθ from 0 to π/2 that lies beyond atan(t / √ν).
     The whole integral is √π Γ(ν/2) / (2 Γ((ν+1)/2)); the part beyond is computed by Gauss-Legendre quadrature.
@@ -262,21 +290,11 @@ def _quadrature() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _critical_t(level: float, degrees: float) -> float:
-    """Returns the t that |T| exceeds with probability ``level``, found by bisection."""
+    """Return the t that |T| exceeds with probability ``level``, by bisection."""
     low, high = 0.0, 1.0
-    while _outside(high, degrees) > level:
+    while _tail_probability(high, degrees) > level:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _outside(middle, degrees) > level else (low, middle)
+        low, high = (middle, high) if _tail_probability(middle, degrees) > level else (low, middle)
     return high
-
-
-def shown_p(p: float | None) -> str:
-    """Formats a p with three decimals, or below 0.1 as an upper bound with four; None becomes "–"."""
-    return "–" if p is None else f"{p:.3f}" if p >= 0.1 else f"{rounded_up(p):.4f}"
-
-
-def rounded_up(p: float) -> float:
-    """Rounds up to four decimals, and to at least 0.0001, because the result is reported as an upper bound."""
-    return max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4)

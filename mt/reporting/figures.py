@@ -1,4 +1,4 @@
-"""What the pictures of all reports have in common."""
+"""Common parts of the pictures of all reports."""
 
 import base64
 import io
@@ -7,9 +7,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Okabe and Ito's palette, whose colours colour-blind readers can tell apart."""
+"""Okabe and Ito's palette for colour-blind readers."""
 MARKS = "os^Dv*"
 DOTS_PER_INCH = 130
+
+
+def colour_of(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def mark_of(number: int) -> str:
+    return MARKS[number % len(MARKS)]
 
 
 def as_data_uri(figure: Figure) -> str:
@@ -20,7 +28,7 @@ def as_data_uri(figure: Figure) -> str:
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return an empty figure, with its size in inches, and the axes in it."""
+    """Return an empty figure and its axes, given its size in inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     quiet(axes)
@@ -28,6 +36,6 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def quiet(axes: Axes) -> None:
-    """Remove the frame's upper and right lines and lightens the grid."""
+    """Remove the frame's upper and right lines and lighten the grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)

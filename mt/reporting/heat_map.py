@@ -1,4 +1,4 @@
-"""Draws attention weights, with target pieces from top to bottom and source pieces from left to right."""
+"""Heat maps: target tokens from top to bottom, source tokens from left to right."""
 
 import logging
 import warnings
@@ -13,6 +13,9 @@ from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
+Labels = tuple[Sequence[str], Sequence[str]]
+"""Those of the columns (sources) and of the rows (targets)."""
+
 EAST_ASIAN_FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei",
     "WenQuanYi Micro Hei", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Arial Unicode MS",
@@ -20,27 +23,20 @@ EAST_ASIAN_FONTS = (
 )  # fmt: skip
 
 
-def heat_map(weights: Tensor, source_pieces: Sequence[str], target_pieces: Sequence[str], title: str) -> Figure:
-    """Draw attention weights (T, S) from 0 to 1 in a new figure. Row t holds the weights of target piece t."""
-    figure = Figure(figsize=(1.8 + 0.32 * len(source_pieces), 1.5 + 0.26 * len(target_pieces)), layout="constrained")
+def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
+    """Draw weights (T, S) from 0 to 1 in a new figure."""
+    sources, targets = labels
+    figure = Figure(figsize=(1.8 + 0.32 * len(sources), 1.5 + 0.26 * len(targets)), layout="constrained")
     axes = figure.add_subplot()
-    image = draw_heat_map(axes, weights, source_pieces, target_pieces, title)
-    figure.colorbar(image, ax=axes, shrink=0.8)
+    figure.colorbar(draw_heat_map(axes, weights, labels, title), ax=axes, shrink=0.8)
     return figure
 
 
-def draw_heat_map(
-    axes: Axes,
-    weights: Tensor,
-    source_pieces: Sequence[str],
-    target_pieces: Sequence[str],
-    title: str,
-    font_size: float = 10,
-) -> AxesImage:
+def draw_heat_map(axes: Axes, weights: Tensor, labels: Labels, title: str, font_size: float = 10) -> AxesImage:
     """Draw the map of ``heat_map`` into existing axes, for figures with several maps."""
-    _warn_of_missing_letters((*source_pieces, *target_pieces))
+    _warn_of_missing_letters([label for side in labels for label in side])
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
-    sources, targets = ([legible(piece) for piece in pieces] for pieces in (source_pieces, target_pieces))
+    sources, targets = ([legible(label) for label in side] for side in labels)
     fonts = _fonts()
     axes.set_xticks(range(len(sources)), sources, rotation=60, ha="right", fontsize=font_size, family=fonts)
     axes.set_yticks(range(len(targets)), targets, fontsize=font_size, family=fonts)
@@ -49,7 +45,7 @@ def draw_heat_map(
 
 
 def legible(text: str) -> str:
-    """Escape text so that matplotlib shows it as it is.
+    """Escape text so that matplotlib shows it unchanged.
 
     Otherwise it would typeset $…$ as mathematics, and hide a label that begins with an underscore.
     """
@@ -59,14 +55,14 @@ def legible(text: str) -> str:
 
 @lru_cache
 def _fonts() -> list[str]:
-    """Return matplotlib's own font and this machine's fonts for Chinese, Japanese and Korean, which that one lacks."""
-    there = set(font_manager.get_font_names())
-    return ["DejaVu Sans", *(name for name in EAST_ASIAN_FONTS if name in there)]
+    """Return matplotlib's own font and the installed ones for Chinese, Japanese and Korean."""
+    installed = set(font_manager.get_font_names())
+    return ["DejaVu Sans", *(name for name in EAST_ASIAN_FONTS if name in installed)]
 
 
-def _warn_of_missing_letters(pieces: Sequence[str]) -> None:
+def _warn_of_missing_letters(labels: Sequence[str]) -> None:
     fonts = [font_manager.get_font(font_manager.findfont(name)) for name in _fonts()]
-    letters = set("".join(pieces))
+    letters = set("".join(labels))
     if not all(any(font.get_char_index(ord(letter)) for font in fonts) for letter in letters):
         _warn_once_of_missing_letters()
 

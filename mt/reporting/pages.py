@@ -1,10 +1,10 @@
-"""How a report becomes files: a page for people, Markdown for a pull request, JSON for programs."""
+"""A report in three files: a page for people, Markdown for a pull request, JSON for programs."""
 
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -12,74 +12,75 @@ from matplotlib.figure import Figure
 
 from mt.core.files import write_atomically
 from mt.core.terminal import visible
-from mt.metrics.scoring import Interval
-from mt.metrics.significance import shown_p
 from mt.reporting.figures import as_data_uri
 
 PIXELS_PER_INCH = 90
 
+Filters = Mapping[str, Callable[..., str]]
+
 
 @dataclass(frozen=True)
 class Picture:
-    """An image of the page with its alternative text."""
+    """An image of the page."""
 
     uri: str
-    alternative: str
     width: int
     """Width in pixels on the page."""
 
 
 @dataclass(frozen=True)
-class Names:
-    """The names of a report's files, in its folder."""
+class Report:
+    """The files of a report, and the templates of its page and Markdown: the names of the files, with ``.jinja``."""
 
+    templates: Path
     page: str
     markdown: str
     json: str
+    filters: Filters = field(default_factory=dict)
+    """The report's own filters for its templates."""
+
+    @property
+    def files(self) -> tuple[str, str, str]:
+        return self.page, self.markdown, self.json
+
+    def write(self, folder: Path, values: Mapping[str, object], pictures: object, numbers: object) -> None:
+        """Write the three files.
+
+        Args:
+            values: The variables of both templates.
+            pictures: The variable ``pictures`` of the page.
+            numbers: The content of the JSON file.
+        """
+        environment = template_environment(self.templates, self.filters)
+        page = environment.get_template(f"{self.page}.jinja").render({**values, "pictures": pictures})
+        write_atomically(folder / self.page, page)
+        environment.autoescape = False
+        markdown = environment.get_template(f"{self.markdown}.jinja").render(values)
+        write_atomically(folder / self.markdown, visible(markdown))
+        write_atomically(folder / self.json, json.dumps(_finite(numbers), indent=2, ensure_ascii=False) + "\n")
 
 
-def write_pages(
-    folder: Path, names: Names, templates: Path, values: Mapping[str, object], pictures: object, numbers: object
-) -> None:
-    """Write the three files of a report.
-
-    Args:
-        templates: The folder with the templates of page and Markdown. They are called as the files, and ``.jinja``.
-        values: What the templates show.
-        pictures: What only the page shows, under the name ``pictures``.
-        numbers: The content of the JSON file.
-    """
+def template_environment(templates: Path, filters: Filters, autoescape: bool = True) -> Environment:
+    """Return the environment for the templates of a folder and the common ones beside this module."""
     environment = Environment(
-        loader=FileSystemLoader((templates, Path(__file__).parent)), autoescape=True, undefined=StrictUndefined,
+        loader=FileSystemLoader((templates, Path(__file__).parent)), autoescape=autoescape, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"p_value": shown_p, "number": _signed, "interval": shown_interval, "plain": escape_markdown}
-    page = environment.get_template(f"{names.page}.jinja").render({**values, "pictures": pictures})
-    write_atomically(folder / names.page, page)
-    environment.autoescape = False
-    markdown = environment.get_template(f"{names.markdown}.jinja").render(values)
-    write_atomically(folder / names.markdown, visible(markdown))
-    write_atomically(folder / names.json, json.dumps(_finite(numbers), indent=2, ensure_ascii=False) + "\n")
+    environment.filters |= {"number": format_signed, "plain": escape_markdown, **filters}
+    return environment
 
 
-def as_picture(figure: Figure, alternative: str) -> Picture:
+def as_picture(figure: Figure) -> Picture:
     """Return a figure as an image of the page."""
-    return Picture(as_data_uri(figure), alternative, round(figure.get_figwidth() * PIXELS_PER_INCH))
+    return Picture(as_data_uri(figure), round(figure.get_figwidth() * PIXELS_PER_INCH))
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what Markdown would read as markup, because names may contain it."""
+    """Escape the characters that Markdown would read as markup."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
 
 
-def shown_interval(interval: Interval, signed: bool = False, decimals: int = 2, unit: str = "") -> str:
-    """Format a score with its unit and its interval, inside of which no line is broken."""
-    form = f"{'+' if signed else ''}.{decimals}f"
-    ends = f"({interval.low:{form}} … {interval.high:{form}})".replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{interval.score:{form}}{unit} {ends}"
-
-
-def _signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """Format a number with its sign; one that is not finite (unbounded) becomes "–"."""
     return f"{value:+.2f}" if math.isfinite(value) else "–"
 

@@ -58,8 +58,8 @@ class LibreTranslate:
 
     async def detect(self, values: Values) -> object:
         texts, _ = self._texts(values)
-        found = self._served.detect(" ".join(texts))
-        return [{"confidence": confidence, "language": language} for language, confidence in found[:3]]
+        languages = self._served.detect(" ".join(texts))
+        return [{"confidence": confidence, "language": language} for language, confidence in languages[:3]]
 
     async def languages(self, values: Values) -> object:
         return [

@@ -54,10 +54,10 @@ class ServedModel:
             for text in texts
         ]
         lines = [line for pieces in cut for line in pieces[::2] if line.strip()]
-        found = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
+        translated = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
         translations = []
         for pieces in cut:
-            of_lines = [next(found) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
+            of_lines = [next(translated) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
             ranks = min(max(map(len, of_lines)), 1 + alternatives)
             ranked = (_joined([several[min(rank, len(several) - 1)].text for several in of_lines], pieces)
                       for rank in range(ranks))  # fmt: skip
@@ -86,11 +86,11 @@ class ServedModel:
         n_best = self._translator.config.beam_size
         return self._translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
 
-    def finish(self, kind: str, cut: Any, found: list[list[Hypothesis]]) -> Any:
+    def finish(self, kind: str, cut: Any, results: list[list[Hypothesis]]) -> Any:
         """See Work."""
         if kind == "attention":
             return self._translator.attention(*cut)
-        return self._translator.join([cut], found, kind == "all", None if kind == "all" else 1)[0]
+        return self._translator.join([cut], results, kind == "all", None if kind == "all" else 1)[0]
 
 
 class ServedModels:

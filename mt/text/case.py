@@ -1,4 +1,4 @@
-"""Lowercases lines in capitals, and lines In Which Every Word Begins With A Capital, before they are translated.
+"""Casing of lines: lines in capitals and Lines In Title Case are lowercased before they are translated.
 
 Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
 line in capitals is put into capitals afterwards. That of a line in title case is left as it is, because most languages
@@ -6,6 +6,7 @@ do not write titles so. Names get their capitals back, also in lines in small le
 """
 
 from collections.abc import Iterable
+from enum import Enum, auto
 
 import regex
 
@@ -13,30 +14,47 @@ from mt.core.language import base_language
 from mt.text.slots import SLOT
 
 TURKIC = {"tr", "az"}
-FEWEST_CAPITALS = 4
+MIN_CAPITALS = 4
 """A line with fewer capitals may be an abbreviation, which is a word like any other."""
-FEWEST_WORDS = 3
+MIN_WORDS = 3
 """A line of fewer words that all begin with capitals may be a name, and one in small letters a part of something."""
-WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
+CASED_WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
 
-FIRST_WORD = regex.compile(rf"(?:(?!{SLOT.pattern})[^\p{{L}}\p{{N}}])*+(\p{{L}}[\p{{L}}\p{{M}}]*+)")
+LEADING_WORD = regex.compile(rf"(?:(?!{SLOT.pattern})[^\p{{L}}\p{{N}}])*+(\p{{L}}[\p{{L}}\p{{M}}]*+)")
 """The first word of a sentence, unless something else than punctuation stands in front of it."""
+
+
+class Case(Enum):
+    """The case of a whole line."""
+
+    CAPITALS = auto()
+    TITLE = auto()
+    SMALL = auto()
+
+
+def case_of(text: str) -> Case | None:
+    """Return the case of a text; None if it is mixed."""
+    if is_in_capitals(text):
+        return Case.CAPITALS
+    if is_in_title_case(text):
+        return Case.TITLE
+    return Case.SMALL if is_in_small_letters(text) else None
 
 
 def is_in_capitals(text: str) -> bool:
     """Returns whether a text has capitals and neither small letters nor titlecase letters such as ǅ."""
-    return text.isupper() and sum(map(str.isupper, text)) >= FEWEST_CAPITALS
+    return text.isupper() and sum(map(str.isupper, text)) >= MIN_CAPITALS
 
 
 def is_in_title_case(text: str) -> bool:
     """Returns whether every word of a text begins with a capital, and not all is in capitals."""
-    words = WORD.findall(text)
-    return len(words) >= FEWEST_WORDS and not text.isupper() and all(word[0].isupper() for word in words)
+    words = CASED_WORD.findall(text)
+    return len(words) >= MIN_WORDS and not text.isupper() and all(word[0].isupper() for word in words)
 
 
 def is_in_small_letters(text: str) -> bool:
     """Returns whether a text of some words has small letters and neither capitals nor titlecase letters."""
-    return text.islower() and len(WORD.findall(text)) >= FEWEST_WORDS
+    return text.islower() and len(CASED_WORD.findall(text)) >= MIN_WORDS
 
 
 def lowercased(text: str, language: str) -> str:
@@ -51,7 +69,7 @@ def lowercased(text: str, language: str) -> str:
     if text.isupper():
         words = zip(text.split(" "), small.split(" "), strict=True)
         small = " ".join(low if in_capitals(low, language) == word else word for word, low in words)
-    first = next((place for place, letter in enumerate(small) if letter.isalpha()), None)
+    first = next((index for index, letter in enumerate(small) if letter.isalpha()), None)
     if first is None:  # Roman numerals such as Ⅳ and letters in circles have capitals, but are no letters
         return small
     # True of titlecase letters such as ǅ, and of letters that stay small at the start of a sentence, as in Georgian.
@@ -62,7 +80,7 @@ def lowercased(text: str, language: str) -> str:
 
 
 def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
-    """Returns a text in which some sentences begin with capitals, unless their first words have capitals already.
+    """Return a text with a capital at the start of some sentences, unless their first words have capitals already.
 
     Args:
         text: The text.
@@ -70,7 +88,7 @@ def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
         language: The text's language.
     """
     for start in starts:
-        word = FIRST_WORD.match(text, start)
+        word = LEADING_WORD.match(text, start)
         if word and not any(map(str.isupper, word[1])):
             text = text[: word.start(1)] + with_capital(word[1], language) + text[word.end(1) :]
     return text

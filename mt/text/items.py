@@ -138,7 +138,7 @@ UNIT = regex.compile(r"\p{Regional_Indicator}{2}\p{M}*+|\X")
 named because \\X alone takes quadratic time on many in a row."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
-OF_WORDS = regex.compile(r"[\w\p{M}]")
+IN_WORD = regex.compile(r"[\w\p{M}]")
 
 
 class Pattern(Protocol):
@@ -239,11 +239,11 @@ class FamiliarCharacters:
                     self._familiar.add(unit.group())
                 continue
             start, end = unit.span()
-            is_word = OF_WORDS.match(text, start) is not None
+            is_word = IN_WORD.match(text, start) is not None
             if is_word or self._writes_digits(unit.group()):
-                while start > 0 and OF_WORDS.match(text, start - 1):
+                while start > 0 and IN_WORD.match(text, start - 1):
                     start -= 1
-                while end < len(text) and OF_WORDS.match(text, end):
+                while end < len(text) and IN_WORD.match(text, end):
                     end += 1
             # Foreign words that follow each other are one item.
             if spans and (start <= spans[-1][1] or (is_word and text[spans[-1][1] : start].isspace())):

@@ -1,9 +1,9 @@
-"""Slots: code points that stand for items of a line while it is translated.
+"""Slots: code points that stand for values of a line, such as links, while it is translated.
 
 The tokenizer keeps each slot as a piece of its own, and the model learns to carry it over. Slots are numbered, so that
 several in a sentence can change their order. Plain numbers have slots of their own, because nouns follow them: from the
 other slots, which stand where names stand, a model would learn to write no noun there. Slots lie in the last
-private-use plane, which hardly any text uses. If a text does contain such a character, it is an item like any other,
+private-use plane, which hardly any text uses. If a text does contain such a character, it is a value like any other,
 and comes back.
 """
 
@@ -16,32 +16,30 @@ from mt.core.language import TOUCHING as TOUCHING_LETTERS
 from mt.text.placement import Link
 
 FIRST_SLOT = 0x10F000
-MOST_SLOTS = 64
-"""The most different slots of either kind that a tokenizer can have."""
-OF_NUMBERS = MOST_SLOTS
+MAX_SLOTS = 64
+"""Maximum number of different slots of either kind in a tokenizer."""
+OF_NUMBERS = MAX_SLOTS
 """The number of the first slot that stands for plain numbers alone."""
-SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + 2 * MOST_SLOTS - 1)}]")
-TAG = chr(FIRST_SLOT + 2 * MOST_SLOTS)
+SLOT = regex.compile(f"[{chr(FIRST_SLOT)}-{chr(FIRST_SLOT + 2 * MAX_SLOTS - 1)}]")
+TAG = chr(FIRST_SLOT + 2 * MAX_SLOTS)
 """Stands in front of each source of a tagged corpus, behind which comes a blank. It is the code point behind the last
 slot. A tokenizer that is trained on tagged text makes a piece of it; others spell it in four bytes."""
-WITH_BLANK = regex.compile(rf"\ ?({SLOT.pattern})")
-TOUCHED = regex.compile(rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$")
+SLOT_WITH_BLANK = regex.compile(rf"\ ?({SLOT.pattern})")
+TOUCHABLE_END = regex.compile(
+    rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$"
+)
 """The end of a text that a slot may touch: white space, an opening bracket or quote, a hyphen and the like, or a letter
 of the languages that write no spaces."""
-OF_A_WORD = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{SLOT.pattern}")
-"""What a slot does not touch with its end: letters of the languages that write spaces, digits and other slots."""
+WORD_OR_SLOT = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{SLOT.pattern}")
+"""Text that a slot does not touch with its end: letters of the languages that write spaces, digits and other slots."""
 
 TOO_CLOSE = regex.compile(rf"(?<={SLOT.pattern})(?=\d|{SLOT.pattern})|(?<=\d)(?={SLOT.pattern})")
 """Where a slot touches a digit or another slot."""
 
 
 def slot(number: int) -> str:
-    """Returns the slot with a number from 0 to 2 · MOST_SLOTS - 1."""
+    """Return the slot with a number from 0 to 2 · MAX_SLOTS - 1."""
     return chr(FIRST_SLOT + number)
-
-
-def slot_number(slot: str) -> int:
-    return ord(slot) - FIRST_SLOT
 
 
 def all_slots(count: int) -> list[str]:
@@ -49,84 +47,99 @@ def all_slots(count: int) -> list[str]:
     return [slot(start + number) for start in (0, OF_NUMBERS) for number in range(count)]
 
 
-def put_slots(text: str, spans: Sequence[tuple[int, int]], numbers: Sequence[int]) -> str:
-    """Returns the text with slots in place of the spans, which must be in order and disjoint."""
+def numbered_slots(are_numbers: Iterable[bool], order: Sequence[int]) -> list[str]:
+    """Return a slot for each value.
+
+    Args:
+        are_numbers: Whether each value gets a slot for numbers.
+        order: The numbers of the slots of either kind, in the order of their values.
+    """
+    slots = map(slot, order), (slot(OF_NUMBERS + number) for number in order)
+    return [next(slots[is_number]) for is_number in are_numbers]
+
+
+def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacements: Sequence[str]) -> str:
+    """Return the text with a replacement for each span. The spans are in order and disjoint."""
     parts, end = [], 0
-    for (start, after), number in zip(spans, numbers, strict=True):
-        parts += [text[end:start], slot(number)]
-        end = after
+    for (start, next_start), replacement in zip(spans, replacements, strict=True):
+        parts += [text[end:start], replacement]
+        end = next_start
     return "".join([*parts, text[end:]])
 
 
+def fill_slots(text: str, values: Iterable[str]) -> str:
+    """Return a text with the first value in place of the first slot, whatever its number, and so on."""
+    remaining = iter(values)
+    return SLOT.sub(lambda _: next(remaining), text)
+
+
 def without_surplus(translation: str, source: str) -> tuple[str, int]:
-    """Removes the slots that a translation should not have: those that are not in its source, and the second and later
-    occurrences of those that are. Where a slot touches a digit or another slot, a blank is put between them, because
-    two numbers would become one; unless one does so in the source.
+    """Remove the slots that are not in the source, and the second and later occurrences of those that are.
+
+    Where a slot touches a digit or another slot, a blank is put between them, because two numbers would become one;
+    unless the source has such a place, too.
 
     Args:
-        translation: What the model wrote.
-        source: What it translated. No slot occurs in it twice.
+        translation: The model's translation.
+        source: The text that was translated. No slot occurs in it twice.
 
     Returns:
-        The translation, and how many slots were removed.
+        The translation, and the number of removed slots.
     """
-    left = set(SLOT.findall(source))
+    allowed = set(SLOT.findall(source))
     removed = 0
 
-    def once(match: regex.Match[str]) -> str:
+    def keep_once(match: regex.Match[str]) -> str:
         nonlocal removed
-        if match[1] not in left:
+        if match[1] not in allowed:
             removed += 1
             return ""
-        left.remove(match[1])
+        allowed.remove(match[1])
         return match[0]
 
-    return _apart(WITH_BLANK.sub(once, translation), source), removed
+    return _separate(SLOT_WITH_BLANK.sub(keep_once, translation), source), removed
 
 
 def missing_slots(translation: str, source: str) -> list[str]:
-    """Returns the slots of the source that the translation lacks, in order."""
-    return [one for one in SLOT.findall(source) if one not in translation]
+    """Return the slots of the source that the translation lacks, in order."""
+    return [mark for mark in SLOT.findall(source) if mark not in translation]
 
 
-def with_missing_slots(translation: str, source: str, links: Iterable[Link]) -> str:
-    """Puts the missing slots into a translation.
+def with_missing_slots(translation: str, source: str, links: Sequence[Link]) -> str:
+    """Put the missing slots into a translation.
 
-    A slot goes behind the translation of the linked word in front of it, or in front of that of the linked word behind
-    it, whichever is nearer. If no word is linked, it is put between two words, at the same share of the text as in the
+    A slot goes after the translation of the linked word before it, or before that of the linked word after it,
+    whichever is nearer. If no word is linked, it goes between two words, at the same share of the text as in the
     source.
 
     Args:
         translation: A translation.
-        source: What was translated. No slot occurs in it twice.
-        links: Which words of the translation come from which of the source.
+        source: The text that was translated. No slot occurs in it twice.
+        links: The links between the words of both.
     """
-    links = list(links)
-    places = [(_place(one, translation, source, links), one) for one in missing_slots(translation, source)]
-    # From the last place to the first, so that no place moves. Slots with one place stay in the order of the source.
-    for place, one in sorted(reversed(places), key=lambda each: each[0], reverse=True):
-        in_front, behind = translation[:place], translation[place:]
-        blanks = ["" if TOUCHED.search(in_front) else " ", " " if OF_A_WORD.match(behind) else ""]
-        translation = f"{in_front}{blanks[0]}{one}{blanks[1]}{behind}"
-    return _apart(translation, source)
+    missing = missing_slots(translation, source)
+    positions = [(_position(mark, translation, source, links), mark) for mark in missing]
+    # From the last position to the first, so that none moves. Slots with one position keep the order of the source.
+    for position, mark in sorted(reversed(positions), key=lambda each: each[0], reverse=True):
+        head, tail = translation[:position], translation[position:]
+        before, after = "" if TOUCHABLE_END.search(head) else " ", " " if WORD_OR_SLOT.match(tail) else ""
+        translation = f"{head}{before}{mark}{after}{tail}"
+    return _separate(translation, source)
 
 
-def _place(missing: str, translation: str, source: str, links: Sequence[Link]) -> int:
-    """Returns the position in a translation at which a missing slot belongs."""
+def _position(missing: str, translation: str, source: str, links: Sequence[Link]) -> int:
+    """Return the position in a translation at which a missing slot belongs."""
     start = source.index(missing)
-    in_front = max((link for link in links if link.source_end <= start), key=lambda link: link.source_end, default=None)
-    behind = min(
-        (link for link in links if link.source_start > start), key=lambda link: link.source_start, default=None
-    )
-    if behind and (not in_front or behind.source_start - start - 1 < start - in_front.source_end):
-        return behind.target_start
-    if in_front:
-        return in_front.target_end
+    before = max((link for link in links if link.source_end <= start), key=lambda link: link.source_end, default=None)
+    after = min((link for link in links if link.source_start > start), key=lambda link: link.source_start, default=None)
+    if after and (not before or after.source_start - start - 1 < start - before.source_end):
+        return after.target_start
+    if before:
+        return before.target_end
     words = translation.split(" ") if translation else []
-    before, after = source[:start].split(), source[start + 1 :].split()
-    place = math.floor(len(before) / max(1, len(before) + len(after)) * len(words) + 0.5)
-    return len(" ".join(words[:place]))
+    head, tail = len(source[:start].split()), len(source[start + 1 :].split())
+    return len(" ".join(words[: math.floor(head / max(1, head + tail) * len(words) + 0.5)]))
 
 
-def _apart(translation: str, source: str) -> str:
+def _separate(translation: str, source: str) -> str:
     return translation if TOO_CLOSE.search(source) else TOO_CLOSE.sub(" ", translation)

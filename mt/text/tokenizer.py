@@ -26,7 +26,7 @@ from mt.core.language import has_many_characters, writes_spaces
 from mt.core.randomness import generator
 from mt.storage.sentencepiece_file import TOKENIZER_FILES, character_coverage, normalization
 from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
-from mt.text.slots import MOST_SLOTS, OF_NUMBERS, slot
+from mt.text.slots import MAX_SLOTS, OF_NUMBERS, slot
 from mt.text.subword_sampling import WORD_START, bpe_dropout, choose, split_words
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Tokenizer:
         return next(
             number
             for number in count()
-            if number == MOST_SLOTS or not all(self.has_piece(slot(first + number)) for first in kinds)
+            if number == MAX_SLOTS or not all(self.has_piece(slot(first + number)) for first in kinds)
         )
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from mt.config import ModelConfig, Section, TrainConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
-from mt.training.initial_embeddings import MOST_PAIRS, MOST_PIECES
+from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
 
 RULES = 3
 """The version of these rules. It is raised with every change, so that no run takes over a choice by other rules."""
@@ -306,7 +306,7 @@ class Choice:
         if training.init_from:
             return
         lengths = pieces_of(facts.source_characters, data.source_language) + self._target_pieces / facts.pairs
-        pieces = min(MOST_PIECES, min(MOST_PAIRS, facts.pairs) * lengths)
+        pieces = min(MAX_TOKENS, min(MAX_PAIRS, facts.pairs) * lengths)
         counting = COUNTING_A_PIECE * pieces * self.config.model.width
         each = self._update_seconds(speed, training.batch_tokens, self._predictions)
         updates = training.max_updates if is_given(self.config, "training.max_updates") else updating / each

@@ -15,7 +15,7 @@ from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
 from mt.core.json_file import is_number, read_json, write_json
 from mt.distributed.workers import Workers
-from mt.metrics.scoring import corpus_scores
+from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.word_counts import write_word_counts
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
@@ -29,12 +29,8 @@ from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
 from mt.translation.translator import Translator
 
-# fmt: off
-RESULT_KEYS = (
-    "bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature",
-    "parameters", "updates", "best_update", "training_minutes", "target_tokens",
-)
-# fmt: on
+RESULT_NUMBERS = (*METRICS, "parameters", "updates", "best_update", "training_minutes", "target_tokens")
+"""Keys of results.json whose values are numbers."""
 
 logger = logging.getLogger(__name__)
 
@@ -93,35 +89,42 @@ def write_scores(
     if not workers.is_leader:
         return
     run, settings, language = config.folder, config.training, config.data.target_language
-    scores = corpus_scores(hypotheses, lines["reference"], language)
+    metrics = metrics_for(language)
+    scores = {
+        key: metric.corpus_score(hypotheses, lines["reference"], lines["source"]) for key, metric in metrics.items()
+    }
+    signatures = {f"{key}_signature": metric.signature for key, metric in metrics.items()}
     make_folder(run / SCORED)
     for name, side in (lines | {"hypothesis": hypotheses}).items():
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in side))
     write_word_counts(run, _targets(data), language)
     checksums = {"weights_sha256": checksum(weights_of(translator.model))}
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
-    final_scores = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
     with Monitor(run, progress, settings.max_updates) as monitor:
-        monitor.record("test", progress.update, final_scores)
-        monitor.show_hyperparameters(flat_config(config), final_scores)
+        monitor.record("test", progress.update, scores)
+        monitor.show_hyperparameters(flat_config(config), scores)
         monitor.flush()
-    results = dataclasses.asdict(scores) | {
-        "test_pairs": len(test),
-        "decoding_sentences_per_second": len(test) / seconds,
-        "parameters": translator.model.parameter_count,
-        "weights": settings.weights,
-        "averaged_checkpoints": averaged or None,
-        "best_valid_score": progress.best_score if math.isfinite(progress.best_score or 0.0) else None,
-        "best_update": progress.best_update,
-        "updates": progress.update,
-        "max_updates": settings.max_updates,
-        "stopped_early": progress.update < settings.max_updates,
-        "source_tokens": progress.source_tokens,
-        "target_tokens": progress.target_tokens,
-        "training_minutes": progress.seconds / 60,
-        "peak_memory_bytes": peak_memory_bytes(workers.device),
-        FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
-    }
+    results = (
+        scores
+        | signatures
+        | {
+            "test_pairs": len(test),
+            "decoding_sentences_per_second": len(test) / seconds,
+            "parameters": translator.model.parameter_count,
+            "weights": settings.weights,
+            "averaged_checkpoints": averaged or None,
+            "best_valid_score": progress.best_score if math.isfinite(progress.best_score or 0.0) else None,
+            "best_update": progress.best_update,
+            "updates": progress.update,
+            "max_updates": settings.max_updates,
+            "stopped_early": progress.update < settings.max_updates,
+            "source_tokens": progress.source_tokens,
+            "target_tokens": progress.target_tokens,
+            "training_minutes": progress.seconds / 60,
+            "peak_memory_bytes": peak_memory_bytes(workers.device),
+            FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
+        }
+    )
     write_json(run / RESULTS, results | {FILES: file_checksums(run)})
     show_results(run)
 
@@ -134,19 +137,16 @@ def _targets(data: PreparedData) -> Iterator[str]:
 
 def show_results(run: Path) -> None:
     """Log the results of a finished run. Raises InputError if its results.json is damaged."""
-    results = read_json(run / RESULTS, *RESULT_KEYS)
-    signatures = {name for name in RESULT_KEYS if name.endswith("_signature")}
-    if wrong := [name for name in RESULT_KEYS if name not in signatures and not is_number(results[name])]:
+    signatures = {key: f"{key}_signature" for key in METRICS}
+    results = read_json(run / RESULTS, *RESULT_NUMBERS, *signatures.values())
+    if wrong := [key for key in RESULT_NUMBERS if not is_number(results[key])]:
         raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
     changes = read_changes(run, results)
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:
         best = "best on validation before the first: the run delivers the weights that it began with"
     rows = [
-        *(
-            (f"test {metric}", f"{results[name]:.2f}", results[f"{name}_signature"])
-            for name, metric in (("bleu", "BLEU"), ("chrf", "chrF2"), ("ter", "TER"))
-        ),
+        *((f"test {METRICS[key].name}", f"{results[key]:.2f}", results[name]) for key, name in signatures.items()),
         *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", best),

@@ -1,9 +1,9 @@
-"""Prepares the batches of each update while the update before it is computed."""
+"""The batches of each update, prepared while the update before it is computed."""
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 
 from mt.data.batching import Batch, TrainingBatches
 from mt.distributed.workers import Workers
@@ -26,40 +26,38 @@ class UpdateBatches:
 def feed(
     batches: TrainingBatches, epoch: int, batch: int, accumulate: int, workers: Workers
 ) -> Generator[UpdateBatches, None, None]:
-    """Yields the batches of one update after another, without end, beginning with batch ``batch`` of epoch ``epoch``.
-    An update takes ``accumulate`` batches, which may span two epochs.
+    """Yield the batches of one update after another, without end, from batch ``batch`` of epoch ``epoch`` on.
 
-    A thread works one update ahead: it samples subwords, pads and, for a GPU, pins the batches in memory. The copy to
-    the device runs beside the computation.
+    An update takes ``accumulate`` batches, which may span two epochs. A thread works one update ahead: it samples
+    subwords, pads and, for a GPU, pins the batches in memory. The copy to the device overlaps with the computation.
     """
 
-    def single() -> Iterator[tuple[Batch, int, int]]:
-        start, number = batch, epoch
-        while True:
-            for index, one in enumerate(batches.epoch(number, start), start + 1):
-                yield one, number, index
-            start, number = 0, number + 1
+    def single_batches() -> Iterator[tuple[int, int, Batch]]:
+        for number in count(epoch):
+            first = batch if number == epoch else 0
+            for position, item in enumerate(batches.epoch(number, first), first + 1):
+                yield number, position, item
 
-    stream = single()
+    stream = single_batches()
 
     def next_update() -> UpdateBatches:
-        taken = list(islice(stream, accumulate))
-        ready = [one for one, _, _ in taken]
-        counts = workers.sum_numbers(
+        items = list(islice(stream, accumulate))
+        own = [item for _, _, item in items]
+        token_counts = workers.sum_numbers(
             [
-                sum(one.source_tokens for one in ready),
-                sum(one.target_tokens for one in ready),
-                sum(one.target_output.numel() for one in ready if one.target_tokens),
+                sum(item.source_tokens for item in own),
+                sum(item.target_tokens for item in own),
+                sum(item.target_output.numel() for item in own if item.target_tokens),
             ]
         )
         if workers.device.type == "cuda":
-            ready = [one.pin_memory() for one in ready]
-        _, last_epoch, last_batch = taken[-1]
-        return UpdateBatches(ready, last_epoch, last_batch, *counts)
+            own = [item.pin_memory() for item in own]
+        last_epoch, last_batch, _ = items[-1]
+        return UpdateBatches(own, last_epoch, last_batch, *token_counts)
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
         ahead = worker.submit(next_update)
         while True:
             ready = ahead.result()
             ahead = worker.submit(next_update)
-            yield replace(ready, batches=[one.to(workers.device) for one in ready.batches])
+            yield replace(ready, batches=[item.to(workers.device) for item in ready.batches])

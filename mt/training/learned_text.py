@@ -1,4 +1,4 @@
-"""What a text layer learns from the training text before the first update: numbers, marks and words."""
+"""The facts that a text layer learns from the training text before the first update."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from mt.core.columns import numbers, tables
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.text.final_punctuation import learn_marks
-from mt.text.layer import TextLayer, fewest_times
+from mt.text.layer import TextLayer, min_word_count
 from mt.text.sentences import usual_most
 from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
@@ -61,14 +61,14 @@ def learn_facts(
     facts["final_marks"] = learn_marks(_pairs(lines), language)
     known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
-        return facts | {"fewest_times": known.fewest}, known
+        return facts | {"fewest_times": known.min_count}, known
     counts = count_words(_sources(evenly_spaced(corpus.train, WORD_LINES)), language)
     if known:
         counts = known.counts_with(counts)
     if not counts:  # there are only numbers, for instance
         return facts, None
     layer = text_layer(config, tokenizers, facts, Spelling(counts, language))
-    fewest = fewest_times(layer, _sources(corpus.valid))
+    fewest = min_word_count(layer, _sources(corpus.valid))
     return facts | {"fewest_times": fewest}, Spelling(counts, language, fewest)
 
 

@@ -232,12 +232,12 @@ def took_effect(
             },
         },
         "text": {
-            "enabled": data.layer.rules.enabled,
+            "enabled": data.layer.config.enabled,
             "slots": data.layer.slots,
-            "sentences of a line that is not cut": data.layer.rules.most_sentences,
-            "pieces of a sentence that is not cut": data.layer.rules.long_source,
-            "added to lines without final punctuation": " ".join(data.layer.rules.final_marks),
-            "fewest times that a word occurs for which an unknown one is taken": data.layer.rules.fewest_times,
+            "sentences of a line that is not cut": data.layer.config.most_sentences,
+            "pieces of a sentence that is not cut": data.layer.config.long_source,
+            "added to lines without final punctuation": " ".join(data.layer.config.final_marks),
+            "fewest times that a word occurs for which an unknown one is taken": data.layer.config.fewest_times,
         },
         "pieces": {
             **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},

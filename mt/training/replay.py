@@ -1,4 +1,4 @@
-"""The corpus of an earlier run: read again as that run learnt from it, and replayed to a run that begins from it."""
+"""The corpus of a base run, and its replay in a run that is fine-tuned from it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +20,10 @@ from mt.storage.run_folder import CONFIG, PROVENANCE, read_config
 
 
 def corpus_of(run: Path) -> Corpus:
-    """Reads the corpus that a run was trained on, without what cleaning dropped of it.
+    """Read the training corpus of a run, without the pairs that cleaning dropped.
 
     Raises:
-        InputError: The folder does not say what it was, it is no longer there, or it is split in another way than when
-            the run was trained.
+        InputError: It is not recorded, has changed, or is no longer there.
     """
     try:
         data = read_config(run).data
@@ -45,8 +44,7 @@ def corpus_of(run: Path) -> Corpus:
 
 
 def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
-    """Returns a run's corpus with the training pairs of the run that it begins from (training.replay), so that it does
-    not forget them.
+    """Return a run's corpus with the training pairs of its base run (training.replay), so that it does not forget them.
 
     Their weights are such that they make up the share ``config.training.replay`` of the pairs of an epoch, on average.
     Pairs that share a sentence with validation or test are left out. Nothing that the earlier run held out is among
@@ -65,10 +63,10 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
             "such text, train on both (data=mixture)"
         )
     try:
-        theirs, earlier = read_config(Path(origin)).data, corpus_of(Path(origin))
+        base_data, earlier = read_config(Path(origin)).data, corpus_of(Path(origin))
     except InputError as error:
         raise InputError(f"{asked}: {error}") from None
-    languages = [(data.source_language, data.target_language) for data in (theirs, config.data)]
+    languages = [(data.source_language, data.target_language) for data in (base_data, config.data)]
     if languages[0] != languages[1]:
         raise InputError(
             f"{asked}: {origin} translates from {' to '.join(languages[0])}, this run from {' to '.join(languages[1])}"

@@ -1,4 +1,4 @@
-"""Turns SIGINT and SIGTERM into a request to stop, which training fulfils at the next safe point."""
+"""SIGINT and SIGTERM as a request to stop at the next safe point."""
 
 import signal
 from types import FrameType, TracebackType
@@ -7,7 +7,7 @@ from mt.core.errors import Interrupted
 
 
 class StopRequest:
-    """Context manager within which the first signal only sets ``signal_number``, and later ones do nothing."""
+    """Records the first signal in ``signal_number`` while it is entered; later ones do nothing."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None

@@ -116,7 +116,7 @@ class Trainer:
         self._log_size()
 
     def _write_description(self, alignment: AlignmentConfig) -> None:
-        write_description(self.run, ModelDescription.of(self.config, self.data.layer.rules, alignment))
+        write_description(self.run, ModelDescription.of(self.config, self.data.layer.config, alignment))
 
     def _log_size(self) -> None:
         config, workers = self.config, self.workers
@@ -176,7 +176,7 @@ class Trainer:
         return bool(patience) and self.progress.validations_without_gain >= patience
 
     def _advance(self, ready: UpdateBatches, budget: TimeBudget | None) -> None:
-        """Make one update, and what is due after it: a log line, a checkpoint, a validation."""
+        """Make one update, then log, save and validate if it is time to."""
         settings, progress = self.config.training, self.progress
         started = time.perf_counter()
         norm, rate = self.updater.update(ready)
@@ -229,7 +229,7 @@ class Trainer:
         with unsharded(self.updater.replica), self.blend.applied_to(self.model):
             validation = self.validator.measure(self._interrupt_if_asked)
             progress.validation_due = False
-            score = validation.bleu if self.config.training.metric == "bleu" else -validation.loss
+            score = validation.scores["bleu"] if self.config.training.metric == "bleu" else -validation.loss
             best = progress.record_validation(score, validation.loss)
             if self.workers.is_leader and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)

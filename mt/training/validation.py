@@ -1,4 +1,4 @@
-"""Validation: the loss, BLEU and chrF of the current weights."""
+"""Validation: the loss and the scores of the current weights."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from mt.core.device import autocast
 from mt.data.batching import evaluation_batches
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
-from mt.metrics.scoring import corpus_bleu, corpus_chrf
+from mt.metrics.registry import metrics_for
 from mt.training.checkpoint import Progress
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
@@ -28,15 +28,15 @@ class Validation:
 
     loss: float
     """Cross-entropy in nats per target token, without label smoothing."""
-    bleu: float
-    chrf: float
+    scores: dict[str, float]
+    """By the key of the metric."""
     sources: list[str]
     references: list[str]
     hypotheses: list[str]
 
 
 class Validator:
-    """Measures a model that is being trained: its loss on all validation pairs, BLEU and chrF on some of them."""
+    """Measures a model that is being trained: its loss on all validation pairs, and the scores of some of them."""
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class Validator:
         self.config = config
         self.workers = workers
         self.precision = precision
+        metrics = metrics_for(config.data.target_language)
+        self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
         self.translator = Translator(objective.model, data.layer, config.decoding, precision)
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:
@@ -66,8 +68,8 @@ class Validator:
         pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
-        bleu = corpus_bleu(hypotheses, references, self.config.data.target_language)
-        return Validation(loss, bleu, corpus_chrf(hypotheses, references), sources, references, hypotheses)
+        scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in self.metrics.items()}
+        return Validation(loss, scores, sources, references, hypotheses)
 
     @torch.inference_mode()
     def _loss(self, after_batch: Callable[[], None] | None) -> float:
@@ -87,15 +89,15 @@ class Validator:
 
     def show(self, validation: Validation, best: bool, progress: Progress, monitor: Monitor) -> None:
         """Log and record the loss and the scores, three sample translations, and the attention of one of them."""
-        scores = {name: getattr(validation, name) for name in ("loss", "bleu", "chrf")}
         logger.info(
-            "update %d  validation loss %.3f  BLEU %.2f  chrF %.2f%s",
+            "update %d  validation loss %.3f  %s%s",
             progress.update,
-            *scores.values(),
+            validation.loss,
+            "  ".join(f"{metric.name} {validation.scores[key]:.2f}" for key, metric in self.metrics.items()),
             "  (best)" if best else "",
         )
         position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
-        monitor.record("valid", progress.update, position | scores)
+        monitor.record("valid", progress.update, position | {"loss": validation.loss} | validation.scores)
         lines = list(zip(validation.sources, validation.references, validation.hypotheses, strict=True))
         samples = [lines[i] for i in sorted({len(lines) * sixths // 6 for sixths in (1, 3, 5)})]
         monitor.show_samples(progress.update, samples)

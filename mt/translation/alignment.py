@@ -165,8 +165,8 @@ def choose_alignment(
 
     def correct_links(setting: AlignmentConfig) -> int:
         count = 0
-        found = Aligner(model, layer, setting, batch_tokens).links(sources, targets)
-        for (source, target, name), links in zip(named, found, strict=True):
+        all_links = Aligner(model, layer, setting, batch_tokens).links(sources, targets)
+        for (source, target, name), links in zip(named, all_links, strict=True):
             start, begin = source.index(name), target.index(name)
             met = [link for link in links if link.source_start < start + len(name) and link.source_end > start]
             span = (

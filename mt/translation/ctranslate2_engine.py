@@ -139,17 +139,17 @@ class CTranslate2Engine(Engine):
 
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
         """See Engine. ``before_step`` is called only while the model itself searches."""
-        found = self.find(request)
-        left = [index for index, hypotheses in enumerate(found) if not hypotheses]
+        all_hypotheses = self.find(request)
+        left = [index for index, hypotheses in enumerate(all_hypotheses) if not hypotheses]
         # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
-        count = max(1, len(found) * self.rows_per_source(request) // self.fallback.rows_per_source(request))
+        count = max(1, len(all_hypotheses) * self.rows_per_source(request) // self.fallback.rows_per_source(request))
         # They are searched here and not after all batches, where one core would search the few that were left while
         # the others wait.
         for start in range(0, len(left), count):
             indices = left[start : start + count]
             for index, hypotheses in zip(indices, self.fallback.search(request.select(indices)), strict=True):
-                found[index] = hypotheses
-        return found
+                all_hypotheses[index] = hypotheses
+        return all_hypotheses
 
     def find(self, request: SearchRequest) -> list[list[Hypothesis]]:
         """Search with CTranslate2 alone. Return no hypotheses for sentences that it would search differently.
@@ -158,17 +158,17 @@ class CTranslate2Engine(Engine):
         """
         sources, beam_size = request.sources, 1 if request.greedy else self.config.beam_size
         limits = length_limits(self.model, collate_sources(sources), self.config).tolist()
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        all_hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
         fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
         if fitting:
             max_length = max(limits[index] for index in fitting)
             translated = self._translate([sources[index] for index in fitting], max_length, beam_size)
             results = dict(zip(fitting, translated, strict=True))
             for index, result in results.items():
-                found[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
+                all_hypotheses[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
             if beam_size == 1:
-                found = self._ended_at_limit(found, results, sources, limits)
-        return found
+                all_hypotheses = self._ended_at_limit(all_hypotheses, results, sources, limits)
+        return all_hypotheses
 
     def _translate(self, sources: Sequence[list[int]], max_length: int, beam_size: int) -> list[Any]:
         return self._translator.translate_batch(
@@ -200,7 +200,7 @@ class CTranslate2Engine(Engine):
 
     def _ended_at_limit(
         self,
-        found: list[list[Hypothesis]],
+        all_hypotheses: list[list[Hypothesis]],
         results: Mapping[int, Any],
         sources: Sequence[list[int]],
         limits: Sequence[int],
@@ -214,8 +214,8 @@ class CTranslate2Engine(Engine):
         if written:
             totals = forced_log_probabilities(self.model, [sources[n] for n in written], list(written.values()))
             for (index, tokens), total in zip(written.items(), totals, strict=True):
-                found[index] = [Hypothesis(tokens, total)]
-        return found
+                all_hypotheses[index] = [Hypothesis(tokens, total)]
+        return all_hypotheses
 
     def _numbers(self, names: Sequence[str]) -> list[int]:
         return [self._target_numbers[name] for name in names]

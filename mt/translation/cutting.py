@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mt.config import MAX_PIECES, DecodingConfig
-from mt.text.layer import Part, TextLayer
+from mt.text.layer import TextLayer
 from mt.text.markup import Markup, take_out
+from mt.text.part import Part
 from mt.text.subword_sampling import WORD_START
 from mt.text.tags import Kind
 from mt.translation.results import Statistics
@@ -74,7 +75,7 @@ class LineCutter:
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
         extracted = [kind and take_out(line, kind) for line, kind in zip(lines, markup, strict=True)]
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
-        marked = [layer.mark(text, split, correct, max_tokens) if text.strip() else [] for text in texts]
+        marked = [layer.cut(text, split, correct, max_tokens) if text.strip() else [] for text in texts]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([part.text for parts in marked for part in parts]))
         cut = []

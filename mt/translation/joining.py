@@ -6,9 +6,11 @@ from itertools import islice
 from typing import TypeVar
 
 from mt.core.language import between_words
-from mt.text.layer import Part, TextLayer
+from mt.text.layer import TextLayer
 from mt.text.markup import put_back
+from mt.text.part import Part
 from mt.text.placement import Link
+from mt.text.slots import with_missing_slots
 from mt.translation.alignment import word_links
 from mt.translation.cutting import CutLine
 from mt.translation.hypotheses import Hypothesis
@@ -97,7 +99,7 @@ class LineJoiner:
                 text = self._separator.join(filter(None, (text for _, text in best)))
                 text, surplus = self._layer.without_surplus(cut.part, text)
                 if rank == 0:
-                    self._statistics.items += len(cut.part.items)
+                    self._statistics.items += len(cut.part.values)
                     self._statistics.repaired_items += surplus + self._layer.missing_slots(cut.part, text)
                 parts.append(_PartDraft(cut.part, text))
             length = sum(hypothesis.length for hypothesis in chosen)
@@ -110,7 +112,7 @@ class LineJoiner:
         lacking = [each for each in parts if self._layer.missing_slots(each.part, each.text)]
         self._set_links(lacking)
         for each in lacking:
-            each.text = self._layer.with_missing_slots(each.part, each.text, each.links)
+            each.text = with_missing_slots(each.text, each.part.text, each.links)
             each.links = []
 
     def _set_links(self, parts: Sequence[_PartDraft]) -> None:
@@ -129,7 +131,7 @@ class LineJoiner:
         alignment = word_links(links, line.text, text) if aligned else None
         if line.markup is not None:
             text = put_back(line.markup, text, links)
-        if layer.rules.enabled and (line.markup is None or not text.strip()):
+        if layer.config.enabled and (line.markup is None or not text.strip()):
             text = text.strip()  # a blank line stays blank; around tags, white space comes back as it was
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
@@ -138,7 +140,9 @@ class LineJoiner:
         links: list[Link] = []
         source_start = target_start = 0
         for each, translation in zip(draft.parts, restored, strict=True):
-            sources, targets = (self._layer.positions(each.part, side) for side in (each.part.text, each.text))
+            sources, targets = (
+                each.part.positions(side, self._layer.target_language) for side in (each.part.text, each.text)
+            )
             links += [
                 Link(
                     source_start + sources[link.source_start],

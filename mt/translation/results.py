@@ -8,7 +8,7 @@ from itertools import pairwise
 from torch import Tensor
 
 from mt.models.attention import AttentionMap
-from mt.text.layer import Part
+from mt.text.part import Part
 
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 """All characters that some program takes for the end of a line: the list of ``str.splitlines``."""

@@ -42,13 +42,14 @@ def sample(
         last = inverse_cumulative(logits, uniform[number, step], config.top_k, config.top_p)
         totals[number] += log_p.gather(1, last[:, None]).squeeze(1) * alive
         alive = alive & (last != EOS)
-        for row, token in zip(number[alive].tolist(), last[alive].tolist(), strict=True):
-            written[row].append(token)
+        for row, token, is_alive in zip(number.tolist(), last.tolist(), alive.tolist(), strict=True):
+            if is_alive:
+                written[row].append(token)
         unfinished = alive.view(-1, draws).any(dim=1)  # (B,)
-        if not unfinished.any():
-            break
         if not unfinished.all():
             kept = torch.arange(len(number), device=device).view(-1, draws)[unfinished]  # (B', K)
+            if len(kept) == 0:
+                break
             decoder.select(kept)
             rows, last, alive = rows[unfinished], last[kept.flatten()], alive[kept.flatten()]
     hypotheses = [Hypothesis(tokens, total) for tokens, total in zip(written, totals.tolist(), strict=True)]

@@ -42,13 +42,13 @@ class TorchEngine(Engine):
         config, n_best = self.config, request.n_best or self.config.n_best
         decoder = Decoder(self.model, request.sources, config, request.before_step)
         if request.greedy or (config.method == "beam" and config.beam_size == 1):
-            found = greedy_search(decoder)
+            all_hypotheses = greedy_search(decoder)
         elif config.method == "beam":
-            found = beam_search(decoder, config.beam_size)
+            all_hypotheses = beam_search(decoder, config.beam_size)
         else:
-            found = sample(decoder, config, n_best, request.sampling_keys)
-        if not all(hypotheses and math.isfinite(hypotheses[0].log_probability) for hypotheses in found):
+            all_hypotheses = sample(decoder, config, n_best, request.sampling_keys)
+        if not all(hypotheses and math.isfinite(hypotheses[0].log_probability) for hypotheses in all_hypotheses):
             raise RunError("the model's scores are not finite: try precision=fp32, or bf16 instead of fp16")
-        for hypotheses in found:
+        for hypotheses in all_hypotheses:
             hypotheses.sort(key=lambda hypothesis: -hypothesis.score(config.length_penalty))
-        return [hypotheses[:n_best] for hypotheses in found]
+        return [hypotheses[:n_best] for hypotheses in all_hypotheses]

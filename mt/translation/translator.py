@@ -122,8 +122,8 @@ class Translator:
         greedy: bool = False,
     ) -> list[str]:
         """Return the best translation of each line; see ``hypotheses``."""
-        found = self.hypotheses(lines, numbers, after_batch, markup=markup, greedy=greedy, n_best=1)
-        return [best[0].text for best in found]
+        translations = self.hypotheses(lines, numbers, after_batch, markup=markup, greedy=greedy, n_best=1)
+        return [best.text for (best,) in translations]
 
     def hypotheses(
         self,
@@ -156,8 +156,8 @@ class Translator:
         cut = self.cut(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
         sources = [source for line in cut for source in line.sources]
         keys = [(number, part) for number, line in zip(numbers, cut, strict=True) for part in range(len(line.sources))]
-        found = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
-        return self.join(cut, found, aligned, n_best)
+        hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
+        return self.join(cut, hypotheses, aligned, n_best)
 
     def cut(self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[Kind | None]) -> list[CutLine]:
         """Cut lines into sources, the first step of ``hypotheses``; see ``LineCutter.cut``."""
@@ -180,9 +180,9 @@ class Translator:
             return self.engine.search(distinct.select(batch))
 
         lengths = [len(source) + 1 for source in distinct.sources]
-        found = self._runner.run(search_batch, lengths, self.engine.rows_per_source(request), after_batch)
-        hypotheses = dict(zip(first.values(), found, strict=True))
-        return [hypotheses[n] for n in equal_to]
+        hypotheses = self._runner.run(search_batch, lengths, self.engine.rows_per_source(request), after_batch)
+        by_source = dict(zip(first.values(), hypotheses, strict=True))
+        return [by_source[n] for n in equal_to]
 
     def join(
         self,
@@ -250,9 +250,9 @@ class Translator:
 
     def _encoded(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
         """Return the tokens of pairs, as they are trained on, but without typing errors in the sources."""
-        marked = [self.layer.mark_pair(source, target) for source, target in zip(sources, targets, strict=True)]
+        marked = [self.layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
         if self.layer.spelling and self.config.correct_typos == "auto":
-            marked = [(self.layer.spelling.corrected(source)[0], target) for source, target in marked]
+            marked = [(self.layer.spelling.correct(source)[0], target) for source, target in marked]
         return (
             self.tokenizers.source.encode([source for source, _ in marked]),
             self.tokenizers.target.encode([target for _, target in marked]),

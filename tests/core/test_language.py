@@ -19,7 +19,7 @@ from mt.core.language import (
 )
 from mt.core.randomness import generator
 from mt.evaluation.robustness.items import draw
-from mt.metrics.scoring import bleu_tokenizer
+from mt.metrics.bleu import bleu_tokenizer
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.keyboard import neighbours
 from mt.text.sentences import sentences

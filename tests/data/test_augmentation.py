@@ -139,7 +139,7 @@ def test_what_is_not_changed_is_marked_alone() -> None:
     changing = augmentation(**SHARES)
     unchanged = np.flatnonzero(~changing.is_changed(0, np.arange(ROWS)))
     assert near(len(unchanged), (1 - 0.19) * (1 - 0.12))
-    marked = languages.layer().mark_pair("SEE {x} NOW 1999", "1999 {x} ok")
+    marked = languages.layer().prepare_pair("SEE {x} NOW 1999", "1999 {x} ok")
     for row in unchanged[:300].tolist():
         assert changing.pair(0, row, ["SEE {x} NOW 1999"], ["1999 {x} ok"]) == marked
     assert changing.is_changed(0, unchanged).tolist() == [False] * len(unchanged)
@@ -385,7 +385,7 @@ def test_punctuation_goes_from_both_sides_or_from_none(source: str, target: str)
 def test_a_line_of_blanks_and_dots_takes_no_time() -> None:
     for text in ("." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"):
         assert without_final_punctuation(text, text) == (text, text)
-        assert languages.layer().mark(text + " {x}", split=False)
+        assert languages.layer().cut(text + " {x}", split=False)
 
 
 @given(TEXTS, st.integers(0, 10_000))
@@ -449,8 +449,8 @@ def test_the_keyboard_is_that_of_the_source_language() -> None:
 
 def test_a_source_in_small_letters_gets_no_capitals_back() -> None:
     layer = languages.layer()
-    layer = TextLayer(layer.rules, layer.tokenizers, "en", "de", Spelling({"Tom": 3, "met": 2}, "en"))
-    assert layer.mark_pair("we met tom", "ba") == ("We met Tom", "ba")
+    layer = TextLayer(layer.config, layer.tokenizers, "en", "de", Spelling({"Tom": 3, "met": 2}, "en"))
+    assert layer.prepare_pair("we met tom", "ba") == ("We met Tom", "ba")
     config = AugmentationConfig(**(OFF | {"lower_case": ALWAYS}))
     changing = Augmentation(config, layer, 1, CorpusStatistics(LEXICON, np.zeros(1, bool)))
     assert changing.pair(0, 0, ["We met Tom B-207"], ["ba B-207"]) == (f"we met tom {A}", f"ba {A}")

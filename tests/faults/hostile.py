@@ -21,7 +21,7 @@ from mt.core.json_file import read_json, write_json
 from mt.core.process_end import machine_trouble
 from mt.data.cleaning.record import DROPPED
 from mt.evaluation.comparison.command import compare
-from mt.evaluation.systems import read_run
+from mt.evaluation.runs import read_run
 from mt.metrics.word_counts import TARGET_WORDS, read_word_counts
 from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, read_config
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint

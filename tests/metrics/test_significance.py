@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from mt.metrics.scoring import corpus_metrics
+from mt.metrics.registry import metrics_for
 from mt.metrics.significance import (
-    ENUMERATED,
+    MAX_ENUMERATED_BLOCKS,
     Randomisation,
     _critical_t,
-    _outside,
-    blocks_of,
+    _tail_probability,
+    block_numbers,
     bootstrap_scores,
-    combined,
-    fewest_differing,
+    combine_tests,
     holm,
-    least_p,
     middle_95,
+    min_differing_blocks,
+    min_p,
     randomisation_test,
     seed_test,
     sum_blocks,
@@ -54,9 +54,9 @@ def _random(seed: int = 1) -> np.random.Generator:
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8))
 def test_scores_of_counts_are_sacrebleus(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
-    for ours, theirs in zip(corpus_metrics("xx"), (BLEU(), CHRF(), TER()), strict=True):
+    for ours, theirs in zip(metrics_for("xx").values(), (BLEU(), CHRF(), TER()), strict=True):
         score = theirs.corpus_score(hypotheses, [references]).score
-        assert ours.score(ours.counts(hypotheses, references).sum(axis=0)) == pytest.approx(score, abs=1e-9)
+        assert ours.score(ours.statistics(hypotheses, references).sum(axis=0)) == pytest.approx(score, abs=1e-9)
         assert ours.signature == str(theirs.get_signature())
 
 
@@ -79,7 +79,7 @@ def test_p_is_the_share_of_all_exchanges_of_text(metric: str) -> None:
     found = [difference(exchanged) for exchanged in itertools.product(*choices)]
     expected = np.mean([value >= found[0] - 1e-9 for value in found])
     ours = metrics()[metric]
-    counts = [ours.counts(lines, references) for lines in (first, second)]
+    counts = [ours.statistics(lines, references) for lines in (first, second)]
     tested = randomisation_test(*counts, ours.score, 100, _random())
     assert tested.exact and tested.differing == sum(differing) and tested.p == pytest.approx(expected)
 
@@ -98,15 +98,15 @@ def test_ties_count_as_at_least_as_large(won: int, lost: int) -> None:
     tested = randomisation_test(*_one_word(won, lost, 60), metrics()["TER"].score, 100_000, _random())
     count = won + lost
     as_large = [math.comb(count, wins) for wins in range(count + 1) if abs(2 * wins - count) >= abs(won - lost)]
-    assert tested.exact == (count <= ENUMERATED)
+    assert tested.exact == (count <= MAX_ENUMERATED_BLOCKS)
     assert tested.p == pytest.approx(sum(as_large) / 2**count, abs=0 if tested.exact else 0.004)
 
 
 def test_too_few_differing_blocks_show_nothing() -> None:
-    assert fewest_differing(0.05) == 6 and fewest_differing(0.025) == 7
+    assert min_differing_blocks(0.05) == 6 and min_differing_blocks(0.025) == 7
     for won in range(1, 9):
         p = randomisation_test(*_one_word(won, 0, 30), metrics()["TER"].score, 100, _random()).p
-        assert p == pytest.approx(least_p(won)) and (p < 0.05) == (won >= fewest_differing(0.05))
+        assert p == pytest.approx(min_p(won)) and (p < 0.05) == (won >= min_differing_blocks(0.05))
 
 
 def test_equal_outputs_are_equally_good() -> None:
@@ -115,7 +115,7 @@ def test_equal_outputs_are_equally_good() -> None:
 
 
 def test_lines_with_one_source_are_one_block() -> None:
-    blocks = blocks_of(["a", "b", "a", "c", "b", "a"])
+    blocks = block_numbers(["a", "b", "a", "c", "b", "a"])
     assert blocks.tolist() == [0, 1, 0, 2, 1, 0]
     counts = np.arange(12.0).reshape(6, 2)
     sums = sum_blocks(counts, blocks)
@@ -124,7 +124,7 @@ def test_lines_with_one_source_are_one_block() -> None:
     repeated = _one_word(12, 0, 12)
     score = metrics()["TER"].score
     assert randomisation_test(*repeated, score, 100, _random()).p < 0.001
-    together = [sum_blocks(one, blocks_of(["the same"] * 12)) for one in repeated]
+    together = [sum_blocks(one, block_numbers(["the same"] * 12)) for one in repeated]
     assert randomisation_test(*together, score, 100, _random()).p == 1
 
 
@@ -135,7 +135,7 @@ def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.Monke
     for _ in range(200):
         pair = exchangeable(cell, 0.3, random)
         exact = randomisation_test(*pair, score, 1, random)
-        monkeypatch.setattr("mt.metrics.significance.ENUMERATED", 0)
+        monkeypatch.setattr("mt.metrics.significance.MAX_ENUMERATED_BLOCKS", 0)
         sampled = randomisation_test(*pair, score, 4000, random)
         monkeypatch.undo()
         assert exact.exact and not sampled.exact
@@ -215,16 +215,16 @@ def test_one_output_against_several_is_rarely_called_different(rows: int) -> Non
         sentences = random.integers(0, SENTENCES, rows)
         first, *others = (counts[sentences, np.where(random.random(rows) < 1 / 8, VARIANTS - 1, 0)] for _ in range(6))
         tests = [randomisation_test(first, other, score, 99, random) for other in others]
-        called += combined(tests).p < 0.05
+        called += combine_tests(tests).p < 0.05
     assert called / pairs <= most_allowed(pairs)
 
 
-def test_several_tests_of_one_hypothesis_are_combined_by_their_median() -> None:
+def test_several_tests_of_one_hypothesis_are_combine_tests_by_their_median() -> None:
     tests = [Randomisation(p, differing, True) for p, differing in ((0.4, 3), (0.01, 9), (0.02, 5))]
-    assert combined(tests) == Randomisation(0.04, 9, True)
-    assert combined(tests[:1]) == tests[0]
-    assert combined([*tests, Randomisation(0.03, 1, False)]) == Randomisation(0.06, 9, False)  # the upper of two
-    assert combined([tests[0]] * 2 + [Randomisation(0.9, 3, True)] * 3).p == 1
+    assert combine_tests(tests) == Randomisation(0.04, 9, True)
+    assert combine_tests(tests[:1]) == tests[0]
+    assert combine_tests([*tests, Randomisation(0.03, 1, False)]) == Randomisation(0.06, 9, False)  # the upper of two
+    assert combine_tests([tests[0]] * 2 + [Randomisation(0.9, 3, True)] * 3).p == 1
 
 
 def test_intervals_are_those_of_the_blocks_drawn_anew() -> None:
@@ -249,7 +249,9 @@ def test_intervals_are_those_of_the_blocks_drawn_anew() -> None:
 def test_students_distribution(degrees: float, critical: float) -> None:
     """Critical values at 0.05, two-sided, as tables of the distribution have them."""
     assert _critical_t(0.05, degrees) == pytest.approx(critical, abs=6e-5)
-    assert _outside(critical, degrees) == pytest.approx(0.05, abs=2e-5) and _outside(0, degrees) == pytest.approx(1)
+    assert _tail_probability(critical, degrees) == pytest.approx(0.05, abs=2e-5) and _tail_probability(
+        0, degrees
+    ) == pytest.approx(1)
 
 
 def test_welch_by_hand() -> None:
@@ -260,18 +262,18 @@ def test_welch_by_hand() -> None:
     assert found.difference == pytest.approx(1) and found.least_difference == pytest.approx(2.7764 * error, abs=1e-3)
     assert found.least_difference == pytest.approx(0.907, abs=1e-3)
     assert found.low == pytest.approx(1 - found.least_difference) and found.p == pytest.approx(
-        _outside(1 / error, 4), abs=1e-9
+        _tail_probability(1 / error, 4), abs=1e-9
     )
     # Unequal numbers and deviations: Welch and Satterthwaite's degrees of freedom.
     first, second = [20.0, 22.0], [30.0, 30.1, 30.3, 30.2, 29.9]
     found = seed_test(first, second, 0.05)
     parts = [2.0 / 2, np.var(second, ddof=1) / 5]
     degrees = sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 4)
-    assert found.p == pytest.approx(_outside((np.mean(second) - 21) / math.sqrt(sum(parts)), degrees))
+    assert found.p == pytest.approx(_tail_probability((np.mean(second) - 21) / math.sqrt(sum(parts)), degrees))
     # Where the smaller sample happens to scatter less, Student's pooled deviation is the stricter one.
     first, second = [20.0, 20.1], [29.0, 30.0, 31.0, 28.0, 32.0]
     pooled = math.sqrt((0.005 + 4 * np.var(second, ddof=1)) / 5 * (1 / 2 + 1 / 5))
-    assert seed_test(first, second, 0.05).p == pytest.approx(_outside((30 - 20.05) / pooled, 5))
+    assert seed_test(first, second, 0.05).p == pytest.approx(_tail_probability((30 - 20.05) / pooled, 5))
 
 
 def test_seeds_that_never_differ_say_nothing() -> None:

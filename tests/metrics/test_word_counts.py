@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.metrics import word_counts
-from mt.metrics.scoring import words
+from mt.metrics.bleu import words
 from mt.metrics.word_counts import TARGET_WORDS, count_words, read_word_counts, write_word_counts
 from tests.damage import assert_each_flipped_bit_is_named
 
@@ -28,7 +28,7 @@ def test_words_are_counted_as_bleu_counts_them(language, sentences):
 
 
 def test_counts_in_parts_are_the_same(monkeypatch):
-    monkeypatch.setattr(word_counts, "MOST_PARTS", 2)
+    monkeypatch.setattr(word_counts, "MAX_PARTS", 2)
     assert count_words(LINES * 3, "fr") == _plain(LINES * 3, "fr")
 
 
@@ -44,7 +44,7 @@ def test_no_more_parts_are_collected_than_allowed_and_one_by_one_they_are_not_to
     count_words("abcdefg", "fr")
     assert collected == [7]
     collected.clear()
-    monkeypatch.setattr(word_counts, "MOST_PARTS", 2)
+    monkeypatch.setattr(word_counts, "MAX_PARTS", 2)
     count_words("abcdefg", "fr")
     assert collected == [3, 3, 1]
 
@@ -63,7 +63,7 @@ def test_every_flipped_bit_is_noticed(tmp_path):
 
 @pytest.mark.parametrize("language", ["fr", "zh"])
 def test_too_many_words_are_not_kept_in_part(tmp_path, monkeypatch, caplog, language):
-    monkeypatch.setattr(word_counts, "MOST_WORDS", 3)
+    monkeypatch.setattr(word_counts, "MAX_WORDS", 3)
     write_word_counts(tmp_path, ["a b c d"], language)
     assert read_word_counts(tmp_path, language) is None and "they are too many" in caplog.text
     write_word_counts(tmp_path, ["a b c"], language)
@@ -71,7 +71,7 @@ def test_too_many_words_are_not_kept_in_part(tmp_path, monkeypatch, caplog, lang
 
 
 def test_too_much_text_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(word_counts, "MOST_BYTES", 2000)
+    monkeypatch.setattr(word_counts, "MAX_BYTES", 2000)
     write_word_counts(tmp_path, ["a" * 2000], "fr")
     assert (tmp_path / TARGET_WORDS).stat().st_size < 200 and read_word_counts(tmp_path, "fr") is None
 
@@ -85,10 +85,10 @@ def test_other_tokenizers_give_none_and_say_why(tmp_path, caplog):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{}", "[]", "null", "[" * 100_000, '{"format": 1}', '{"format": 2, "tokenizer": "13a", "words": 0}',
-     *('{"format": 1, "tokenizer": "13a", "words": 1}\n' + line
+    ["", "{}", "[]", "null", "[" * 100_000, '{"tokenizer": "13a"}',
+     *('{"tokenizer": "13a", "words": 1}\n' + line
        for line in ("1", "1\ta\n1\tb", "1\ta\n1\ta", "-1\ta", "x\ta", "9" * 5000 + "\ta", "1\ta\tb")),
-     '{"format": 1, "tokenizer": "13a", "words": 2}\n1\ta\n1\ta', "\ufffd" * 10],
+     '{"tokenizer": "13a", "words": 2}\n1\ta\n1\ta', "\ufffd" * 10],
 )  # fmt: skip
 def test_forged_files_are_named(tmp_path, content):
     encoded = content.encode("latin-1", errors="replace")
@@ -99,6 +99,6 @@ def test_forged_files_are_named(tmp_path, content):
 
 def test_a_huge_file_is_not_read_whole(tmp_path, monkeypatch):
     write_word_counts(tmp_path, ["some words"], "fr")
-    monkeypatch.setattr(word_counts, "MOST_BYTES", 50)
+    monkeypatch.setattr(word_counts, "MAX_BYTES", 50)
     with pytest.raises(InputError, match=TARGET_WORDS):
         read_word_counts(tmp_path, "fr")

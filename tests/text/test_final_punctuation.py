@@ -97,17 +97,17 @@ def layer(**rules: object) -> TextLayer:
     ],
 )
 def test_the_layer_gives_the_model_a_mark_and_takes_it_back(line, texts, translations, restored):
-    parts = layer().mark(line)
+    parts = layer().cut(line)
     assert [part.text for part in parts] == texts
     assert "".join(map(layer().restore, parts, translations)) == restored
 
 
 def test_no_mark_where_a_sentence_is_cut_because_of_its_items():
     line = "see " + " ".join(["{x}"] * (languages.SLOTS + 2)) + " there"
-    parts = layer().mark(line)
+    parts = layer().cut(line)
     assert [part.added for part in parts] == ["", "."]
     assert "".join(layer().restore(part, part.text) for part in parts) == line
 
 
 def test_pairs_for_training_and_scores_stay_as_they_are():
-    assert layer().mark_pair("a dog went", "ein Hund ging") == ("a dog went", "ein Hund ging")
+    assert layer().prepare_pair("a dog went", "ein Hund ging") == ("a dog went", "ein Hund ging")

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
 from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
-from mt.text.items import find_items
-from mt.text.layer import PLAIN_NUMBER, Part, Replacement, TextLayer
+from mt.text.items import FamiliarCharacters, find_items
+from mt.text.layer import TextLayer
+from mt.text.part import Part
 from mt.text.sentences import sentences
-from mt.text.slots import OF_NUMBERS, SLOT, slot
+from mt.text.shared_values import PLAIN_NUMBER, Replacement
+from mt.text.slots import OF_NUMBERS, SLOT, slot, with_missing_slots
 from mt.text.spelling import Spelling
 from tests import languages
 
@@ -56,7 +58,7 @@ def expected_slots(items: Sequence[str], order: Sequence[int]) -> list[str]:
 
 
 def restored(layer: TextLayer, line: str, split: bool = True) -> str:
-    return "".join(layer.restore(part, part.text) for part in layer.mark(line, split))
+    return "".join(layer.restore(part, part.text) for part in layer.cut(line, split))
 
 
 @pytest.mark.parametrize("marks", [{}, languages.MARKS], ids=["as it is", "punctuated"])
@@ -70,15 +72,15 @@ def test_a_model_that_copies_gives_the_line_back(
     source: str, target: str, marks: dict[str, tuple[str, ...]], line: str, split: bool, longest: int | None
 ) -> None:
     layer = languages.layer(source, target, corrects=True, marks=bool(marks))
-    parts = layer.mark(line, split, longest=longest)
+    parts = layer.cut(line, split, max_tokens=longest)
     assert "".join(layer.restore(part, part.text) for part in parts) == UNDECODABLE.sub("\ufffd", line)
     for part in parts:
         slots = SLOT.findall(part.text)
-        assert slots == expected_slots(part.items, range(languages.SLOTS))
+        assert slots == expected_slots(part.values, range(languages.SLOTS))
         assert len(slots) <= languages.SLOTS
         assert part.text == part.text.strip()
         assert not part.text or regex.search(r"\p{L}", part.text)
-        assert part.text or not part.items
+        assert part.text or not part.values
         assert layer.without_surplus(part, part.text) == (part.text, 0)
         assert layer.missing_slots(part, part.text) == 0
 
@@ -96,9 +98,9 @@ def test_positions_agree_with_what_is_restored(
     source: str, target: str, line: str, odd: str, copied: bool, marks: bool
 ) -> None:
     layer = languages.layer(source, target, corrects=True, marks=marks)
-    for part in layer.mark(line):
+    for part in layer.cut(line):
         translation = part.text if copied else f"{odd}{part.text[::-1]}{odd}"
-        positions, whole = layer.positions(part, translation), layer.restore(part, translation)
+        positions, whole = part.positions(translation, target), layer.restore(part, translation)
         assert len(positions) == len(translation) + 1
         assert positions[0] == len(part.before) and positions[-1] == len(whole) - len(part.after)
         is_copied = translation == part.text
@@ -107,7 +109,7 @@ def test_positions_agree_with_what_is_restored(
         for place, (one, start, end) in enumerate(zip(translation, positions, positions[1:], strict=False)):
             expected = in_capitals(one, target) if capitals else one
             if SLOT.match(one):
-                expected = part.items[SLOT.findall(part.text).index(one)]
+                expected = part.values[SLOT.findall(part.text).index(one)]
             if end == start and part.added and place not in corrected:
                 assert one.isspace() or one in ".?!…¿¡。"
             elif is_copied and part.written != part.text:
@@ -123,14 +125,14 @@ def test_positions_agree_with_what_is_restored(
 @given(LINES)
 def test_without_rules_nothing_is_touched(line: str) -> None:
     layer = languages.layer(enabled=False)
-    assert layer.mark(line) == [Part(line, (), line, False, (), "", "", "")]
+    assert layer.cut(line) == [Part(line, (), line, False, (), "", "", "")]
     assert restored(layer, line) == line
-    assert layer.mark_pair(line, line + "x") == (line, line + "x")
-    (part,) = layer.mark(line)
+    assert layer.prepare_pair(line, line + "x") == (line, line + "x")
+    (part,) = layer.cut(line)
     assert layer.without_surplus(part, A + line + A) == (A + line + A, 0)
     assert layer.missing_slots(Part(A, (), A, False, (), "", "", ""), "") == 0
     assert layer.restore(part, A + line.upper()) == A + line.upper()
-    assert layer.positions(part, f"ß{A}") == [0, 1, 2]
+    assert part.positions(f"ß{A}", "de") == [0, 1, 2]
 
 
 EXAMPLES = [
@@ -188,29 +190,29 @@ def test_the_parts_of_lines(line: str, parts: list[tuple], split: bool) -> None:
         Part(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
         for text, items, cased, before, after in parts
     ]
-    assert [replace(part, is_continued=False) for part in languages.layer().mark(line, split)] == expected
+    assert [replace(part, is_continued=False) for part in languages.layer().cut(line, split)] == expected
 
 
 def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> None:
     layer = languages.layer(long_source=24, usual_source=16)
     tokenizer = layer.tokenizers.source
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
-    parts = layer.mark(sentence)
+    parts = layer.cut(sentence)
     assert "".join(layer.restore(part, part.text) for part in parts) == sentence
     assert len(parts) > 1 and all(len(tokenizer.encode([part.text])[0]) <= 16 for part in parts)
     assert [part.is_continued for part in parts] == [True] * (len(parts) - 1) + [False]
-    assert [part.added for part in languages.layer(marks=True, long_source=24, usual_source=16).mark(sentence)][-1]
-    assert len(languages.layer(long_source=200, usual_source=16).mark(sentence)) == 1
-    assert len(layer.mark(sentence, longest=200)) == 1
-    assert all(len(tokenizer.encode([part.text])[0]) <= 8 for part in layer.mark(sentence, longest=8))
+    assert [part.added for part in languages.layer(marks=True, long_source=24, usual_source=16).cut(sentence)][-1]
+    assert len(languages.layer(long_source=200, usual_source=16).cut(sentence)) == 1
+    assert len(layer.cut(sentence, max_tokens=200)) == 1
+    assert all(len(tokenizer.encode([part.text])[0]) <= 8 for part in layer.cut(sentence, max_tokens=8))
 
 
 def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters() -> None:
     layer = languages.layer(long_source=24, usual_source=16)
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
     for written in (sentence.upper(), sentence.title()):
-        parts = layer.mark(written)
-        assert [part.text for part in parts] == [part.text for part in layer.mark(sentence)]
+        parts = layer.cut(written)
+        assert [part.text for part in parts] == [part.text for part in layer.cut(sentence)]
         assert "".join(layer.restore(part, part.text) for part in parts) == written
         assert {part.capitals for part in parts} == {written.isupper()}
 
@@ -219,14 +221,14 @@ def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> N
     line = "The dog. It ran. He saw."
     for most in (1, 2, 3, 4):
         layer = languages.layer(most_sentences=most)
-        assert [part.text for part in layer.mark(line)] == ([line] if most >= 3 else ["The dog.", "It ran.", "He saw."])
-        assert [part.text for part in layer.mark(line, split=False)] == [line]
+        assert [part.text for part in layer.cut(line)] == ([line] if most >= 3 else ["The dog.", "It ran.", "He saw."])
+        assert [part.text for part in layer.cut(line, split=False)] == [line]
 
 
 def test_no_sentence_ends_inside_an_item() -> None:
     assert len(sentences("See Fi. Go! Ku now.", "en")) == 3
     layer = languages.layer(terms=("Fi. Go! Ku",))
-    assert [(part.text, part.items) for part in layer.mark("See Fi. Go! Ku now.")] == [
+    assert [(part.text, part.values) for part in layer.cut("See Fi. Go! Ku now.")] == [
         (f"See {A} now.", ("Fi. Go! Ku",))
     ]
 
@@ -234,29 +236,29 @@ def test_no_sentence_ends_inside_an_item() -> None:
 def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
     for target, word, capitals in (("de", "straße", "STRASSE"), ("tr", "istanbul", "İSTANBUL"), ("en", "ice", "ICE")):
         layer = languages.layer("en", target)
-        (part,) = layer.mark("SEE {x} NOW 😀")
+        (part,) = layer.cut("SEE {x} NOW 😀")
         assert layer.restore(part, f"{word} {A}") == f"{capitals} {{x}} 😀"
         assert layer.restore(part, f"See {A} now") == "SEE {x} NOW 😀"
-        (part,) = layer.mark("See The Old {x}")
+        (part,) = layer.cut("See The Old {x}")
         assert layer.restore(part, f"{word} {A}") == f"{word} {{x}}"
-        (part,) = layer.mark("see it")
+        (part,) = layer.cut("see it")
         assert layer.restore(part, word) == word
 
 
 @given(line=LINES, written=st.lists(st.one_of(st.sampled_from(["ba ", " ", A, B, C, slot(9)]), st.text(max_size=3))))
 def test_repair_puts_every_slot_back_once(line: str, written: list[str]) -> None:
     layer = languages.layer()
-    for part in layer.mark(line):
+    for part in layer.cut(line):
         text = "".join(written)
         kept, removed = layer.without_surplus(part, text)
         count = removed + layer.missing_slots(part, kept)
-        found = layer.with_missing_slots(part, kept, [])
+        found = with_missing_slots(kept, part.text, [])
         wanted, there = Counter(SLOT.findall(part.text)), Counter(SLOT.findall(text))
         assert Counter(SLOT.findall(found)) == wanted
         assert SLOT.sub("", found).replace(" ", "") == SLOT.sub("", text).replace(" ", "")
         assert count == (wanted - there).total() + (there - wanted).total()
         whole = layer.restore(part, found)
-        assert all(item in whole for item in part.items)
+        assert all(item in whole for item in part.values)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +279,7 @@ def test_repair_puts_every_slot_back_once(line: str, written: list[str]) -> None
 )
 def test_gaps_between_sentences(source: str, target: str, line: str, translations: list[str], expected: str) -> None:
     layer = languages.layer(source, target)
-    parts = layer.mark(line) if line else []
+    parts = layer.cut(line) if line else []
     whole = [layer.restore(part, one) for part, one in zip(parts, translations, strict=True)]
     gaps = layer.with_gaps(parts, whole)
     assert len(gaps) == len(parts)
@@ -308,15 +310,18 @@ def test_pairs_share_their_slots(
     source_language: str, target_language: str, source: str, target: str, numbers: tuple[int, ...] | None
 ) -> None:
     layer = languages.layer(source_language, target_language)
-    one, other = layer.mark_pair(source, target, (), numbers)
+    one, other = layer.prepare_pair(source, target, (), numbers)
     slots = SLOT.findall(one)
     assert sorted(slots) == sorted(SLOT.findall(other))
     assert len(set(slots)) == len(slots) <= layer.slots
     # By brute force: which items stand on both sides equally often.
     source, target = (SLOT.sub("\ufffd", text) for text in (source, target))
     sides = [
-        [text[slice(*span)] for span in find_items(text, (), characters)]
-        for text, characters in ((source, layer._source_characters), (target, layer._target_characters))
+        [text[slice(*span)] for span in find_items(text, (), FamiliarCharacters(tokenizer, language))]
+        for text, tokenizer, language in (
+            (source, layer.tokenizers.source, source_language),
+            (target, layer.tokenizers.target, target_language),
+        )
     ]
     counts = [Counter(map(digits_or_all, items)) for items in sides]
     shared = [[item for item in items if counts[0][digits_or_all(item)] == counts[1][digits_or_all(item)]]
@@ -360,41 +365,41 @@ def test_marked_pairs() -> None:
         ("ⅣⅤⅥⅦ", "ⒶⒷⒸⒹ"): ("ⅳⅴⅵⅶ", "ⓐⓑⓒⓓ"),
     }  # fmt: skip
     for pair, marked in pairs.items():
-        assert layer.mark_pair(*pair) == marked
+        assert layer.prepare_pair(*pair) == marked
 
 
 def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
     layer, number = languages.layer(), slot(OF_NUMBERS + 3)
-    more = layer.mark_pair(
+    more = layer.prepare_pair(
         "Anna has {x} of Berg",
         "{x} von Berg hat Anna",
         [Replacement("Berg", "Berg", False), Replacement("Anna", "Anna", True)],
         [3, 1, 0],
     )
     assert more == (f"{number} has {slot(3)} of {slot(1)}", f"{slot(3)} von {slot(1)} hat {number}")
-    whole = layer.mark_pair(
+    whole = layer.prepare_pair(
         "to Anna@a.example 12.5 b",
         "an Anna@a.example 12.5 b",
         [Replacement("Anna", "Anna", False), Replacement("12", "12", False)],
     )
     assert whole == (f"to {A} {N} b", f"an {A} {N} b")
-    inner = layer.mark_pair("to x@Anna.example b", "an x@Anna.example b", [Replacement("Anna", "Anna", False)])
+    inner = layer.prepare_pair("to x@Anna.example b", "an x@Anna.example b", [Replacement("Anna", "Anna", False)])
     assert inner == (f"to {A} b", f"an {A} b")
-    last = layer.mark_pair("to x@a.example b", "an x@a.example b", [Replacement("example", "example", True)])
+    last = layer.prepare_pair("to x@a.example b", "an x@a.example b", [Replacement("example", "example", True)])
     assert last == (f"to {A} b", f"an {A} b")
-    one_side = layer.mark_pair("to Anna@a.example b", "an Anna b", [Replacement("Anna", "Anna", False)])
+    one_side = layer.prepare_pair("to Anna@a.example b", "an Anna b", [Replacement("Anna", "Anna", False)])
     assert one_side == ("to Anna@a.example b", "an Anna b")
-    translated = layer.mark_pair(
+    translated = layer.prepare_pair(
         "a dog sees {x}", "{x} sieht ein Hund", [Replacement("sees", "sieht", False), Replacement("dog", "Hund", False)]
     )
     assert translated == (f"a {A} {B} {C}", f"{C} {B} ein {A}")
-    assert layer.mark_pair("a {x}", "b {x}", (), []) == ("a {x}", "b {x}")
+    assert layer.prepare_pair("a {x}", "b {x}", (), []) == ("a {x}", "b {x}")
 
 
 @given(LINES, LINES)
 def test_any_pair_can_be_marked(source: str, target: str) -> None:
     layer = languages.layer("tr", "de")
-    one, other = layer.mark_pair(source, target)
+    one, other = layer.prepare_pair(source, target)
     assert sorted(SLOT.findall(one)) == sorted(SLOT.findall(other))
     if not SLOT.search(one + other + source + target):
         source, target = (UNDECODABLE.sub("\ufffd", text) for text in (source, target))
@@ -408,9 +413,9 @@ def test_a_pair_and_a_line_are_marked_alike(line: str, words: tuple[str, str]) -
     """What a model is trained on is what it translates later."""
     layer = languages.layer("en", "en")
     line = f"{words[0]} {line} {words[1]}"
-    parts = layer.mark(line, split=False)
+    parts = layer.cut(line, split=False)
     if len(parts) == 1 and not SLOT.search(line):
-        assert layer.mark_pair(line, line)[0] == parts[0].text
+        assert layer.prepare_pair(line, line)[0] == parts[0].text
 
 
 def test_another_process_has_the_same_text_layer() -> None:
@@ -418,8 +423,8 @@ def test_another_process_has_the_same_text_layer() -> None:
     layer = languages.layer("en", "de")
     copy = pickle.loads(pickle.dumps(layer))
     pair = "Ring 030 1234 at 7 😀: https://x.example/a", "Ring 030 1234 um 7 😀: https://x.example/a"
-    assert copy.mark_pair(*pair) == layer.mark_pair(*pair) != pair
-    assert copy.mark("Teh dgo doog went.") == layer.mark("Teh dgo doog went.")
+    assert copy.prepare_pair(*pair) == layer.prepare_pair(*pair) != pair
+    assert copy.cut("Teh dgo doog went.") == layer.cut("Teh dgo doog went.")
     assert copy.tokenizers.joint == layer.tokenizers.joint
     assert copy.tokenizers.target.model == layer.tokenizers.target.model
 
@@ -440,15 +445,15 @@ WITH_NAMES = {"Tom": 5, "Boston": 3, "I": 9, "am": 4, "where": 2, "is": 8}
 )
 def test_names_and_sentences_get_their_capitals(line: str, texts: list[str]) -> None:
     usual = languages.layer(most_sentences=2)
-    usual = TextLayer(usual.rules, usual.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
-    parts = usual.mark(line)
+    usual = TextLayer(usual.config, usual.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
+    parts = usual.cut(line)
     assert [part.text for part in parts] == texts
     # A model learns from such lines what it gets of them.
-    assert usual.mark_pair(line, "Ja.")[0].replace("3", texts[0][0]) == texts[0]
+    assert usual.prepare_pair(line, "Ja.")[0].replace("3", texts[0][0]) == texts[0]
     assert "".join(usual.restore(part, part.text) for part in parts) == line
 
 
 def test_a_text_without_capitals_gives_none() -> None:
     plain = languages.layer()
-    plain = TextLayer(plain.rules, plain.tokenizers, "en", "de", Spelling({"where": 3, "tom": 2}, "en"))
-    assert plain.mark("where is tom now?")[0].text == "where is tom now?"
+    plain = TextLayer(plain.config, plain.tokenizers, "en", "de", Spelling({"where": 3, "tom": 2}, "en"))
+    assert plain.cut("where is tom now?")[0].text == "where is tom now?"

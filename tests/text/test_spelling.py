@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.text import spelling
-from mt.text.layer import fewest_times
+from mt.text.layer import min_word_count
 from mt.text.slots import slot
 from mt.text.spelling import WORD, Spelling, count_words
 from tests import languages
@@ -31,7 +31,7 @@ WORDS = languages.WORDS
     ],
 )
 def test_what_is_corrected(typed: str, expected: str) -> None:
-    found, corrections = Spelling(WORDS, "en").corrected(typed)
+    found, corrections = Spelling(WORDS, "en").correct(typed)
     assert found == expected
     for one in reversed(corrections):
         found = found[: one.start] + one.typed + found[one.end :]
@@ -39,7 +39,7 @@ def test_what_is_corrected(typed: str, expected: str) -> None:
 
 
 def test_words_must_be_frequent_to_be_meant() -> None:
-    assert [Spelling(WORDS, "en", fewest).corrected("smiht ovr teh")[0] for fewest in (3, 4, 9, 91)] == [
+    assert [Spelling(WORDS, "en", fewest).correct("smiht ovr teh")[0] for fewest in (3, 4, 9, 91)] == [
         "smith over the", "smith ovr the", "smiht ovr the", "smiht ovr teh",
     ]  # fmt: skip
 
@@ -48,31 +48,31 @@ def test_words_of_turkish_are_known_as_they_are_counted() -> None:
     counts = count_words(["bu İzmir güzel", "o İzmir ılık"] * 5, "tr")
     assert counts["İzmir"] == 10 and counts["ılık"] == 5
     known = Spelling(counts, "tr")
-    assert known.times("İzmir") == known.times("izmir") == 10
-    assert known.corrected("İzmir İzmirr")[0] == "İzmir İzmir"
+    assert known.count("İzmir") == known.count("izmir") == 10
+    assert known.correct("İzmir İzmirr")[0] == "İzmir İzmir"
 
 
 def test_turkish_letters() -> None:
     known = Spelling({"ılık": 9, "İzmir": 9} | languages.WORDS, "tr")
-    assert known.corrected("Ilıkk İzmirr izzmir IIlık")[0] == "Ilık İzmir izmir IIlık"
+    assert known.correct("Ilıkk İzmirr izzmir IIlık")[0] == "Ilık İzmir izmir IIlık"
 
 
 @given(st.lists(st.sampled_from([*WORDS, "Doggy", "THE"]), min_size=1).map(" ".join))
 def test_no_known_word_is_changed(text: str) -> None:
-    assert Spelling(WORDS, "en").corrected(text) == (text, ())
+    assert Spelling(WORDS, "en").correct(text) == (text, ())
 
 
 @pytest.mark.parametrize("long", ["ab" * 250_000, "o'" * 250_000 + "o", "dgo " * 100_000, "x" * 51 + "dgo"])
 def test_long_words_take_no_time_to_speak_of(long: str) -> None:
     """If the time grew with the square of the length of a word, this test would take hours."""
-    found, corrections = Spelling(WORDS, "en").corrected(f"teh {long}")
+    found, corrections = Spelling(WORDS, "en").correct(f"teh {long}")
     assert found == f"the {long.replace('dgo ', 'dog ')}"
     assert len(corrections) == 1 + long.count("dgo ")
 
 
 @given(st.text())
 def test_any_text_can_be_corrected(text: str) -> None:
-    found, corrections = Spelling(WORDS, "en").corrected(text)
+    found, corrections = Spelling(WORDS, "en").correct(text)
     assert (found == text) == (not corrections)
     assert len(WORD.findall(found)) == len(WORD.findall(text))
 
@@ -87,9 +87,9 @@ def test_words_are_counted_as_they_stand_in_the_text(monkeypatch: pytest.MonkeyP
     counts = count_words(LINES, "en")
     assert counts == expected
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
-    monkeypatch.setattr(spelling, "MOST_PARTS", 2)
+    monkeypatch.setattr(spelling, "COUNTED_LINES", 2)
     assert count_words(LINES, "en") == expected
-    monkeypatch.setattr(spelling, "MOST_WORDS", 2)
+    monkeypatch.setattr(spelling, "MAX_WORDS", 2)
     assert count_words(LINES, "en") == {"the": 3, "Anna": 2}
 
 
@@ -119,10 +119,10 @@ def test_counts_of_two_texts_are_added() -> None:
 def test_the_fewest_times_is_the_smallest_number_with_few_enough_false_alarms(errors: int, words: int) -> None:
     lines = [f"the {wrong} the." for wrong in ("ovr", "smiht", "wnet", "wrod", "dgo")[:errors]]
     lines += ["the"] * (words - 3 * len(lines))
-    fewest = fewest_times(languages.layer(corrects=True), lines)
+    fewest = min_word_count(languages.layer(corrects=True), lines)
 
     def changed(least: int) -> int:
-        return sum(len(Spelling(WORDS, "en", least).corrected(line)[1]) for line in lines)
+        return sum(len(Spelling(WORDS, "en", least).correct(line)[1]) for line in lines)
 
     assert changed(fewest) <= words / 1000
-    assert fewest == spelling.FEWEST_TIMES or changed(fewest - 1) > words / 1000
+    assert fewest == spelling.MIN_WORD_COUNT or changed(fewest - 1) > words / 1000

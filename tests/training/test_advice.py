@@ -12,7 +12,7 @@ import torch
 from mt.cli.composition import compose_jobs
 from mt.config import FilesConfig, TrainConfig
 from mt.core.errors import InputError
-from mt.metrics.scoring import corpus_scores
+from mt.metrics.registry import metrics_for
 from mt.models.build import build_model
 from mt.training.advice import (
     advice_on_languages,
@@ -50,7 +50,7 @@ def test_the_better_preset_of_the_same_architecture_is_named(data, model, better
 
 
 def test_the_largest_of_those_that_fit_is_named(data, monkeypatch):
-    monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", 200)  # 3.8 M
+    monkeypatch.setattr("mt.training.advice.MAX_PARAMETERS_PER_TOKEN", 200)  # 3.8 M
     (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
     assert "model=transformer_small " in advice_on_size(job.config.model, data.tokenizers, data.train)
 
@@ -63,7 +63,7 @@ def test_a_preset_made_for_speed_is_no_better_one(data, monkeypatch):
             sizes[model] = sum(weight.numel() for weight in build_model(job.config.model, data.tokenizers).parameters())
     assert sizes["transformer_small_deep"] < sizes["transformer_small"]
     pieces = sum(data.train["target_length"]) + len(data.train)
-    monkeypatch.setattr("mt.training.advice.MOST_PARAMETERS", sizes["transformer_small_deep"] / pieces)
+    monkeypatch.setattr("mt.training.advice.MAX_PARAMETERS_PER_TOKEN", sizes["transformer_small_deep"] / pieces)
     (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
     assert "model=transformer_tiny " in advice_on_size(job.config.model, data.tokenizers, data.train)
 
@@ -148,15 +148,15 @@ def test_a_run_that_has_learnt_nothing_is_told_where_to_look_and_any_other_is_no
         train(config)
     assert "has learnt next to nothing" in caplog.text
     caplog.clear()
-    monkeypatch.setattr("mt.training.advice.LEAST_BLEU", 0.0)
+    monkeypatch.setattr("mt.training.advice.MIN_BLEU", 0.0)
     train(config)
     assert "has learnt" not in caplog.text
 
 
 def test_single_words_that_are_right_have_been_learnt():
     words = ["maison", "chat", "train"]
-    scores = corpus_scores(words, words, "fr")
-    assert scores.bleu == 0 and advice_on_score(scores.bleu, scores.chrf) is None
+    scores = {key: metric.corpus_score(words, words) for key, metric in metrics_for("fr").items()}
+    assert scores["bleu"] == 0 and advice_on_score(scores["bleu"], scores["chrf"]) is None
 
 
 def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):

@@ -10,14 +10,15 @@ from safetensors.torch import load_file
 from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.core.json_file import is_number, sealed, sha256
+from mt.metrics.registry import METRICS
 from mt.storage.run_folder import RESULTS, WEIGHTS
 from mt.training.blending import Blend
-from mt.training.delivery import RESULT_KEYS, show_results, write_weights
+from mt.training.delivery import RESULT_NUMBERS, show_results, write_weights
 from mt.training.fine_tuning import FINE_TUNING
 
 
 def _results(**changes):
-    known = {name: "signature" if name.endswith("_signature") else 12 for name in RESULT_KEYS}
+    known = dict.fromkeys(RESULT_NUMBERS, 12) | {f"{key}_signature": "signature" for key in METRICS}
     return known | {FINE_TUNING: {}} | changes
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
-from mt.metrics.scoring import corpus_bleu
+from mt.metrics.bleu import Bleu
 from mt.storage.run_folder import read_scored
 from mt.training import fine_tuning
 from mt.training.command import train
@@ -37,7 +37,7 @@ def results(config):
 
 
 def bleu(run, lines):
-    return corpus_bleu(Translator.load(str(run)).translate(lines["source"]), lines["reference"], "yy")
+    return Bleu("yy").corpus_score(Translator.load(str(run)).translate(lines["source"]), lines["reference"])
 
 
 def test_scores_are_those_of_both_weights_on_both_test_sets(runs):
@@ -114,7 +114,7 @@ def test_a_test_set_of_another_direction_is_left_out(runs, tmp_path):
 
 
 def test_few_sentences_of_a_large_test_set_are_translated_again(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(fine_tuning, "MOST_SENTENCES", 7)
+    monkeypatch.setattr(fine_tuning, "MAX_SENTENCES", 7)
     changes = finished_again(runs[1], tmp_path)
     assert {one["pairs"] for one in changes.values()} == {7}
 

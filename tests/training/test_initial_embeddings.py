@@ -15,7 +15,12 @@ from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
 from mt.text.tokenizer import PAD, SPECIAL
 from mt.training import initial_embeddings
-from mt.training.initial_embeddings import SHARE, initialise_by_co_occurrence, occurrences, piece_vectors
+from mt.training.initial_embeddings import (
+    COUNTED_SHARE,
+    co_occurrence_vectors,
+    initialise_by_co_occurrence,
+    occurrences,
+)
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
@@ -70,7 +75,7 @@ def test_of_a_large_selection_every_pair_is_counted():
     assert set(found) == _expected([(words[row], words[::-1][row]) for row in chosen])
 
 
-@pytest.mark.parametrize(("name", "most"), [("MOST_PAIRS", 3), ("MOST_PIECES", 6)])
+@pytest.mark.parametrize(("name", "most"), [("MAX_PAIRS", 3), ("MAX_TOKENS", 6)])
 def test_of_many_pairs_some_are_counted_at_even_distances(monkeypatch, name, most):
     monkeypatch.setattr(initial_embeddings, name, most)
     assert _found(_pairs([[n] for n in range(9)], [[n] for n in range(9)])) == [(0, 0), (4, 1), (8, 2)]
@@ -89,17 +94,17 @@ def test_vectors_are_the_eigenvectors_of_the_cosines_but_the_first(width, at_onc
     values, vectors = np.linalg.eigh(dense @ dense.T)
     kept = slice(max(0, 19 - width), -1)
     expected = functional.normalize(torch.from_numpy(vectors[:, kept] * np.sqrt(values[kept])).float())
-    found = piece_vectors(pieces, pairs, 20, width)
+    found = co_occurrence_vectors(pieces, pairs, 20, width)
     assert found.shape == (20, width)
     assert torch.allclose(found @ found.t(), expected @ expected.t(), atol=1e-4)
 
 
 def test_a_piece_that_is_rare_or_stands_in_every_pair_has_no_vector():
     sources = [[4, 5, 7], *([[4, 6], [4, 6], [4, 5]] * 5)]  # 7 stands in one pair, 4 in all
-    found = piece_vectors(*occurrences(_pairs(sources, [[4]] * 16), 0), 8, 16)
+    found = co_occurrence_vectors(*occurrences(_pairs(sources, [[4]] * 16), 0), 8, 16)
     known = found.norm(dim=1)
     assert known[5:7].tolist() == pytest.approx([1, 1]) and known[[0, 1, 2, 3, 7]].tolist() == [0] * 5
-    alike = piece_vectors(*occurrences(_pairs([[4, 5]] * 5, [[6]] * 5), 0), 7, 16)
+    alike = co_occurrence_vectors(*occurrences(_pairs([[4, 5]] * 5, [[6]] * 5), 0), 7, 16)
     assert not alike.any()  # there is nothing to tell these pieces apart by
 
 
@@ -136,7 +141,7 @@ def test_words_that_translate_each_other_begin_side_by_side(architecture, tied, 
         changed = (now != old).any(dim=1)
         assert float(now[changed].norm(dim=1).mean()) == pytest.approx(float(old[changed].norm(dim=1).mean()), rel=0.1)
         random = float(functional.cosine_similarity(now[changed], old[changed]).mean())
-        assert random == pytest.approx((1 - SHARE**2) ** 0.5, abs=0.1)
+        assert random == pytest.approx((1 - COUNTED_SHARE**2) ** 0.5, abs=0.1)
     for name, parameter in model.named_parameters():
         assert name in tables or torch.equal(parameter, before[name])
 

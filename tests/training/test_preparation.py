@@ -17,8 +17,8 @@ def test_final_marks_are_learnt(tmp_path: Path) -> None:
             (tmp_path / f"{split}.{side}").write_text("".join(f"{pair[place]}\n" for pair in some))
     config = toy.config(tmp_path, data={"source_language": "en", "target_language": "de"})
     layer = toy.prepared(config).layer
-    assert layer.rules.final_marks == {".": ()}
-    (part,) = layer.mark("My sister sees a small boat")
+    assert layer.config.final_marks == {".": ()}
+    (part,) = layer.cut("My sister sees a small boat")
     assert part.added == "."
 
 
@@ -27,7 +27,7 @@ def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_mode
     config = toy.config(tmp_path)
     data = toy.prepared(config)
     lengths = sorted(data.train["source_length"])
-    rules = data.layer.rules
+    rules = data.layer.config
     assert (rules.usual_source, rules.long_source) == (lengths[379], lengths[399]) and rules.usual_source > lengths[0]
     assert sum(np.array(lengths) > rules.usual_source) <= 20
     for base, expected in ((rules, rules.long_source), (TextDescription(long_source=200), 200), (None, lengths[399])):

@@ -336,7 +336,7 @@ def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
 
 
 def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
-    monkeypatch.setattr("mt.training.validation.corpus_bleu", lambda *arguments: 0.0)
+    monkeypatch.setattr("mt.metrics.metric.Metric.corpus_score", lambda *arguments: 0.0)
     config = toy.config(folder)
     train(config)
     assert read_results(config)["best_update"] == 20

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import ctranslate2
 import pytest
@@ -20,6 +21,7 @@ from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.engine import SearchRequest
+from mt.translation.engines import ENGINES
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
@@ -212,6 +214,10 @@ def test_other_compute_types_translate(run):
     translator = Translator.load(run, config, device="cpu")
     assert translator.engine._translator.compute_type == "int8_float32"
     assert [bool(text) for text in translator.translate(["ba de fi", "", "go ku"])] == [True, False, True]
+
+
+def test_every_engine_of_the_settings_is_registered():
+    assert set(ENGINES) == set(get_args(DecodingConfig.model_fields["engine"].annotation))
 
 
 def test_what_the_machine_cannot_compute_is_refused_first():

@@ -1,40 +1,31 @@
 """N lines in, N lines out, in order, whatever the lines hold; equal at every batch size."""
 
-import json
-import math
-import os
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.cli.translate import _as_json, _progress_of, _text, _translated, translate
 from mt.config import (
     DecodingConfig,
     RNNAttentionConfig,
     TextDescription,
     TokenizerConfig,
     TransformerConfig,
-    TranslateConfig,
 )
-from mt.core.errors import InputError
 from mt.models.build import build_model
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.translation.batches import plan_batches
 from mt.translation.engine import SearchRequest
 from mt.translation.engines import ENGINES
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
-from mt.translation.results import LINE_BREAKS, ScoredText
+from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
 from mt.translation.translator import Translator, windows
 from tests import toy
-from tests.processes import PROJECT
 
 HOSTILE = [
     "", " ", "\t\u3000 ", "ba\0de", "fi\u2028go", "ku\u2029la", "mo\x85ne", "pi\rra", "su\r", "\ufeffti",
@@ -70,7 +61,7 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
         for parameter in model.parameters():
             parameter.mul_(2)
     values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
-    layer = toy.layer(tokenizers) if rules is None else toy.layer(tokenizers).with_rules(rules)
+    layer = toy.layer(tokenizers) if rules is None else toy.layer(tokenizers).with_config(rules)
     if values.engine == "torch":
         return Translator(model, layer, values)
     with TemporaryDirectory() as folder:
@@ -122,27 +113,6 @@ def test_threads_share_the_batches_and_change_nothing(tokenizers):
         assert torch.get_num_threads() == number
     torch.set_num_threads(threads)
     assert found[1] == found[3]
-
-
-@given(
-    lengths=st.lists(st.integers(1, 40), max_size=80),
-    rows_each=st.integers(1, 5),
-    cores=st.integers(1, 4),
-    batch_tokens=st.integers(1, 300),
-)
-def test_batches_keep_to_the_budget_and_every_core_busy(lengths, rows_each, cores, batch_tokens):
-    batches = plan_batches(lengths, rows_each, batch_tokens, cores)
-    equal = [len(batch) for batch in plan_batches([1] * len(lengths), 1, batch_tokens, cores)]
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    flat = [lengths[index] for batch in batches for index in batch]
-    assert flat == sorted(flat, reverse=True)
-    sizes = [len(batch) * lengths[batch[0]] * rows_each for batch in batches]
-    assert all(size <= batch_tokens or len(batch) == 1 for size, batch in zip(sizes, batches, strict=True))
-    # Of sentences of one length, each core gets as many as can be, in batches of an eighth of the budget at least.
-    count = len(lengths)
-    most = cores * math.ceil(math.ceil(count / batch_tokens) / cores)
-    size = max(1, batch_tokens // 8, math.ceil(count / max(1, most)))
-    assert equal == [min(size, count - start) for start in range(0, count, size)]
 
 
 @pytest.fixture(scope="module")
@@ -348,54 +318,6 @@ def test_windows_bound_lines_and_characters():
     assert list(windows([])) == []
 
 
-def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
-    lines = list(_text([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"], "it"))
-    assert lines == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
-
-
-def test_json_lines_stay_lines_and_read_back():
-    text = 'a\u2028b\x85c"\\é漢'
-    line = _as_json(text, [ScoredText(text, -1.5), ScoredText("", None)])
-    assert line.splitlines() == [line]
-    assert "é漢" in line
-    assert json.loads(line) == {
-        "source": text,
-        "hypotheses": [{"text": text, "score": -1.5}, {"text": "", "score": None}],
-    }
-
-
-def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
-    class Silent:
-        config = DecodingConfig()
-
-        def hypotheses(self, lines, numbers, after_batch, aligned):
-            return [[ScoredText("" if line in ("", "ba") else "de", None)] for line in lines]
-
-    config = TranslateConfig(run="any")
-    assert [line for line, _ in _translated(Silent(), ["", "fi", "ba", "ba"], 7, None, config)] == ["", "de", "", ""]
-    assert caplog.messages == ["line 10 and 1 of those after it: not blank, but the translation is empty"]
-
-
-def test_a_reference_that_ends_early_is_refused_with_its_number_of_lines():
-    config = TranslateConfig(run="any", reference="ref.txt")
-    with pytest.raises(InputError, match=r"reference=ref\.txt has 4 lines, fewer than the input"):
-        list(_translated(None, ["ba", "de"], 3, iter(["fi"]), config))
-
-
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_path, monkeypatch, is_terminal):
-    line = "ba \u202e de"
-    (tmp_path / "lines.txt").write_text(f"{line}\n")
-    reading, writing = os.openpty() if is_terminal else os.pipe()
-    with open(writing, "w") as output, open(reading, "rb", buffering=0) as screen:
-        monkeypatch.setattr("sys.stdout", output)
-        lines = str(tmp_path / "lines.txt")
-        translate(TranslateConfig(run=str(PROJECT / "tests/formats/current/transformer"), input=lines, reference=lines))
-        output.flush()
-        shown = screen.read(10_000).decode()
-    assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal
-
-
 def test_a_search_keeps_to_the_batch_budget_and_looks_up_before_each_step(tokenizers):
     translator = _translator(tokenizers, beam_size=2, batch_tokens=60)
     sources = tokenizers.source.encode(toy.sentences(12, 8))
@@ -410,9 +332,3 @@ def test_a_search_keeps_to_the_batch_budget_and_looks_up_before_each_step(tokeni
     found = translator.search(replace(request, before_step=lambda: steps.append(None)))
     assert found == translator.search(request)
     assert len(sizes) > 1 and max(sizes) <= 60 and len(steps) >= len(sizes)
-
-
-def test_progress_inside_a_window_is_shown():
-    shown = []
-    _progress_of(["ba"] * 3, SimpleNamespace(set_postfix_str=shown.append))(1, 4)
-    assert shown[0].startswith("next 3: 25%, ") and shown[0].endswith(" s to go")

@@ -105,7 +105,7 @@ class PairSampler:
         for group in groups:
             start, end = end, end + len(group)
             if self._augmentation is None:
-                texts.append(self._layer.mark_pair(sources[start], targets[start]))
+                texts.append(self._layer.prepare_pair(sources[start], targets[start]))
             else:
                 texts.append(self._augmentation.pair(epoch, group[0], sources[start:end], targets[start:end]))
         return texts

@@ -32,8 +32,7 @@ class Batch:
 
     @cached_property
     def letters(self) -> tuple[Letters, Letters]:
-        source, target = (side.scripts.count(texts) for side, texts in zip(self.sides, self.texts, strict=True))
-        return source, target
+        return self.sides[0].scripts.count(self.texts[0]), self.sides[1].scripts.count(self.texts[1])
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -43,7 +42,7 @@ class Batch:
     @cached_property
     def other_languages(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each side the likeliest other language of each text, and its margin; see ``Side.judge``."""
-        return [side.judge(texts) for side, texts in zip(self.sides, self.texts, strict=True)]
+        return list(map(Side.judge, self.sides, self.texts))
 
     @property
     def margins(self) -> np.ndarray:

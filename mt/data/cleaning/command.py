@@ -14,7 +14,7 @@ from mt.config import CleaningConfig
 from mt.core.files import new_folder, refuse_taken
 from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.findings import log_findings
-from mt.data.cleaning.report import FILES, write_report
+from mt.data.cleaning.report import REPORT, write_report
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import load_corpus
 
@@ -43,11 +43,11 @@ def clean(config: CleaningConfig) -> None:
     )
     with new_folder(output) as folder:
         write_report(findings, corpus, languages, folder)
-        _write_pairs(folder / "valid.jsonl", corpus.valid, np.arange(len(corpus.valid)), languages)
-        _write_pairs(folder / "test.jsonl", corpus.test, np.arange(len(corpus.test)), languages)
+        for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
+            _write_pairs(folder / f"{split}.jsonl", pairs, np.arange(len(pairs)), languages)
         _write_pairs(folder / "kept.jsonl", corpus.train, kept, languages)
         _write_pairs(folder / "dropped.jsonl", corpus.train, dropped, languages, reasons)
-    logger.info("report: %s", Path(config.output, FILES.page))
+    logger.info("report: %s", Path(config.output, REPORT.page))
 
 
 def _write_pairs(

@@ -11,9 +11,9 @@ from mt.data.cleaning.findings import Findings
 from mt.data.cleaning.plots import plot_histogram
 from mt.data.cleaning.rules import RULES
 from mt.data.corpus import Corpus
-from mt.reporting.pages import Names, as_picture, write_pages
+from mt.reporting.pages import Report, as_picture
 
-FILES = Names(page="cleaning.html", markdown="cleaning.md", json="cleaning.json")
+REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10
 """The number of pairs shown of each rule, evenly spaced."""
 MAX_CHARACTERS = 500
@@ -48,11 +48,8 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
         "histograms": [asdict(histogram) for histogram in findings.histograms],
         "examples": examples,
     }
-    pictures = [
-        as_picture(plot_histogram(histogram), f"Scores of the rule {histogram.rule}")
-        for histogram in findings.histograms
-    ]
-    write_pages(folder, FILES, Path(__file__).parent, values, pictures, numbers)
+    pictures = {histogram.rule: as_picture(plot_histogram(histogram)) for histogram in findings.histograms}
+    REPORT.write(folder, values, pictures, numbers)
 
 
 def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:

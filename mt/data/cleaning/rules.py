@@ -13,7 +13,7 @@ import numpy as np
 from mt.data.cleaning.batch import Batch, read_texts
 from mt.data.cleaning.correspondence import items_differ, numbers_differ
 from mt.data.cleaning.findings import Findings
-from mt.data.cleaning.sides import WORD
+from mt.data.cleaning.sides import WORD, Side
 from mt.data.cleaning.translations import score_translations
 from mt.data.cleaning.whole_corpus import MAX_DEVIATIONS, boilerplate, duplicates, length_deviations, pair_hashes
 
@@ -82,18 +82,14 @@ def _is_copy(batch: Batch) -> np.ndarray:
 
 
 def _is_in_foreign_script(batch: Batch) -> np.ndarray:
-    source, target = (side.foreign_scripts(letters) for side, letters in zip(batch.sides, batch.letters, strict=True))
-    return source | target
+    return np.logical_or(*map(Side.foreign_scripts, batch.sides, batch.letters))
 
 
 def _is_in_foreign_language(batch: Batch) -> np.ndarray:
-    source, target = (
-        side.foreign_languages(texts, opposite, letters, margins)
-        for side, texts, opposite, letters, (_, margins) in zip(
-            batch.sides, batch.texts, batch.texts[::-1], batch.letters, batch.other_languages, strict=True
-        )
+    _, margins = zip(*batch.other_languages, strict=True)
+    return np.logical_or(
+        *map(Side.foreign_languages, batch.sides, batch.texts, batch.texts[::-1], batch.letters, margins)
     )
-    return source | target
 
 
 def _judge_lengths(measures: Measures, findings: Findings) -> None:

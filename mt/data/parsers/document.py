@@ -127,7 +127,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def decode_utf8(content: bytes) -> str:
-    """Return the text, with its BOM, of a document whose format does not declare an encoding.
+    """Return the text of a document, with its BOM.
 
     Raises:
         InputError: It is not in UTF-8.
@@ -151,6 +151,8 @@ def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
         InputError: The document is in another encoding, or the encoding is unknown.
     """
     encoding = UTF_16.get(content[:2], encoding)
+    if encoding.lower() in ("utf-8", "utf8"):
+        return decode_utf8(content), encoding
     try:
         return content.decode(encoding), encoding
     except LookupError:

@@ -1,4 +1,4 @@
-"""Attention of trained models: maps of single sentences, how spread it is, and the effect of the division by √d."""
+"""Attention of trained models: maps of single sentences, entropy, and the effect of the division by √d."""
 
 import math
 from collections.abc import Sequence
@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from mt.config import ModelConfig, TransformerConfig
 from mt.evaluation.systems import EvaluationSet, Output
+from mt.models.attention import AttentionMap
 from mt.translation.results import SentenceAttention
 from mt.translation.translator import Translator
 
-ALIGNED = 0.15
-"""Minimum weight for a source piece to be shown in an alignment."""
-SAMPLE = 20_000
-"""Maximum number of scores that a histogram is drawn from."""
+MIN_ALIGNMENT_WEIGHT = 0.15
+"""Weight from which a source piece is shown in an alignment."""
+MAX_SAMPLE = 20_000
+"""Scores that a histogram is drawn from."""
 RANKS = 8
 """Number of weights per query that are reported, the largest first."""
 MASKED = -1e30
@@ -24,7 +25,7 @@ MASKED = -1e30
 
 @dataclass(frozen=True)
 class AttentionEntropy:
-    """How spread the heads of one layer's attention are."""
+    """The entropy of the heads of one layer's attention."""
 
     attention: str
     """Module name of the attention."""
@@ -50,7 +51,7 @@ class Scaling:
     scaled_weights: list[float]
     """The same for the softmax of q·k / √d."""
     raw_sample: list[float]
-    """At most SAMPLE values of q·k, for a histogram."""
+    """At most MAX_SAMPLE values of q·k, for a histogram."""
     scaled_sample: list[float]
     """The same values of q·k / √d."""
 
@@ -62,21 +63,22 @@ class Study:
     maps: list[SentenceAttention]
     """The attention on each shown sentence, computed with the reference as the target."""
     alignments: list[str]
-    """For each shown sentence, the pieces of the model's own translation with the source pieces they attended to."""
-    spreads: list[AttentionEntropy]
+    """For each shown sentence, the pieces of the model's own translation with the most attended source pieces."""
+    attention: list[AttentionEntropy]
+    """One for each attention of the model."""
     scaling: Scaling | None
     """None for models whose attention does not divide by √d."""
 
 
 def study(output: Output, evaluation: EvaluationSet, rows: Sequence[int], studied: Sequence[int], device: str) -> Study:
-    """Records the attention of a model on test sentences.
+    """Record the attention of a model on test sentences.
 
     Args:
         rows: Numbers (from 0) of the test sentences for maps and alignments, none of them blank.
         studied: Numbers of the test sentences for the statistics, likewise.
 
     Returns:
-        An empty study if ``output`` is a file, which has no model to look into, or if ``studied`` is empty.
+        An empty study if ``output`` is a file, or if ``studied`` is empty.
     """
     model, sources, references = output.model, evaluation.sources, evaluation.references
     if not studied or model is None or sources is None:
@@ -84,70 +86,70 @@ def study(output: Output, evaluation: EvaluationSet, rows: Sequence[int], studie
     translator = Translator.load(output.origin, device=device)
     maps = [translator.attention(sources[row], references[row]) for row in rows]
     own = [translator.attention(sources[row], output.hypotheses[row]) for row in rows]
-    seen = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]
+    attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]
     key_width = _divided_by_root_of(model.model)
-    scaling = None if key_width is None else _scaling(seen, key_width)
-    return Study(maps, [alignment(one) for one in own], _spreads(seen), scaling)
+    scaling = None if key_width is None else _scaling(attentions, key_width)
+    return Study(maps, [alignment(attention) for attention in own], _entropies(attentions), scaling)
 
 
 def _divided_by_root_of(model: ModelConfig) -> int | None:
-    """Returns d if the model's attention divides its query-key products by √d, otherwise None."""
+    """Return d if the model's attention divides its query-key products by √d, otherwise None."""
     if isinstance(model, TransformerConfig):
         return model.width // model.heads
     return model.width if model.attention == "dot" else None
 
 
+def mean_cross_attention(attention: SentenceAttention) -> Tensor:
+    """Return the mean (T, S) of all heads of all layers."""
+    return torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
+
+
 def alignment(attention: SentenceAttention) -> str:
-    """Returns a line per target piece with the source pieces it attended to, in the mean of all heads and layers."""
-    weights = torch.stack([layer.mean(dim=0) for layer in attention.cross()]).mean(dim=0)  # (T, S)
+    """Return a line per target piece with its most attended source pieces, in the mean of all heads and layers."""
     lines = []
-    for piece, row in zip(attention.target_pieces, weights.tolist(), strict=True):
+    for piece, row in zip(attention.target_pieces, mean_cross_attention(attention).tolist(), strict=True):
         ranked = sorted(zip(row, attention.source_pieces, strict=True), reverse=True)
-        looked_at = [pair for pair in ranked[:3] if pair[0] >= ALIGNED] or ranked[:1]
-        lines.append(f"{piece} ← " + ", ".join(f"{source} {weight:.2f}" for weight, source in looked_at))
+        pairs = [pair for pair in ranked[:3] if pair[0] >= MIN_ALIGNMENT_WEIGHT] or ranked[:1]
+        lines.append(f"{piece} ← " + ", ".join(f"{source} {weight:.2f}" for weight, source in pairs))
     return "\n".join(lines)
 
 
 def _entropy(weights: Tensor) -> Tensor:
-    """Returns the entropy (…) of weights (…, S) in nats."""
+    """Return the entropy (…) of weights (…, S) in nats."""
     return -torch.special.xlogy(weights, weights).sum(dim=-1)
 
 
-def _spreads(seen: Sequence[SentenceAttention]) -> list[AttentionEntropy]:
-    spreads = []
-    for name in seen[0].maps:
-        entropies, most = [], []
-        for one in seen:
-            weights = one.maps[name].weights[0].float()  # (H, T, S)
-            scores = one.maps[name].scores
-            assert scores is not None
-            visible = (scores[0] > MASKED).sum(dim=-1).float()  # (H, T)
-            entropies.append(_entropy(weights))
-            most.append(visible.log())
-        entropy, possible = torch.cat(entropies, dim=1), torch.cat(most, dim=1)  # (H, all queries)
-        choice = possible > 0  # a query that may see only one piece has no choice and is left out
-        share = (entropy / possible.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
-        spreads.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
-    return spreads
+def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy]:
+    result = []
+    for name in attentions[0].maps:
+        maps = [attention.maps[name] for attention in attentions]
+        entropy = torch.cat([_entropy(each.weights[0].float()) for each in maps], dim=1)  # (H, all queries)
+        maximum = torch.cat([_visible(each)[0].sum(dim=-1).float().log() for each in maps], dim=1)
+        choice = maximum > 0  # a query that may see only one piece has no choice and is left out
+        share = (entropy / maximum.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
+        result.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
+    return result
 
 
-def _scaling(seen: Sequence[SentenceAttention], key_width: int) -> Scaling:
-    scaled: list[Tensor] = []
-    raw_weights: list[Tensor] = []
-    scaled_weights: list[Tensor] = []
+def _visible(attention: AttentionMap) -> Tensor:
+    """Return which keys each query may see: (1, H, T, S)."""
+    assert attention.scores is not None
+    return attention.scores > MASKED
+
+
+def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling:
     root = math.sqrt(key_width)
-    for one in seen:
-        for attention_map in one.maps.values():
-            scores = attention_map.scores
-            assert scores is not None
-            visible = scores > MASKED
-            raw = (scores * root).masked_fill(~visible, -math.inf)
-            several = visible.sum(dim=-1) > 1
-            raw_weights.append(_ranked(raw.softmax(dim=-1)[several]))
-            scaled_weights.append(_ranked(attention_map.weights[several]))
-            scaled.append(scores[visible])
+    scaled, raw_weights, scaled_weights = [], [], []
+    for attention in (each for sentence in attentions for each in sentence.maps.values()):
+        assert attention.scores is not None
+        visible = _visible(attention)
+        raw = (attention.scores * root).masked_fill(~visible, -math.inf)
+        several = visible.sum(dim=-1) > 1
+        raw_weights.append(_ranked(raw.softmax(dim=-1)[several]))
+        scaled_weights.append(_ranked(attention.weights[several]))
+        scaled.append(attention.scores[visible])
     values = torch.cat(scaled)
-    sample = values[:: math.ceil(len(values) / SAMPLE)]
+    sample = values[:: math.ceil(len(values) / MAX_SAMPLE)]
     return Scaling(
         key_width,
         (values * root).std().item(),
@@ -160,6 +162,6 @@ def _scaling(seen: Sequence[SentenceAttention], key_width: int) -> Scaling:
 
 
 def _ranked(weights: Tensor) -> Tensor:
-    """Returns the RANKS largest weights of each row of (N, S), the largest first: (N, RANKS), padded with zeros."""
+    """Return the RANKS largest weights of each row of (N, S), the largest first: (N, RANKS), padded with zeros."""
     largest = weights.float().topk(min(RANKS, weights.shape[-1]), dim=-1).values
     return nn.functional.pad(largest, (0, RANKS - largest.shape[-1]))

@@ -1,40 +1,33 @@
-"""``python -m mt compare``: makes a report from finished runs, models or files of translations.
+"""``python -m mt compare``: reports on finished runs, models or files of translations.
 
-With ``robustness=true`` it also lets ``mt.evaluation.robustness`` measure the systems and links what that writes.
+With ``robustness=true`` it also measures the robustness of the systems, and links that report.
 """
 
 import logging
-from dataclasses import astuple
 from pathlib import Path
 
-import torch
-
 from mt.config import CompareConfig, RobustnessConfig
-from mt.core.device import choose_device, limit_kernel_caches
 from mt.core.errors import InputError
-from mt.core.files import resolved
 from mt.evaluation.comparison.findings import compare_systems
-from mt.evaluation.comparison.report import FILES, RobustnessReport, write_report
+from mt.evaluation.comparison.report import REPORT, write_report
+from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.robustness.lines import make_lines
-from mt.evaluation.systems import System, folder_beside, open_systems
+from mt.evaluation.systems import System, open_systems, report_parent
 from mt.evaluation.translation import with_translations
 
 logger = logging.getLogger(__name__)
 
 
 def compare(config: CompareConfig) -> None:
-    """Compares the systems, writes the report and logs the verdict.
+    """Compare the systems, write the report and log the verdict.
 
     Raises:
         InputError: A run or file is unfinished, damaged or not comparable with the others, or the robustness of a file
             is to be measured, or that of test sentences that are all too short.
     """
-    limit_kernel_caches()
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    choose_device(config.device)  # refuses a missing device before any work is done
+    prepare_device(config.device, config.threads)
     evaluation, systems = open_systems(config)
     for system in systems if config.robustness else []:
         if not system.can_translate:
@@ -42,10 +35,7 @@ def compare(config: CompareConfig) -> None:
                 f"robustness=true: {system.first.origin} is a file of translations, and only a run or model can "
                 "translate changed sentences"
             )
-    output = Path(config.output) if config.output else _default_output(systems)
-    resolved(output)  # refuses links that lead in a circle
-    if output.exists() and not output.is_dir():
-        raise InputError(f"output={output}: is a file; the report is a folder")
+    output = report_folder(config.output, _default_output(systems))
     if config.robustness:
         # A test set of short sentences alone is refused before an earlier report is removed.
         make_lines(evaluation, sentences=1, seed=1)
@@ -56,12 +46,12 @@ def compare(config: CompareConfig) -> None:
     write_report(findings, output, config.randomization_trials, robustness)
     for contrast in findings.contrasts:
         logger.info("\n%s", contrast.conclusions.words)
-    logger.info("\nreport: %s", output / FILES.page)
+    logger.info("\nreport: %s", output / REPORT.page)
 
 
-def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> RobustnessReport:
-    """Measures the first output of each of two systems, and writes the report into the comparison's folder."""
-    for name in (*astuple(FILES), *astuple(robustness_report.FILES)):
+def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> dict:
+    """Measure the first output of each of two systems, and write the report into the comparison's folder."""
+    for name in (*REPORT.files, *robustness_report.REPORT.files):
         # An earlier report would link the new files until it is written anew.
         (output / name).unlink(missing_ok=True)
     logger.info("measuring how the systems translate what people type")
@@ -71,15 +61,19 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
             run=str(first), second=str(second), output=str(output), device=config.device, threads=config.threads
         )
     )
-    files = robustness_report.FILES
-    return RobustnessReport(files.page, files.json, [str(first), str(second)], robustness_report.summary(findings))
+    return {
+        "page": robustness_report.REPORT.page,
+        "json": robustness_report.REPORT.json,
+        "runs": [str(first), str(second)],
+        "words": robustness_report.summary(findings),
+    }
 
 
 def _default_output(systems: list[System]) -> Path:
-    """Returns the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
+    """Return the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
     names = [
         (system.first.origin.resolve().name if system.can_translate else system.first.origin.stem)
-        + (f"-{len(system.outputs)}-seeds" if len(system.outputs) > 1 else "")
+        + (f"-{len(system.outputs)}-seeds" if not system.is_single else "")
         for system in systems
     ]
-    return folder_beside([system.first.origin for system in systems]) / "-vs-".join(names)
+    return report_parent([system.first.origin for system in systems]) / "-vs-".join(names)

@@ -3,91 +3,81 @@
 import math
 from collections.abc import Sequence
 
-import torch
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mt.evaluation.comparison.attention import AttentionEntropy, Scaling
+from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, mean_cross_attention
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.verdict import Verdict
+from mt.evaluation.formatting import error_bars
 from mt.evaluation.systems import System
-from mt.metrics.scoring import Interval
-from mt.reporting.figures import COLOURS, MARKS, new_figure, quiet
+from mt.metrics.significance import Interval
+from mt.reporting.figures import COLOURS, colour_of, mark_of, new_figure, quiet
 from mt.reporting.heat_map import draw_heat_map, legible
 from mt.translation.results import SentenceAttention
 
 
 def scores_with_intervals(systems: Sequence[System], verdicts: Sequence[Verdict]) -> Figure:
-    """Draws the BLEU of each system (the mean over its seeds) with its 95 % bootstrap interval over sentences."""
-    of_systems = [verdicts[0].over_sentences("BLEU").baseline]
-    of_systems += [verdict.over_sentences("BLEU").system for verdict in verdicts]
-    rows = [
-        (place, system.name, interval) for place, (system, interval) in enumerate(zip(systems, of_systems, strict=True))
-    ]
+    """Draw the BLEU of each system (the mean over its seeds) with its 95 % bootstrap interval over sentences."""
+    intervals = [verdicts[0].test("BLEU").baseline, *(verdict.test("BLEU").system for verdict in verdicts)]
+    rows = [(number, system.name, intervals[number]) for number, system in enumerate(systems)]
     return _intervals(rows, "test BLEU, 95 % interval")[0]
 
 
-def _intervals(rows: Sequence[tuple[int, str, Interval]], what: str) -> tuple[Figure, Axes]:
-    """Draws a dot with its interval for each row (number, name, interval). The number selects colour and mark."""
+def _intervals(rows: Sequence[tuple[int, str, Interval]], label: str) -> tuple[Figure, Axes]:
+    """Draw a dot with its interval for each row (number, name, interval). The number selects colour and mark."""
     figure, axes = new_figure(6.8, 1.1 + 0.4 * len(rows))
     for height, (number, _, interval) in enumerate(rows):
         axes.errorbar(
             interval.score,
             -height,
-            # The score of the whole test set need not lie inside the interval of its samples' scores.
-            xerr=[[max(0.0, interval.score - interval.low)], [max(0.0, interval.high - interval.score)]],
-            fmt=MARKS[number % len(MARKS)],
+            xerr=error_bars([interval]),
+            fmt=mark_of(number),
             capsize=5,
-            color=COLOURS[number % len(COLOURS)],
+            color=colour_of(number),
         )
     axes.set_yticks([-height for height in range(len(rows))], [legible(name) for _, name, _ in rows])
-    axes.set_ylim(0.6 - len(rows), 0.4)
-    axes.set_xlabel(what)
+    axes.set(ylim=(0.6 - len(rows), 0.4), xlabel=label)
     return figure, axes
 
 
 def differences(verdicts: Sequence[Verdict]) -> Figure:
-    """Draws the BLEU of each system minus the baseline's.
+    """Draw the BLEU of each system minus the baseline's.
 
     Each has an interval over sentences and, where there are several seeds, one over seeds. If an interval does not
     reach zero, chance of that kind hardly explains the difference.
     """
     rows = []
     for number, verdict in enumerate(verdicts, 1):
-        rows.append((number, f"{verdict.system}, over sentences", verdict.sentence_tests[0].difference))
-        if verdict.seed_tests and math.isfinite(verdict.seed_tests["BLEU"].low):
-            over_seeds = verdict.seed_tests["BLEU"]
-            interval = Interval(over_seeds.difference, over_seeds.low, over_seeds.high)
-            rows.append((number, f"{verdict.system}, over seeds", interval))
+        rows.append((number, f"{verdict.system}, over sentences", verdict.test("BLEU").difference))
+        seeds = verdict.over_seeds.get("BLEU")
+        if seeds and math.isfinite(seeds.low):
+            rows.append((number, f"{verdict.system}, over seeds", Interval(seeds.difference, seeds.low, seeds.high)))
     figure, axes = _intervals(rows, f"BLEU minus that of {legible(verdicts[0].baseline)}, with intervals")
     axes.axvline(0, color="black", linewidth=0.8)
     return figure
 
 
 def learning_curves(systems: Sequence[System]) -> Figure:
-    """Draws validation BLEU and training loss against minutes of training and against target tokens."""
+    """Draw validation BLEU and training loss against minutes of training and against target tokens."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex="col", sharey="row")
-    for place, system in enumerate(systems):
+    for number, system in enumerate(systems):
         for seed, run in enumerate(system.runs):
-            train = [line for line in run.metrics if line["split"] == "train"]
-            for axes_row, lines, key in ((panels[0], run.validations(), "bleu"), (panels[1], train, "loss")):
-                shown = [line for line in lines if line[key] is not None]
-                for axes, values in (
-                    (axes_row[0], [line["seconds"] / 60 for line in shown]),
-                    (axes_row[1], [line["target_tokens"] / 1e6 for line in shown]),
-                ):
+            for axes_row, split, key in zip(panels, ("valid", "train"), ("bleu", "loss"), strict=True):
+                lines = [line for line in run.metrics if line["split"] == split and line[key] is not None]
+                for axes, abscissa, unit in zip(axes_row, ("seconds", "target_tokens"), (60, 1e6), strict=True):
                     axes.plot(
-                        values,
-                        [line[key] for line in shown],
-                        color=COLOURS[place % len(COLOURS)],
-                        marker=MARKS[place % len(MARKS)] if key == "bleu" else None,
+                        [line[abscissa] / unit for line in lines],
+                        [line[key] for line in lines],
+                        color=colour_of(number),
+                        marker=mark_of(number) if key == "bleu" else None,
                         label=legible(system.name) if seed == 0 else None,
                     )
     panels[0][0].set_ylabel("validation BLEU")
-    panels[1][0].set_ylabel("training loss (what is minimised)")
-    panels[1][0].set_xlabel("minutes of training")
+    panels[1][0].set(xlabel="minutes of training", ylabel="training loss (what is minimised)")
     panels[1][1].set_xlabel("million target tokens")
     panels[0][0].legend()
     for axes in panels.flat:
@@ -95,48 +85,45 @@ def learning_curves(systems: Sequence[System]) -> Figure:
     return figure
 
 
-def by_group(systems: Sequence[System], groups: Sequence[Group], what: str, measure: str) -> Figure:
-    """Draws a line for each system over groups of sentences or words."""
+def by_group(systems: Sequence[System], groups: Sequence[Group], label: str, measure: str) -> Figure:
+    """Draw a line for each system over groups of sentences or words."""
     figure, axes = new_figure(6.8, 3.6)
-    for place, system in enumerate(systems):
-        shift = 0.06 * (place - (len(systems) - 1) / 2)
+    for number, system in enumerate(systems):
+        shift = 0.06 * (number - (len(systems) - 1) / 2)
         axes.errorbar(
-            [number + shift for number in range(len(groups))],
-            [group.scores[place] for group in groups],
-            yerr=[group.half_widths[place] if group.half_widths else 0 for group in groups],
-            color=COLOURS[place % len(COLOURS)],
-            marker=MARKS[place % len(MARKS)],
+            [position + shift for position in range(len(groups))],
+            [group.scores[number] for group in groups],
+            yerr=[group.half_widths[number] if group.half_widths else 0 for group in groups],
+            color=colour_of(number),
+            marker=mark_of(number),
             capsize=3,
             label=legible(system.name),
         )
     axes.set_xticks(range(len(groups)), [f"{group.label}\n({group.count:,})" for group in groups])
-    axes.set_xlabel(what)
-    axes.set_ylabel(measure)
+    axes.set(xlabel=label, ylabel=measure)
     axes.legend()
     return figure
 
 
 def chrf_differences(system: str, differences: Sequence[float]) -> Figure:
-    """Draws a histogram of the sentences' differences in chrF2. The system is better to the right of zero."""
+    """Draw a histogram of the sentences' differences in chrF2. The system is better to the right of zero."""
     figure, axes = new_figure(6.8, 3.2)
-    furthest = 60.0
-    cut = [max(-furthest, min(furthest, value)) for value in differences]
-    axes.hist(cut, bins=61, range=(-furthest, furthest), color=COLOURS[2])
+    limit = 60.0
+    axes.hist(np.clip(differences, -limit, limit), bins=61, range=(-limit, limit), color=COLOURS[2])
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yscale("symlog")
-    axes.set_xlabel(f"gain in chrF2 by {legible(system)} (beyond ±{furthest:.0f} in the last bars)")
-    axes.set_ylabel("sentences")
+    label = f"gain in chrF2 by {legible(system)} (beyond ±{limit:.0f} in the last bars)"
+    axes.set(yscale="symlog", xlabel=label, ylabel="sentences")
     return figure
 
 
 def mean_attention(name: str, attention: SentenceAttention) -> Figure:
-    """Draws the mean cross-attention of all heads and layers, with the pieces on both axes."""
+    """Draw the mean cross-attention of all heads and layers, with the pieces on both axes."""
     title = "" if len(attention.cross()) == 1 and len(attention.cross()[0]) == 1 else ", mean of all heads and layers"
-    return _maps(attention, [[_mean(attention.cross())]], [[legible(name) + title]], labelled=True)
+    return _maps(attention, [[mean_cross_attention(attention)]], [[legible(name) + title]], labelled=True)
 
 
 def every_attention(attention: SentenceAttention) -> Figure:
-    """Draws the cross-attention of every head, with a row for each layer and the mean of its heads at the end."""
+    """Draw the cross-attention of every head, with a row for each layer and the mean of its heads at the end."""
     layers = [[*heads, heads.mean(dim=0)] for heads in attention.cross()]
     titles = [
         [*(f"layer {depth}, head {head}" for head in range(len(maps) - 1)), f"layer {depth}, mean"]
@@ -145,15 +132,10 @@ def every_attention(attention: SentenceAttention) -> Figure:
     return _maps(attention, layers, titles, labelled=False)
 
 
-def _mean(layers: Sequence[Tensor]) -> Tensor:
-    """Returns the mean (T, S) of all heads of all layers, given (H, T, S) for each layer."""
-    return torch.stack([heads.mean(dim=0) for heads in layers]).mean(dim=0)
-
-
 def _maps(
     attention: SentenceAttention, maps: Sequence[Sequence[Tensor]], titles: Sequence[Sequence[str]], labelled: bool
 ) -> Figure:
-    """Draws a grid of maps, each (T, S)."""
+    """Draw a grid of maps, each (T, S)."""
     sources, targets = attention.source_pieces, attention.target_pieces
     across, down = (0.27, 0.22) if labelled else (0.15, 0.14)
     size = max(3.2 if labelled else 1.6, 0.9 + across * len(sources)), 0.9 + down * len(targets)
@@ -161,55 +143,49 @@ def _maps(
     grid = figure.subplots(len(maps), len(maps[0]), squeeze=False)
     for axes_row, map_row, title_row in zip(grid, maps, titles, strict=True):
         for axes, weights, title in zip(axes_row, map_row, title_row, strict=True):
-            draw_heat_map(axes, weights, sources, targets, title, font_size=8 if labelled else 5)
+            draw_heat_map(axes, weights, (sources, targets), title, font_size=8 if labelled else 5)
     return figure
 
 
-def entropies(systems: Sequence[System], spreads: Sequence[Sequence[AttentionEntropy]]) -> Figure:
-    """Draws the entropy of each head as a share of the largest possible one.
+def entropies(systems: Sequence[System], attentions: Sequence[Sequence[AttentionEntropy]]) -> Figure:
+    """Draw the entropy of each head as a share of the largest possible one.
 
     Dark heads attend to one piece, bright ones to all pieces equally.
     """
     rows = [
-        (f"{system.name}: {_short(spread.attention)}", spread.share_of_possible)
-        for system, of_system in zip(systems, spreads, strict=True)
-        for spread in of_system
+        (f"{system.name}: {_short(entropy.attention)}", entropy.share_of_possible)
+        for system, of_system in zip(systems, attentions, strict=True)
+        for entropy in of_system
     ]
     heads = max(len(values) for _, values in rows)
     figure, axes = new_figure(4.2 + 0.6 * heads, 1.1 + 0.3 * len(rows))
-    table = torch.full((len(rows), heads), torch.nan)
-    for place, (_, values) in enumerate(rows):
-        table[place, : len(values)] = torch.tensor(values)
+    table = np.full((len(rows), heads), np.nan)
+    for number, (_, values) in enumerate(rows):
+        table[number, : len(values)] = values
         for head, value in enumerate(values):
-            axes.text(head, place, f"{value:.2f}", ha="center", va="center", color="white" if value < 0.6 else "black")
+            axes.text(head, number, f"{value:.2f}", ha="center", va="center", color="white" if value < 0.6 else "black")
     axes.grid(False)
-    axes.imshow(table.numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    axes.imshow(table, vmin=0, vmax=1, cmap="viridis", aspect="auto")
     axes.set_yticks(range(len(rows)), [legible(name) for name, _ in rows])
     axes.set_xticks(range(heads), [f"head {head}" for head in range(heads)])
     return figure
 
 
-def scaling(found: Scaling) -> Figure:
-    """Draws the distribution of q·k before and after the division by √d, and the mean softmax weights of each."""
+def scaling(results: Scaling) -> Figure:
+    """Draw the distribution of q·k before and after the division by √d, and the mean softmax weights of each."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     scores, weights = figure.subplots(1, 2, width_ratios=(3, 2))
-    before, after = "q·k", f"q·k / √{found.key_width}"
-    for sample, label, colour in (
-        (found.raw_sample, f"{before} (deviation {found.raw_deviation:.1f})", COLOURS[1]),
-        (found.scaled_sample, f"{after} (deviation {found.scaled_deviation:.1f})", COLOURS[0]),
+    ranks = np.arange(1, len(results.raw_weights) + 1)
+    scaled = f"q·k / √{results.key_width}"
+    for product, sample, deviation, shares, colour, shift in (
+        ("q·k", results.raw_sample, results.raw_deviation, results.raw_weights, COLOURS[1], -0.2),
+        (scaled, results.scaled_sample, results.scaled_deviation, results.scaled_weights, COLOURS[0], 0.2),
     ):
+        label = f"{product} (deviation {deviation:.1f})"
         scores.hist(sample, bins=120, density=True, alpha=0.6, label=label, color=colour)
-    scores.set_xlabel("score")
-    scores.set_ylabel("density")
-    ranks = range(1, len(found.raw_weights) + 1)
-    for shares, label, colour, shift in (
-        (found.raw_weights, f"softmax of {before}", COLOURS[1], -0.2),
-        (found.scaled_weights, f"softmax of {after}", COLOURS[0], 0.2),
-    ):
-        weights.bar([rank + shift for rank in ranks], shares, width=0.4, label=label, color=colour)
-    weights.set_xticks(ranks)
-    weights.set_xlabel("key, the likeliest first")
-    weights.set_ylabel("mean weight")
+        weights.bar(ranks + shift, shares, width=0.4, label=f"softmax of {product}", color=colour)
+    scores.set(xlabel="score", ylabel="density")
+    weights.set(xticks=ranks, xlabel="key, the likeliest first", ylabel="mean weight")
     for axes in (scores, weights):
         axes.legend()
         quiet(axes)
@@ -217,5 +193,5 @@ def scaling(found: Scaling) -> Figure:
 
 
 def _short(attention: str) -> str:
-    """Shortens a module name: ``decoder.layers.0.cross_attention`` becomes ``decoder 0 cross``."""
+    """Shorten a module name: ``decoder.layers.0.cross_attention`` becomes ``decoder 0 cross``."""
     return attention.replace(".layers", "").replace("_attention", "").replace(".", " ")

@@ -1,4 +1,4 @@
-"""Decides which system translates better: the tests over sentences and seeds, and when a difference counts as shown."""
+"""Decides which system translates better by tests over sentences and over seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,14 +7,16 @@ from statistics import mean, stdev
 import numpy as np
 
 from mt.core.randomness import generator
-from mt.evaluation.systems import EvaluationSet, System
-from mt.metrics.scoring import CorpusMetric, Interval, corpus_metrics
+from mt.evaluation.systems import EvaluationSet, Output, System
+from mt.metrics.metric import Metric
+from mt.metrics.registry import metrics_for
 from mt.metrics.significance import (
     SIGNIFICANCE_LEVEL,
+    Interval,
+    Randomisation,
     SeedTest,
-    bootstrap_scores,
-    combined,
-    middle_95,
+    combine_tests,
+    paired_intervals,
     randomisation_test,
     seed_test,
     sum_blocks,
@@ -31,38 +33,33 @@ class PairedScores:
 
     metric: str
     signature: str
-    """sacreBLEU's signature of the metric."""
     baseline: Interval
     system: Interval
     difference: Interval
     """The system's score minus the baseline's, with the bootstrap interval over sentences."""
     p: float
-    """p of the paired randomisation test: how likely so large a difference would be if the two were equally good. If
-    one of several outputs is compared with a single one, twice the median of the p of each."""
+    """p of the paired randomisation test: the probability of so large a difference if the two were equally good. If one
+    of several outputs is compared with a single one, twice the median of the p of each."""
     exact: bool
     """Whether all exchanges were tried instead of a random sample."""
     differing_blocks: int
     """Number of blocks (sentences with the same source) for which the metric's counts of the two differ."""
+    higher_is_better: bool
 
     @property
     def gain(self) -> float:
-        """By how much the system is better than the baseline. The sign of TER is reversed, because it counts errors."""
-        return -self.difference.score if self.metric == "TER" else self.difference.score
+        """By how much the system is better than the baseline."""
+        return self.difference.score if self.higher_is_better else -self.difference.score
 
 
 @dataclass(frozen=True)
 class SystemScore:
-    """Scores of each output of a system, by metric (BLEU, chrF2, TER)."""
+    """A system's scores in one metric."""
 
-    of_outputs: dict[str, list[float]]
-
-    def mean(self, metric: str) -> float:
-        return mean(self.of_outputs[metric])
-
-    def deviation(self, metric: str) -> float | None:
-        """Returns the standard deviation over the seeds, or None if there is only one."""
-        scores = self.of_outputs[metric]
-        return stdev(scores) if len(scores) > 1 else None
+    mean: float
+    deviation: float | None
+    """The standard deviation over the outputs; None if there is only one."""
+    outputs: list[float]
 
 
 @dataclass(frozen=True)
@@ -71,80 +68,70 @@ class Verdict:
 
     baseline: str
     system: str
-    sentence_tests: list[PairedScores]
+    over_sentences: list[PairedScores]
     """The test over sentences for each metric, on the two outputs, or on the outputs of all seeds together."""
-    seed_tests: dict[str, SeedTest]
+    over_seeds: dict[str, SeedTest]
     """The test over seeds, by metric; empty unless both systems have several seeds."""
     pairs: list[list[PairedScores]]
     """If a system has several seeds: the tests over sentences, one for each metric, of the two systems' first outputs,
     of their second outputs, and so on, in the order of the seeds."""
     level: float
-    """Significance level: a p below this is more than chance. It is SIGNIFICANCE_LEVEL divided by the number of systems
-    that are tested against the baseline (Bonferroni)."""
+    """Significance level: SIGNIFICANCE_LEVEL divided by the number of systems that are tested against the baseline
+    (Bonferroni)."""
 
     def is_significant(self, paired: PairedScores) -> bool:
-        """Returns whether this test over sentences finds the difference to be more than chance."""
+        """Return whether a test over sentences finds the difference significant."""
         return paired.p < self.level
 
     def is_shown(self, metric: str) -> bool:
-        """Returns whether the systems are called different in a metric: by the test over sentences and, if both have
+        """Return whether the systems are called different in a metric: by the test over sentences and, if both have
         several seeds, also by the test over seeds."""
-        by_sentences = self.is_significant(self.over_sentences(metric))
-        return by_sentences and (not self.seed_tests or self.is_shown_by_seeds(metric))
+        by_sentences = self.is_significant(self.test(metric))
+        return by_sentences and (not self.over_seeds or self.is_shown_by_seeds(metric))
 
     def is_shown_by_seeds(self, metric: str) -> bool:
-        """Returns whether the test over seeds finds the difference to be more than chance."""
-        p = self.seed_tests[metric].p
+        """Return whether the test over seeds finds the difference significant."""
+        p = self.over_seeds[metric].p
         return p is not None and p < self.level
 
-    def over_sentences(self, metric: str) -> PairedScores:
-        """Returns the test over sentences for one metric."""
-        return next(one for one in self.sentence_tests if one.metric == metric)
-
-    def gain(self, metric: str) -> float:
-        """Returns by how much the system is better, on average over the seeds. The sign of TER is reversed."""
-        return self.over_sentences(metric).gain
+    def test(self, metric: str) -> PairedScores:
+        """Return the test over sentences for one metric."""
+        return next(paired for paired in self.over_sentences if paired.metric == metric)
 
 
 class Counts:
-    """The counts of each metric in each output of each system, from which all tests and intervals are computed."""
+    """The statistics of each metric in each output of each system. All tests and intervals are computed from them."""
 
     def __init__(self, evaluation: EvaluationSet, systems: Sequence[System]) -> None:
-        self.metrics = corpus_metrics(evaluation.target_language)
+        self.metrics = list(metrics_for(evaluation.target_language).values())
         self.blocks = evaluation.blocks()
-        self._of_outputs = {
-            system.name: [
-                {metric.name: metric.counts(output.hypotheses, evaluation.references) for metric in self.metrics}
-                for output in system.outputs
-            ]
+        self._counts = {
+            (system.name, metric.name): np.stack([self._sums(metric, output, evaluation) for output in system.outputs])
             for system in systems
+            for metric in self.metrics
         }
 
-    def of_output(self, system: System, number: int, metric: CorpusMetric) -> np.ndarray:
-        """Returns the counts (B, C) of one output, block by block."""
-        return sum_blocks(self._of_outputs[system.name][number][metric.name], self.blocks)
+    def _sums(self, metric: Metric, output: Output, evaluation: EvaluationSet) -> np.ndarray:
+        statistics = metric.statistics(output.hypotheses, evaluation.references, evaluation.sources)
+        return sum_blocks(statistics, self.blocks)
 
-    def of_system(self, system: System, metric: CorpusMetric) -> np.ndarray:
-        """Returns the counts (R, B, C) of all R outputs of a system."""
-        return np.stack([self.of_output(system, number, metric) for number in range(len(system.outputs))])
+    def of(self, system: System, metric: Metric) -> np.ndarray:
+        """Return the counts (R, B, C) of all R outputs of a system, block by block."""
+        return self._counts[system.name, metric.name]
 
-    def scores(self, system: System) -> SystemScore:
-        """Returns the scores of each output of a system."""
-        return SystemScore(
-            {
-                metric.name: [
-                    float(metric.score(self.of_output(system, number, metric).sum(axis=0)))
-                    for number in range(len(system.outputs))
-                ]
-                for metric in self.metrics
-            }
-        )
+    def scores(self, system: System) -> dict[str, SystemScore]:
+        """Return the scores of a system by metric."""
+        scores = {}
+        for metric in self.metrics:
+            values = metric.score(self.of(system, metric).sum(axis=1)).tolist()
+            scores[metric.name] = SystemScore(mean(values), stdev(values) if len(values) > 1 else None, values)
+        return scores
 
 
 def judge(
     baseline: System, system: System, counts: Counts, bootstrap_samples: int, trials: int, contrasts: int
 ) -> Verdict:
-    """Tests a system against the baseline.
+    """Test a system against the baseline.
 
     If both systems have several seeds, a difference counts as shown only if two tests agree: t-tests over the scores of
     the runs (would other seeds have shown a difference?) and the randomisation test, which exchanges all outputs of a
@@ -158,64 +145,52 @@ def judge(
         contrasts: Number of systems that are tested against the baseline in all.
     """
     level = SIGNIFICANCE_LEVEL / contrasts
-
-    def tested(ours: list[np.ndarray], theirs: list[np.ndarray]) -> list[PairedScores]:
-        return [
-            _test(metric, first, second, bootstrap_samples, trials)
-            for metric, first, second in zip(counts.metrics, ours, theirs, strict=True)
-        ]
-
-    sentences = tested(
-        [counts.of_system(baseline, metric) for metric in counts.metrics],
-        [counts.of_system(system, metric) for metric in counts.metrics],
-    )
+    outputs = {metric: (counts.of(baseline, metric), counts.of(system, metric)) for metric in counts.metrics}
+    sentences = [_test(metric, *both, bootstrap_samples, trials) for metric, both in outputs.items()]
     numbers = len(baseline.outputs), len(system.outputs)
     pairs = [
-        tested(
-            [counts.of_output(baseline, number, metric) for metric in counts.metrics],
-            [counts.of_output(system, number, metric) for metric in counts.metrics],
-        )
+        [
+            _test(metric, first[number, None], second[number, None], bootstrap_samples, trials)
+            for metric, (first, second) in outputs.items()
+        ]
         for number in range(min(numbers) if max(numbers) > 1 else 0)
     ]
-    first, second = counts.scores(baseline).of_outputs, counts.scores(system).of_outputs
-    seeds = {name: seed_test(first[name], second[name], level) for name in first} if min(numbers) > 1 else {}
+    seeds = {}
+    if min(numbers) > 1:
+        first_scores, second_scores = counts.scores(baseline), counts.scores(system)
+        seeds = {
+            name: seed_test(first_scores[name].outputs, second_scores[name].outputs, level) for name in first_scores
+        }
     return Verdict(baseline.name, system.name, sentences, seeds, pairs, level)
 
 
-def _test(metric: CorpusMetric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
-    """Tests one metric over sentences. If one system has a single output, its tests against each of the outputs of the
-    other are combined.
+def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
+    """Test one metric over sentences.
 
     Args:
-        first, second: Counts of the baseline and of the system, (B, C) or (R, B, C). Their R may be different.
+        first, second: Counts (R, B, C) of the baseline and of the system. Their R may be different.
     """
-    first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))
-    drawn = bootstrap_scores([*first, *second], metric.score, samples, generator(SEED, "bootstrap"))
-    ours, theirs = drawn[: len(first)].mean(axis=0), drawn[len(first) :].mean(axis=0)
-    scores = [float(metric.score(counts.sum(axis=1)).mean()) for counts in (first, second)]
-    difference = scores[1] - scores[0]
+    intervals = paired_intervals(first, second, metric.score, samples, generator(SEED, "bootstrap"))
+    result = _randomisation(metric, first, second, intervals[2].score, trials)
+    return PairedScores(
+        metric.name, metric.signature, *intervals, result.p, result.exact, result.differing, metric.higher_is_better
+    )
+
+
+def _randomisation(
+    metric: Metric, first: np.ndarray, second: np.ndarray, difference: float, trials: int
+) -> Randomisation:
+    """Test the difference between the mean scores of several outputs of each system."""
     random = generator(SEED, "randomisation")
     if 1 in (len(first), len(second)):
-        tests = [randomisation_test(one, other, metric.score, trials, random) for one in first for other in second]
-        found = combined(tests)
-    elif len(first) == len(second):
-        found = randomisation_test(first, second, metric.score, trials, random)
-    else:
-        # The outputs cannot be paired, so the mean counts of each system are exchanged instead. Alone, this would call
-        # equal systems different too often where the mean of several is unlike a single one. The test over seeds, which
-        # has to agree, keeps it from that.
-        means = first.mean(axis=0), second.mean(axis=0)
-        found = randomisation_test(*means, metric.score, trials, random)
-        exchanged = float(metric.score(means[1].sum(axis=0)) - metric.score(means[0].sum(axis=0)))
-        if exchanged * difference < 0:  # then the test is no evidence for a difference of the mean scores
-            found = replace(found, p=1.0)
-    return PairedScores(
-        metric.name,
-        metric.signature,
-        Interval(scores[0], *middle_95(ours)),
-        Interval(scores[1], *middle_95(theirs)),
-        Interval(difference, *middle_95(theirs - ours)),
-        found.p,
-        found.exact,
-        found.differing,
-    )
+        return combine_tests([randomisation_test(x, y, metric.score, trials, random) for x in first for y in second])
+    if len(first) == len(second):
+        return randomisation_test(first, second, metric.score, trials, random)
+    # The outputs cannot be paired, so the mean counts of each system are exchanged instead. Alone, this would call
+    # equal systems different too often where the mean of several is unlike a single one. The test over seeds, which has
+    # to agree, keeps it from that.
+    means = first.mean(axis=0), second.mean(axis=0)
+    result = randomisation_test(*means, metric.score, trials, random)
+    difference_of_means = float(metric.score(means[1].sum(axis=0)) - metric.score(means[0].sum(axis=0)))
+    # With opposite signs, the test is no evidence for a difference of the mean scores.
+    return replace(result, p=1.0) if difference_of_means * difference < 0 else result

@@ -1,4 +1,4 @@
-"""Items that a translation has to keep as they are: numbers, addresses, placeholders. How they are found again."""
+"""Items that a translation has to keep unchanged: numbers, addresses, placeholders."""
 
 import re
 from collections.abc import Iterator
@@ -10,6 +10,15 @@ from mt.core.language import SCRIPTS, base_language
 
 Kind = Literal["number", "price", "code", "url", "email", "emoji", "placeholder"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+DESCRIPTIONS: dict[Kind, str] = {
+    "number": "A number of five digits",
+    "price": "A price such as 19.99",
+    "code": "A code such as B-207",
+    "url": "A URL",
+    "email": "An e-mail address",
+    "emoji": "An emoji",
+    "placeholder": "A placeholder such as {name}, %d, ${USER} or {{count}}",
+}
 
 NAMES = "anna", "ben", "clara", "david", "emma", "felix"
 SURNAMES = "berg", "lopez", "novak", "rossi", "smith", "weber"
@@ -25,72 +34,71 @@ DECIMAL_COMMA = {
 
 _LETTERS = "".join(script.letters for script in SCRIPTS)
 UNDIVIDED = re.compile(f"[{_LETTERS}]")
-"""A letter that an item may touch: one of Chinese, Thai and similar scripts, in which words touch each other, or of
-Korean, which adds particles to words."""
+"""A letter that an item may touch: of Chinese, Thai and similar scripts without spaces, or of Korean, which adds
+particles to words."""
 _IN_WORD = rf"[^\W{_LETTERS}]"
 """A character that would make an item longer: a digit, an underscore or any other letter."""
 _BEFORE_WORD = re.compile(rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[./@_-])(?<!\d[,:])")
-"""Matches where an item may begin whose first character is a letter or a digit."""
+"""Matches the start of an item that begins with a letter or a digit."""
 _BEFORE_SIGN = re.compile(r"(?<![{$%])")
 _AFTER_WORD = re.compile(rf"(?!{_IN_WORD}|[./@_]{_IN_WORD}|[,:-]\d)")
-"""Matches where an item may end whose last character is a letter or a digit. Behind a hyphen or colon letters may
-follow, because some languages add endings so: B-207-et, 19,99:n."""
+"""Matches the end of an item that ends with a letter or a digit. Letters may follow a hyphen or colon, because some
+languages add endings so: B-207-et, 19,99:n."""
 _AFTER_BRACE = re.compile(r"(?!\})")
 _ANYTHING = re.compile("")
 
 
 def draw(kind: Kind, random: np.random.Generator, source_language: str, target_language: str) -> tuple[str, ...]:
-    """Draws an item.
+    """Draw an item.
 
     Returns:
-        The forms in which it may come back. The first of them is the one to plant. Only prices can have two: as the
-        source language writes them, and as the target language does (19.99 and 19,99).
+        The forms that the translation may have. The first one is planted. Only prices can have two: in the source
+        language and in the target language (19.99 and 19,99).
     """
 
-    def one_of(choices: tuple[str, ...]) -> str:
+    def choose(choices: tuple[str, ...]) -> str:
         return choices[int(random.integers(len(choices)))]
 
     match kind:
         case "number":
             return (str(random.integers(10_000, 100_000)),)
         case "price":
-            whole, cents = random.integers(2, 100), random.integers(100)
+            units, cents = random.integers(2, 100), random.integers(100)
             points = [
                 "," if base_language(code) in DECIMAL_COMMA else "." for code in (source_language, target_language)
             ]
-            return tuple(dict.fromkeys(f"{whole}{point}{cents:02}" for point in points))
+            return tuple(dict.fromkeys(f"{units}{point}{cents:02}" for point in points))
         case "code":
             return (f"{chr(ord('A') + int(random.integers(26)))}-{random.integers(100, 1000)}",)
         case "url":
-            return (f"https://www.example.org/{one_of(PAGES)}/{random.integers(1, 100)}",)
+            return (f"https://www.example.org/{choose(PAGES)}/{random.integers(1, 100)}",)
         case "email":
-            return (f"{one_of(NAMES)}.{one_of(SURNAMES)}@example.org",)
+            return (f"{choose(NAMES)}.{choose(SURNAMES)}@example.org",)
         case "emoji":
-            return (one_of(EMOJI),)
+            return (choose(EMOJI),)
         case "placeholder":
-            return (one_of(PLACEHOLDERS),)
+            return (choose(PLACEHOLDERS),)
 
 
 def find(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
-    """Returns where an item begins and ends in a text, or None unless it stands there exactly once and whole.
+    """Return the start and end of an item in a text, or None unless it stands there exactly once and complete.
 
-    It is not whole where it is part of something longer: 12345 in 123456, in 12345,6 or in A12345; a URL that goes on;
-    {name} in {{name}}.
+    It is not complete as part of something longer: 12345 in 123456, in 12345,6 or in A12345; a URL that goes on; {name}
+    in {{name}}.
     """
     if sum(text.count(form) for form in forms) != 1:
         return None
-    return next(_whole(text, forms), None)
+    return next(_complete(text, forms), None)
 
 
 def without(text: str, forms: tuple[str, ...]) -> str:
-    """Returns a text without the first whole occurrence of an item and the blanks in front of it. If there is none, the
-    text stays as it is."""
-    found = min(_whole(text, forms), default=None)
-    return (text[: found[0]].rstrip() + text[found[1] :]).strip() if found else text
+    """Return a text without the first complete occurrence of an item, if any, and the blanks in front of it."""
+    start, end = min(_complete(text, forms), default=(0, 0))
+    return (text[:start].rstrip() + text[end:]).strip() if end else text
 
 
-def _whole(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yields where an item stands whole, for one of its forms after another."""
+def _complete(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each complete occurrence of an item, for one of its forms after another."""
     for form in forms:
         start = text.find(form)
         while start >= 0:

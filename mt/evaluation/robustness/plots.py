@@ -4,29 +4,26 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from mt.evaluation.formatting import error_bars
 from mt.evaluation.robustness.measures import Result
-from mt.reporting.figures import COLOURS, new_figure
+from mt.reporting.figures import colour_of, new_figure
 from mt.reporting.heat_map import legible
 
 
 def losses(runs: Sequence[str], results: Sequence[Result]) -> Figure:
-    """Draws how much BLEU each variant loses against the clean sentences: a bar for each run, with its interval."""
+    """Draw the loss of BLEU of each variant against the clean sentences: a bar for each run, with its interval."""
     figure, axes = new_figure(7.6, 1.2 + (0.1 + 0.14 * len(runs)) * len(results))
     axes.set_axisbelow(True)
     height = 0.78 / len(runs)
-    for place, run in enumerate(runs):
-        of_run = [result.of_runs[place].loss for result in results]
+    for number, run in enumerate(runs):
+        intervals = [result.runs[number].loss for result in results]
         axes.barh(
-            [row + (place - (len(runs) - 1) / 2) * height for row in range(len(results))],
-            [loss.score for loss in of_run],
+            [row + (number - (len(runs) - 1) / 2) * height for row in range(len(results))],
+            [loss.score for loss in intervals],
             height,
-            # The loss of the whole test set need not lie inside the interval of its samples' losses.
-            xerr=[
-                [max(0.0, loss.score - loss.low) for loss in of_run],
-                [max(0.0, loss.high - loss.score) for loss in of_run],
-            ],
+            xerr=error_bars(intervals),
             error_kw={"linewidth": 1, "capsize": 2, "ecolor": "#444444"},
-            color=COLOURS[place],
+            color=colour_of(number),
             label=legible(run),
         )
     axes.set_yticks(range(len(results)), [result.variant.name for result in results])

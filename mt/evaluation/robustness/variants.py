@@ -1,4 +1,4 @@
-"""What is done to single sentences: pure functions from text to text, or from a pair of texts to a pair."""
+"""Changes of single sentences: pure functions of text."""
 
 import re
 
@@ -16,21 +16,21 @@ BLANKS = " \t\u00a0\u2009\u202f\u3000"
 """Blanks that may stand in front of them, as in French."""
 TAG = re.compile("</?b>")
 WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
-"""What stands between blanks (of which Python counts \\x1c to \\x1f as such), without the punctuation around it."""
+"""A word without the punctuation around it. Blanks (Python counts \\x1c to \\x1f as such) separate words."""
 
 
 def title(line: str) -> str:
-    """Gives every word a capital as its first letter, and leaves its other letters as they are."""
+    """Capitalise the first letter of every word, and no other letter."""
     return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: start[0].upper(), line)
 
 
 def without_end(line: str) -> str:
-    """Removes the final punctuation, with the blanks in front of it. A line that has none stays as it is."""
+    """Remove the final punctuation, if any, with the blanks in front of it."""
     return line.rstrip(ENDS + BLANKS) if line.rstrip(BLANKS).endswith(tuple(ENDS)) else line
 
 
 def with_typos(line: str, language: str, random: np.random.Generator) -> str:
-    """Puts a typing mistake into one word of eight, and into at least one.
+    """Put a typing mistake into one word of eight, and into at least one.
 
     The words, the letters and the mistakes are drawn at random: a letter is doubled, dropped, swapped with the next
     character, or replaced by one whose key lies beside its own on the language's keyboard. Where words are not
@@ -38,14 +38,14 @@ def with_typos(line: str, language: str, random: np.random.Generator) -> str:
     """
     spans = words(line, writes_spaces(language))
     count = min(len(spans), max(1, len(spans) // WORDS_PER_TYPO))
-    for place in sorted(random.choice(len(spans), count, replace=False).tolist() if spans else [], reverse=True):
-        start, end = spans[place]
+    for index in sorted(random.choice(len(spans), count, replace=False).tolist() if spans else [], reverse=True):
+        start, end = spans[index]
         line = line[:start] + with_a_typo(line[start:end], random, language) + line[end:]
     return line
 
 
 def with_item_at_end(line: str, item: str, spaces: bool) -> str:
-    """Adds an item to the end of a line, in front of its final punctuation: ``Come here 19.99.``
+    """Add an item to the end of a line, in front of its final punctuation: ``Come here 19.99.``
 
     Args:
         spaces: Whether the language of the line separates words by spaces. If it does not, there is no space in front
@@ -57,31 +57,31 @@ def with_item_at_end(line: str, item: str, spaces: bool) -> str:
 
 
 def shared_name(source: str, reference: str) -> str | None:
-    """Returns the first word of the source that can be replaced in both texts by the same thing, or None.
+    """Return the first name of the source that stands in the reference, too, or None.
 
     It is a capitalised word of two letters or more that stands in both texts, exactly once in each (not even as part of
     another word), and in neither at the beginning of a sentence, where any word has a capital.
     """
-    theirs = set(_capitalised_inside(reference))
+    candidates = set(_capitalised_inside(reference))
     for word in _capitalised_inside(source):
-        if word in theirs and source.count(word) == 1 == reference.count(word):
+        if word in candidates and source.count(word) == 1 == reference.count(word):
             return word
     return None
 
 
 def _capitalised_inside(line: str) -> list[str]:
-    found, end_of_last = [], 0
+    names, previous_end = [], 0
     for start, end in words(line, spaces=True):
-        word, in_front = line[start:end], line[end_of_last:start]
+        word, in_front = line[start:end], line[previous_end:start]
         starts_sentence = any(mark in in_front for mark in (*ENDS, ":")) or not any(map(str.isalnum, line[:start]))
         if word[0].isupper() and word.isalpha() and not starts_sentence:
-            found.append(word)
-        end_of_last = end
-    return found
+            names.append(word)
+        previous_end = end
+    return names
 
 
 def with_tag(line: str, spaces: bool, random: np.random.Generator) -> str:
-    """Puts one word, drawn at random, into ``<b>…</b>``. A line without words stays as it is."""
+    """Put one word, drawn at random, into ``<b>…</b>``. A line without words is not changed."""
     spans = words(line, spaces)
     if not spans:
         return line
@@ -90,7 +90,7 @@ def with_tag(line: str, spaces: bool, random: np.random.Generator) -> str:
 
 
 def words(line: str, spaces: bool) -> list[tuple[int, int]]:
-    """Returns where each word of two characters or more begins and ends, without the punctuation around it.
+    """Return the start and end of each word of two characters or more, without the punctuation around it.
 
     Only words with a letter count. If ``spaces`` is false, every two letters are a word.
     """

@@ -155,7 +155,7 @@ def training_batches(
 def test_ids_tell_which_pairs_a_batch_holds(
     pairs: datasets.Dataset, layer: TextLayer, tokenizers: TokenizerPair, sampling: float
 ) -> None:
-    texts = {pair["id"]: layer.mark_pair(pair["source"], pair["target"]) for pair in pairs}
+    texts = {pair["id"]: layer.prepare_pair(pair["source"], pair["target"]) for pair in pairs}
     seen = []
     for batch in training_batches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
         sources = tokenizers.source.decode(batch.source.tolist())
@@ -364,7 +364,7 @@ def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: T
         texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
         for first, (source, target) in found.items():
             group = [first, *joined.get(first, ())]
-            expected = layer.mark_pair(*(" ".join(texts[number][side] for number in group) for side in range(2)))
+            expected = layer.prepare_pair(*(" ".join(texts[number][side] for number in group) for side in range(2)))
             assert layer.tokenizers.source.decode([source])[0] == expected[0]
             assert layer.tokenizers.target.decode([target])[0] == expected[1]
 

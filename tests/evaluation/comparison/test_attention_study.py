@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from mt.config import RNNAttentionConfig, TransformerConfig
-from mt.evaluation.comparison.attention import ALIGNED, RANKS, _divided_by_root_of, _scaling, _spreads, alignment
+from mt.evaluation.comparison.attention import (
+    MIN_ALIGNMENT_WEIGHT,
+    RANKS,
+    _divided_by_root_of,
+    _entropies,
+    _scaling,
+    alignment,
+)
 from mt.models.attention import AttentionMap
 from mt.translation.results import SentenceAttention
 
@@ -22,16 +29,16 @@ def _attention(scores):
 
 def test_entropy_of_even_and_of_sharp_attention():
     even = _attention(torch.zeros(3, 4))
-    (spread,) = _spreads([even, _attention(torch.zeros(1, 8))])
+    (spread,) = _entropies([even, _attention(torch.zeros(1, 8))])
     assert spread.entropy == pytest.approx([(3 * math.log(4) + math.log(8)) / 4])
     assert spread.share_of_possible == pytest.approx([1])
-    (spread,) = _spreads([_attention(torch.tensor([[100.0, 0.0, 0.0]]))])
+    (spread,) = _entropies([_attention(torch.tensor([[100.0, 0.0, 0.0]]))])
     assert spread.entropy == pytest.approx([0], abs=1e-6)
 
 
 def test_what_may_not_be_seen_does_not_count_as_possible():
     causal = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), LOWEST)
-    (spread,) = _spreads([_attention(causal)])
+    (spread,) = _entropies([_attention(causal)])
     assert spread.share_of_possible == pytest.approx([1])
 
 
@@ -53,7 +60,7 @@ def test_alignments_name_the_pieces_with_most_weight():
     text = alignment(_attention(torch.tensor([[3.0, 0.0, 2.5], [0.0, 5.0, 0.0], [0.0, 0.0, 0.0]]))).splitlines()
     assert text[0].startswith("t0 ← s0 0.6") and ", s2 0.3" in text[0] and "s1" not in text[0]
     assert text[1].startswith("t1 ← s1 0.9") and "," not in text[1]
-    assert text[2].count("0.33") == 3 and ALIGNED < 1 / 3
+    assert text[2].count("0.33") == 3 and MIN_ALIGNMENT_WEIGHT < 1 / 3
 
 
 def test_of_very_many_scores_a_sample_is_drawn():

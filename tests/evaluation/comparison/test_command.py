@@ -13,8 +13,8 @@ from mt.config import CompareConfig, TextConfig, TokenizerConfig
 from mt.core.errors import InputError
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.comparison.cost import budget
-from mt.evaluation.systems import System, read_run
-from mt.metrics.scoring import corpus_scores
+from mt.evaluation.systems import System, open_run
+from mt.metrics.registry import metrics_for
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
@@ -47,8 +47,8 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
             hypotheses, references = (
                 (scored / f"test.{part}").read_text().splitlines() for part in ("hypothesis", "reference")
             )
-            expected = corpus_scores(hypotheses, references, "yy")
-            assert [test[side]["score"] for test in pair] == pytest.approx([expected.bleu, expected.chrf, expected.ter])
+            expected = [metric.corpus_score(hypotheses, references) for metric in metrics_for("yy").values()]
+            assert [test[side]["score"] for test in pair] == pytest.approx(expected)
     for system, name in zip(found["systems"], ("transformer", "rnn"), strict=True):
         results = [json.loads((runs[f"{name}-{seed}"] / "results.json").read_text()) for seed in (1, 2)]
         cost = system["cost"]
@@ -335,7 +335,7 @@ def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):
 
 
 def test_the_report_says_whether_updates_or_minutes_were_equal(runs):
-    one, other = (System("one", [read_run(runs["transformer-1"])[1]]), System("other", [read_run(runs["rnn-1"])[1]]))
+    one, other = (System("one", [open_run(runs["transformer-1"])[1]]), System("other", [open_run(runs["rnn-1"])[1]]))
 
     def given(system, **training):
         (output,) = system.outputs

@@ -13,7 +13,8 @@ from mt.evaluation.comparison.differences import (
     word_f1_by_frequency,
 )
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.scoring import bleu_interval, corpus_bleu, sentence_chrf
+from mt.metrics.bleu import Bleu
+from mt.metrics.chrf import Chrf
 from mt.metrics.word_counts import count_words
 from tests import toy
 
@@ -57,8 +58,7 @@ def test_hypotheses_that_are_too_short_have_it_no_easier():
 
 def test_one_longer_sentence_does_not_decide_what_is_counted():
     references = ["ba de fi"] * 11 + ["ba de fi go"]
-    interval = bleu_interval(references, references, "yy", 200)
-    assert (interval.score, interval.low, interval.high) == pytest.approx((100, 100, 100))
+    assert Bleu.of_group(references, "yy").corpus_score(references, references) == pytest.approx(100)
 
 
 def test_bleu_by_the_rarest_word_of_the_reference():
@@ -69,7 +69,7 @@ def test_bleu_by_the_rarest_word_of_the_reference():
     assert groups["0"].count == len(with_ba) > 10 and groups["1–2"].count == len(with_de) > 0
     assert groups.keys() == {"0", "1–2", "3–9"}
     assert sum(group.count for group in groups.values()) == len(REFERENCES)
-    expected = corpus_bleu([WORSE[row] for row in with_ba], [REFERENCES[row] for row in with_ba], "yy")
+    expected = Bleu("yy").corpus_score([WORSE[row] for row in with_ba], [REFERENCES[row] for row in with_ba])
     assert groups["0"].scores == pytest.approx([expected, 100])
 
 
@@ -102,7 +102,7 @@ def test_word_f1_by_frequency_counted_by_hand():
 def test_the_clearest_wins_are_the_largest_differences():
     other = [line if number % 10 else "za za za" for number, line in enumerate(REFERENCES)]
     baseline, system = SYSTEMS[0].first, _system("C", other).first
-    chrf = tuple(sentence_chrf(one.hypotheses, REFERENCES) for one in (baseline, system))
+    chrf = tuple(Chrf("yy").segment_scores(one.hypotheses, REFERENCES) for one in (baseline, system))
     of_baseline, of_system = clearest_wins(_evaluation(), (baseline, system), chrf, 5)
     differences = sorted(second - first for first, second in zip(*chrf, strict=True))
     assert [e.chrf[1] - e.chrf[0] for e in of_baseline] == differences[:5]
@@ -110,5 +110,5 @@ def test_the_clearest_wins_are_the_largest_differences():
     for example in of_baseline + of_system:
         row = example.number - 1
         assert (example.source, example.hypotheses) == (REFERENCES[row], [WORSE[row], other[row]])
-        assert example.chrf == sentence_chrf(example.hypotheses, [REFERENCES[row]] * 2)
+        assert example.chrf == Chrf("yy").segment_scores(example.hypotheses, [REFERENCES[row]] * 2)
     assert clearest_wins(_evaluation(), (baseline, baseline), (chrf[0], chrf[0]), 5) == ([], [])

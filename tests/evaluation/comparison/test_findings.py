@@ -8,19 +8,20 @@ import pytest
 
 from mt.config import CompareConfig
 from mt.evaluation.comparison import cost as cost_module
-from mt.evaluation.comparison.attention import _spreads, study
+from mt.evaluation.comparison.attention import _entropies, study
 from mt.evaluation.comparison.cost import Cost, same_validation
 from mt.evaluation.comparison.findings import (
-    DRAWABLE_PIECES,
-    LEGIBLE_PIECES,
+    MAX_DRAWN_PIECES,
+    MAX_LEGIBLE_PIECES,
     _lengths,
     _sentences_to_show,
     compare_systems,
 )
 from mt.evaluation.comparison.report import _cost_rows
-from mt.evaluation.systems import Output, Run, System, evenly_spaced, open_systems
-from mt.metrics.scoring import sentence_chrf
-from mt.metrics.significance import rounded_up
+from mt.evaluation.formatting import format_p_bound
+from mt.evaluation.runs import Run
+from mt.evaluation.systems import Output, System, evenly_spaced, open_systems
+from mt.metrics.chrf import Chrf
 from mt.translation.translator import Translator
 from tests.clock import Clock
 
@@ -31,12 +32,12 @@ def systems(runs):
 
 
 def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
-    lengths = [*range(1, 21), 0, LEGIBLE_PIECES + 1]
+    lengths = [*range(1, 21), 0, MAX_LEGIBLE_PIECES + 1]
     differences = [0.0] * 22
     differences[3], differences[5], differences[20], differences[21] = 10.0, -30.0, 99.0, -99.0
     assert _sentences_to_show(lengths, differences) == [10, 19, 5]
-    assert _sentences_to_show([0, LEGIBLE_PIECES + 2, LEGIBLE_PIECES + 1], [0.0] * 3) == [2]
-    assert _sentences_to_show([0, DRAWABLE_PIECES + 1], [0.0] * 2) == _sentences_to_show([], []) == []
+    assert _sentences_to_show([0, MAX_LEGIBLE_PIECES + 2, MAX_LEGIBLE_PIECES + 1], [0.0] * 3) == [2]
+    assert _sentences_to_show([0, MAX_DRAWN_PIECES + 1], [0.0] * 2) == _sentences_to_show([], []) == []
 
 
 def test_lengths_are_the_most_pieces_of_any_side_and_system(systems):
@@ -58,8 +59,8 @@ def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
     )
     pairs = [(evaluation.sources[row], evaluation.references[row]) for row in (1, 2, 3)]
     seen = [translator.attention(*pair, with_scores=True) for pair in pairs]
-    expected = [value for layer in _spreads(seen) for value in layer.entropy]
-    assert [value for layer in found.spreads for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
+    expected = [value for layer in _entropies(seen) for value in layer.entropy]
+    assert [value for layer in found.attention for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
 
 
 def test_validations_on_fewer_pairs_do_not_compare(systems):
@@ -92,8 +93,9 @@ def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
     monkeypatch.setattr(cost_module, "time", clock)
     monkeypatch.setattr(cost_module.Translator, "load", lambda folder, decoding, device: Fake(folder))
     monkeypatch.setattr(cost_module, "ROUNDS", 3)
-    outputs = [SimpleNamespace(origin=name, model=SimpleNamespace(decoding=None)) for name in ("A", "B")]
-    assert cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu") == [(4.0, 1.0), (0.5, 0.125)]
+    outputs = [SimpleNamespace(origin=name, decoding=None) for name in ("A", "B")]
+    speeds = cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu")
+    assert [list(each.values()) for each in speeds.values()] == [[4.0, 1.0], [0.5, 0.125]]
 
 
 def test_costs_are_means_over_the_runs():
@@ -106,9 +108,9 @@ def test_costs_are_means_over_the_runs():
         ]
         return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics))
 
-    found = cost_module._cost(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0, 3.0, 2.0)
-    assert found == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000, 3.0, 2.0)
-    never = cost_module._cost(System("A", [run(10, 1.0, 600, 60)]), 50.0, None, None)
+    found = cost_module._training_costs(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0)
+    assert Cost(**found) == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000)
+    never = Cost(**cost_module._training_costs(System("A", [run(10, 1.0, 600, 60)]), 50.0))
     assert never.minutes_to_reach is never.target_tokens_to_reach is None
 
 
@@ -118,7 +120,7 @@ def test_the_table_of_costs_says_what_is_what():
         peak_memory_bytes=6 * 2**20, minutes_to_reach=7.0, target_tokens_to_reach=800,
         sentences_per_second_batched=90.0, sentences_per_second_singly=10.0,
     )  # fmt: skip
-    rows = dict(_cost_rows(SimpleNamespace(costs=[cost, None], reached_bleu=30.2999)))
+    rows = dict(_cost_rows([cost, None], 30.2999))
     assert rows == {
         "parameters": ["1,000"],
         "updates": ["20"],
@@ -137,7 +139,7 @@ def test_the_table_of_costs_says_what_is_what():
     ("p", "shown"), [(0.03125, "0.0313"), (0.0007, "0.0007"), (1e-6, "0.0001"), (0.0, "0.0001"), (1.0, "1.0000")]
 )
 def test_a_bound_is_rounded_up(p, shown):
-    assert f"{rounded_up(p):.4f}" == shown
+    assert format_p_bound(p) == shown
 
 
 def test_differences_are_those_of_the_second_system_from_the_first(systems):
@@ -146,7 +148,7 @@ def test_differences_are_those_of_the_second_system_from_the_first(systems):
         first="a", second="b", timed_sentences=0, studied_sentences=0, bootstrap_samples=100, examples=2
     )
     found = compare_systems(evaluation, both, config)
-    first, second = (sentence_chrf(system.first.hypotheses, evaluation.references) for system in both)
+    first, second = (Chrf("yy").segment_scores(system.first.hypotheses, evaluation.references) for system in both)
     (contrast,) = found.contrasts
     expected = [theirs - ours for ours, theirs in zip(first, second, strict=True)]
     assert contrast.chrf_differences == pytest.approx(expected) and max(map(abs, expected)) > 1

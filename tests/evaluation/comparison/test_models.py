@@ -17,7 +17,8 @@ from mt.core.errors import InputError  # noqa: E402
 from mt.evaluation.comparison.command import compare  # noqa: E402
 from mt.evaluation.robustness.command import open_runs  # noqa: E402
 from mt.evaluation.systems import open_systems  # noqa: E402
-from mt.metrics.scoring import corpus_scores  # noqa: E402
+from mt.metrics.bleu import Bleu  # noqa: E402
+from mt.metrics.registry import metrics_for  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
@@ -61,11 +62,10 @@ def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_pat
     own = open_model(marian).description.decoding
     # So the scores below tell by which search they came.
     assert hypotheses != Translator.load(marian, own, device="cpu").translate(sources)
-    expected = corpus_scores(hypotheses, _lines(run / "scored/test.reference"), "yy")
+    references = _lines(run / "scored/test.reference")
+    expected = [metric.corpus_score(hypotheses, references) for metric in metrics_for("yy").values()]
     (verdict,) = found["verdicts"]
-    assert [test["baseline"]["score"] for test in verdict["over_sentences"]] == pytest.approx(
-        [expected.bleu, expected.chrf, expected.ter]
-    )
+    assert [test["baseline"]["score"] for test in verdict["over_sentences"]] == pytest.approx(expected)
     assert [system["name"] for system in found["systems"]] == ["opus", "tuned"]
     theirs, ours = (system["cost"] for system in found["systems"])
     assert theirs["parameters"] == ours["parameters"] and theirs["sentences_per_second_batched"] > 0
@@ -104,7 +104,7 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
     search = read_config(run).decoding
     for system, folder in zip(found["systems"], (run, marian), strict=True):
         hypotheses = Translator.load(folder, search, device="cpu").translate(_lines(source))
-        expected = corpus_scores(hypotheses, _lines(reference), "yy").bleu
+        expected = Bleu("yy").corpus_score(hypotheses, _lines(reference))
         assert system["scores"]["BLEU"]["mean"] == pytest.approx(expected)
     with pytest.raises(InputError, match=r"^target_language=de: .*tuned has yy$"):
         _compare(tmp_path / "p", run, marian, **both, target_language="de")

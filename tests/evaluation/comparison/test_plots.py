@@ -21,9 +21,9 @@ from mt.evaluation.comparison.plots import (
     scores_with_intervals,
 )
 from mt.evaluation.comparison.verdict import PairedScores, Verdict
-from mt.evaluation.systems import Output, Run, System
-from mt.metrics.scoring import Interval
-from mt.metrics.significance import SIGNIFICANCE_LEVEL, SeedTest
+from mt.evaluation.runs import Run
+from mt.evaluation.systems import Output, System
+from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.models.attention import AttentionMap
 from mt.translation.results import SentenceAttention
 
@@ -40,7 +40,7 @@ def _system(name, metrics=()):
 def _paired(n):
     # The middle of the interval is not the score.
     ends = Interval(20 + n, 18.5 + n, 22.5 + n), Interval(30 + n, 27 + n, 31 + n), Interval(10, 8.0, 11.0)
-    return [PairedScores("BLEU", "", *ends, 1, False, 9)]
+    return [PairedScores("BLEU", "", *ends, 1, False, 9, True)]
 
 
 def test_dots_are_the_scores_of_the_systems():

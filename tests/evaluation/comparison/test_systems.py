@@ -9,7 +9,9 @@ import yaml
 from mt.config import CompareConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
-from mt.evaluation.systems import _common_name, open_systems, read_run
+from mt.evaluation.naming import common_name
+from mt.evaluation.runs import read_run
+from mt.evaluation.systems import open_systems
 from mt.storage.run_folder import COMPARED, RESULTS
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named
@@ -79,7 +81,7 @@ def test_conditions_that_changed_when_a_run_went_on_are_those_of_all_its_session
     run = copy("rnn-1")
     session = {"update": 40, "machine": {"gpu": "H200"}, "took_effect": {"arithmetic": {"precision": "bf16"}}}
     _change_provenance(run, lambda made: made["resumed"].append(session))
-    provenance = read_run(run)[1].run.provenance
+    provenance = read_run(run).provenance
     assert provenance["took_effect"]["arithmetic"]["precision"] == "fp32, from update 41 on bf16"
     assert provenance["machine"]["gpu"] == "null, from update 41 on H200"
 
@@ -190,6 +192,7 @@ def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
     with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
         _open([runs["transformer-1"]], [run])
+    toy.change_json(run / "results.json", lambda results: results.update(training_minutes=1))
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
     toy.record_checksums(run)
@@ -228,7 +231,7 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
     ],
 )
 def test_a_common_name_ends_where_one_would_cut(names, expected):
-    assert _common_name(names, "seeds") == expected
+    assert common_name(names, "seeds") == expected
 
 
 # Files

@@ -9,9 +9,11 @@ import pytest
 from mt.config import ModelDescription, TrainConfig
 from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.verdict import Counts, PairedScores, Verdict, judge
-from mt.evaluation.systems import EvaluationSet, Output, Run, System
-from mt.metrics.scoring import Interval, corpus_scores
-from mt.metrics.significance import SIGNIFICANCE_LEVEL, SeedTest
+from mt.evaluation.runs import Run
+from mt.evaluation.systems import EvaluationSet, Output, System
+from mt.metrics.bleu import Bleu
+from mt.metrics.registry import metrics_for
+from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from tests import toy
 
 REFERENCES = toy.sentences(60, 3)
@@ -45,11 +47,11 @@ def test_a_clear_winner_is_named_and_what_it_speaks_of():
     assert "more than the choice of sentences explains (p ≤ 0.0005)" in said.words
     assert "chrF2 and TER agree. This is about this run of A and this run of B" in said.words
     assert "60 sentences. Another seed can move BLEU by half a point or more." in said.words
-    assert said.may[0].endswith("this run of B would score a higher BLEU than this run of A.")
-    difference = verdict.sentence_tests[0].difference
-    assert f"between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)" in said.may[1]
+    assert said.may_conclude[0].endswith("this run of B would score a higher BLEU than this run of A.")
+    difference = verdict.over_sentences[0].difference
+    assert f"between {difference.low:+.2f} and {difference.high:+.2f} BLEU (95 % interval)" in said.may_conclude[1]
     due = "That the difference is due to the settings or the models: "
-    assert said.may_not[0].startswith(f"{due}there is one seed of A and B")
+    assert said.may_not_conclude[0].startswith(f"{due}there is one seed of A and B")
     assert _words(_system("A", REFERENCES), _system("B", SPOILT)).startswith("A translates better than B")
 
 
@@ -61,15 +63,15 @@ def test_a_small_difference_has_no_winner():
 
 def test_no_winner_does_not_mean_equally_good():
     _, said = _judged(_system("A", A_LITTLE), _system("B", REFERENCES))
-    assert said.may_not[0].startswith("That the two are equally good")
-    assert not any("higher BLEU" in sentence for sentence in said.may)
+    assert said.may_not_conclude[0].startswith("That the two are equally good")
+    assert not any("higher BLEU" in sentence for sentence in said.may_conclude)
 
 
 def test_equal_outputs_leave_nothing_to_test():
     verdict, said = _judged(_system("A", SPOILT), _system("B", SPOILT))
     assert said.words == "A and B give the same translations: there is nothing to test."
-    assert all(one.p == 1 and one.difference == Interval(0, 0, 0) for one in verdict.sentence_tests)
-    assert not any("interval" in sentence for sentence in said.may)
+    assert all(one.p == 1 and one.difference == Interval(0, 0, 0) for one in verdict.over_sentences)
+    assert not any("interval" in sentence for sentence in said.may_conclude)
 
 
 @pytest.mark.parametrize("differing", [1, 3, 5])
@@ -82,7 +84,7 @@ def test_a_few_sentences_are_never_enough(differing):
 
 def test_six_sentences_can_be_enough():
     verdict, said = _judged(_system("A", _spoilt_in(range(6))), _system("B", REFERENCES))
-    assert said.words.startswith("B translates better than A") and verdict.sentence_tests[0].p == 2 / 64
+    assert said.words.startswith("B translates better than A") and verdict.over_sentences[0].p == 2 / 64
 
 
 def test_a_repeated_source_is_one_piece_of_evidence():
@@ -90,7 +92,7 @@ def test_a_repeated_source_is_one_piece_of_evidence():
     spoilt = _system("A", _spoilt_in(range(9)))  # nine sentences, of three sources
     assert _words(spoilt, _system("B", REFERENCES)).startswith("B translates better")
     verdict, said = _judged(spoilt, _system("B", REFERENCES), sources=sources)
-    assert said.words.startswith("No winner") and verdict.sentence_tests[0].differing_blocks == 3
+    assert said.words.startswith("No winner") and verdict.over_sentences[0].differing_blocks == 3
 
 
 def test_without_sources_equal_references_are_one_block():
@@ -118,12 +120,11 @@ def test_scores_equal_sacrebleus():
     evaluation = EvaluationSet(None, REFERENCES, None, "yy")
     first, second = (Counts(evaluation, systems).scores(system) for system in systems)
     for lines, place in ((SPOILT, 0), (A_LITTLE, 1)):
-        expected = corpus_scores(lines, REFERENCES, "yy")
-        found = [first.of_outputs[metric][place] for metric in ("BLEU", "chrF2", "TER")]
-        assert found == pytest.approx([expected.bleu, expected.chrf, expected.ter])
-    one, other = (corpus_scores(lines, REFERENCES, "yy").bleu for lines in (SPOILT, A_LITTLE))
-    assert first.mean("BLEU") == pytest.approx((one + other) / 2)
-    assert first.deviation("BLEU") == pytest.approx(abs(one - other) / 2**0.5) and second.deviation("BLEU") is None
+        expected = [metric.corpus_score(lines, REFERENCES) for metric in metrics_for("yy").values()]
+        assert [first[metric].outputs[place] for metric in ("BLEU", "chrF2", "TER")] == pytest.approx(expected)
+    one, other = (Bleu("yy").corpus_score(lines, REFERENCES) for lines in (SPOILT, A_LITTLE))
+    assert first["BLEU"].mean == pytest.approx((one + other) / 2)
+    assert first["BLEU"].deviation == pytest.approx(abs(one - other) / 2**0.5) and second["BLEU"].deviation is None
 
 
 # Several seeds
@@ -144,39 +145,39 @@ def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
         and "Another seed" not in said.words
     )
     assert "Of 3 pairs with one of the seeds of each, B is better in 3 and worse in 0 by more than" in said.words
-    assert "on average over all seeds, including those that were not tried." in said.may[0]
-    assert "95 % confidence interval" in said.may[1]
-    assert len(said.may_not) == 1
+    assert "on average over all seeds, including those that were not tried." in said.may_conclude[0]
+    assert "95 % confidence interval" in said.may_conclude[1]
+    assert len(said.may_not_conclude) == 1
 
 
 def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
     """Each pair of runs differs by more than the choice of sentences explains, but so do the runs of one system."""
     verdict, said = _judged(_system("A", *_seeds(60, range(40), range(10))), _system("B", *_seeds(60, range(30), ())))
-    assert verdict.sentence_tests[0].p < SIGNIFICANCE_LEVEL < verdict.seed_tests["BLEU"].p
+    assert verdict.over_sentences[0].p < SIGNIFICANCE_LEVEL < verdict.over_seeds["BLEU"].p
     assert not verdict.is_shown("BLEU") and said.words.startswith("No winner: B is ahead of A by")
-    least = math.ceil(verdict.seed_tests["BLEU"].least_difference * 100) / 100
+    least = math.ceil(verdict.over_seeds["BLEU"].least_difference * 100) / 100
     assert f"only a difference of {least:.2f} BLEU or more could be significant" in said.words
     assert "choice of seeds: p = " in said.words
 
 
 def test_numbers_of_seeds_may_differ():
     verdict, _ = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,))))
-    assert len(verdict.pairs) == 2 and verdict.is_shown("BLEU") and verdict.seed_tests["BLEU"].difference > 0
+    assert len(verdict.pairs) == 2 and verdict.is_shown("BLEU") and verdict.over_seeds["BLEU"].difference > 0
 
 
 def test_one_seed_against_several_speaks_of_these_runs():
     verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, A_LITTLE))
-    assert verdict.seed_tests == {} and len(verdict.pairs) == 1
+    assert verdict.over_seeds == {} and len(verdict.pairs) == 1
     assert said.words.startswith("B translates better than A") and "this run of A and these runs of B" in said.words
     due = "That the difference is due to the settings or the models: "
-    assert said.may_not[0].startswith(f"{due}there is one seed of A,")
+    assert said.may_not_conclude[0].startswith(f"{due}there is one seed of A,")
 
 
 def test_all_outputs_of_a_sentence_are_exchanged_together():
     """Two seeds that say the same are no more evidence than one."""
     alone, _ = _judged(_system("A", SPOILT), _system("B", _spoilt_in(range(30, 60, 3))))
     twice, said = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
-    assert [one.p for one in twice.sentence_tests] == [one.p for one in alone.sentence_tests]
+    assert [one.p for one in twice.over_sentences] == [one.p for one in alone.over_sentences]
     assert not twice.is_shown("BLEU")  # nothing is known of how seeds scatter that are equal
     assert "all seeds of each have the same score, so nothing can be said about others" in said.words
 
@@ -185,15 +186,15 @@ def test_all_outputs_of_a_sentence_are_exchanged_together():
 def test_an_interval_does_not_say_what_the_test_cannot(sources):
     """Few sentences that all point one way: the bootstrap's interval leaves zero out."""
     verdict, said = _judged(_system("A", _spoilt_in(range(5))), _system("B", REFERENCES), sources=sources)
-    assert verdict.sentence_tests[0].difference.low > 0 and not verdict.is_shown("BLEU")
-    assert said.may == []
+    assert verdict.over_sentences[0].difference.low > 0 and not verdict.is_shown("BLEU")
+    assert said.may_conclude == []
 
 
 def test_one_seed_against_several_says_what_the_table_says():
     """A run that is empty drags the mean of the scores down by more than the score of the mean counts."""
     verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, [""] * 60))
-    difference = verdict.sentence_tests[0].difference.score
-    assert verdict.sentence_tests[0].system.score == pytest.approx(50)
+    difference = verdict.over_sentences[0].difference.score
+    assert verdict.over_sentences[0].system.score == pytest.approx(50)
     assert f"{abs(difference):.2f} BLEU on average over the seeds" in said.words
 
 
@@ -201,14 +202,14 @@ def test_several_files_are_outputs_and_not_seeds():
     files = _seeds(0, (1,), (2,), (4,)), _seeds(50, (), (5,), (7,))
     _, said = _judged(_system("a", *files[0], files=True), _system("b", *files[1], files=True))
     assert "BLEU on average over the outputs" in said.words and "and of outputs (p ≤ 0.0" in said.words
-    assert "seed" not in said.words + said.may[0] + said.may[1]
-    assert said.may_not[0].startswith("That this holds if the systems are trained again, unless")
+    assert "seed" not in said.words + said.may_conclude[0] + said.may_conclude[1]
+    assert said.may_not_conclude[0].startswith("That this holds if the systems are trained again, unless")
 
 
 def test_files_are_called_files():
     _, said = _judged(_system("a.txt", SPOILT, files=True), _system("b.txt", REFERENCES, files=True))
     assert said.words.endswith("This is about these files, on this test set of 60 sentences.")
-    assert said.may_not[0].startswith("That the difference is due to the programs behind the files")
+    assert said.may_not_conclude[0].startswith("That the difference is due to the programs behind the files")
     beside = _words(_system("A", SPOILT), _system("b.txt", REFERENCES, files=True))
     assert "This is about this run of A and the file b.txt, on this test set" in beside
 
@@ -219,7 +220,16 @@ def test_files_are_called_files():
 def _verdict(bleu, chrf, ter):
     """Of gains and p-values."""
     paired = [
-        PairedScores(name, "", *[Interval(0, 0, 0)] * 2, Interval(-gain if name == "TER" else gain, 0, 0), p, False, 9)
+        PairedScores(
+            name,
+            "",
+            *[Interval(0, 0, 0)] * 2,
+            Interval(-gain if name == "TER" else gain, 0, 0),
+            p,
+            False,
+            9,
+            name != "TER",
+        )
         for name, (gain, p) in (("BLEU", bleu), ("chrF2", chrf), ("TER", ter))
     ]
     return Verdict("A", "B", paired, {}, [], SIGNIFICANCE_LEVEL)
@@ -275,7 +285,7 @@ def test_a_tiny_difference_is_called_less_than_a_hundredth():
 
 def _of_seeds(p_of_sentences, seeds):
     verdict = _verdict((3, p_of_sentences), (3, 0.001), (3, 0.001))
-    return replace(verdict, seed_tests=dict.fromkeys(("BLEU", "chrF2", "TER"), seeds), pairs=[])
+    return replace(verdict, over_seeds=dict.fromkeys(("BLEU", "chrF2", "TER"), seeds), pairs=[])
 
 
 def _conclusions(verdict):
@@ -292,17 +302,17 @@ def test_the_least_difference_is_told_where_the_test_over_seeds_fails_and_only_t
 def test_two_wild_seeds_could_have_shown_nothing():
     said = _conclusions(_of_seeds(0.001, SeedTest(3, 0.7, -374.9, 322.3, 348.6)))
     assert "so few seeds could not have shown any difference" in said.words and "348" not in said.words
-    assert not any("would be expected between" in sentence for sentence in said.may)
+    assert not any("would be expected between" in sentence for sentence in said.may_conclude)
 
 
 def test_an_interval_ends_where_bleu_does():
     said = _conclusions(_of_seeds(0.001, SeedTest(30, 0.2, -60.0, 120.0, 90.0)))
-    assert "would be expected between -60.00 and +100.00 BLEU" in said.may[-1]
+    assert "would be expected between -60.00 and +100.00 BLEU" in said.may_conclude[-1]
 
 
 def test_pairs_of_seeds_are_counted_for_each_side():
     won, lost, open_ = (
-        (_verdict((gain, p), (0, 1), (0, 1)).sentence_tests) for gain, p in ((1, 0.01), (-1, 0.01), (1, 0.2))
+        (_verdict((gain, p), (0, 1), (0, 1)).over_sentences) for gain, p in ((1, 0.01), (-1, 0.01), (1, 0.2))
     )
     verdict = replace(_of_seeds(0.001, SeedTest(3, 0.01, 2, 4, 1)), pairs=[won, won, won, lost, lost, open_])
     assert (
@@ -316,16 +326,16 @@ def test_pairs_of_seeds_are_counted_for_each_side():
 )
 def test_an_interval_that_leaves_zero_out_needs_a_test_that_agrees(low, high, p, trusted):
     verdict = _verdict((3, p), (3, 0.001), (3, 0.001))
-    bleu = replace(verdict.sentence_tests[0], difference=Interval(3, low, high))
-    verdict = replace(verdict, sentence_tests=[bleu, *verdict.sentence_tests[1:]])
+    bleu = replace(verdict.over_sentences[0], difference=Interval(3, low, high))
+    verdict = replace(verdict, over_sentences=[bleu, *verdict.over_sentences[1:]])
     said = conclude(verdict, _system("A", SPOILT), _system("B", REFERENCES))
-    assert any("(95 % interval)" in sentence for sentence in said.may) == trusted
+    assert any("(95 % interval)" in sentence for sentence in said.may_conclude) == trusted
 
 
 def test_several_outputs_against_a_single_one_are_tested_one_by_one():
     baseline, others = _system("A", SPOILT), (REFERENCES, A_LITTLE, SPOILT)
-    bleu = _judged(baseline, _system("B", *others))[0].over_sentences("BLEU")
-    alone = [_judged(baseline, _system("B", lines))[0].over_sentences("BLEU") for lines in others]
+    bleu = _judged(baseline, _system("B", *others))[0].test("BLEU")
+    alone = [_judged(baseline, _system("B", lines))[0].test("BLEU") for lines in others]
     assert alone[2].p == 1
     assert bleu.p == pytest.approx(2 * max(one.p for one in alone[:2]), abs=2e-3)
     assert bleu.differing_blocks == max(one.differing_blocks for one in alone)
@@ -338,10 +348,10 @@ def test_mean_counts_that_point_the_other_way_are_no_evidence():
     baseline, system = _system("A", low, low, low), _system("B", REFERENCES, [""] * 60)
     evaluation = EvaluationSet(REFERENCES, REFERENCES, "xx", "yy")
     counts = Counts(evaluation, [baseline, system])
-    bleu = judge(baseline, system, counts, 200, 2000, 1).over_sentences("BLEU")
+    bleu = judge(baseline, system, counts, 200, 2000, 1).test("BLEU")
     metric = counts.metrics[0]
-    mean_counts = counts.of_system(system, metric).mean(axis=0).sum(axis=0)
-    of_mean = float(metric.score(mean_counts) - metric.score(counts.of_output(baseline, 0, metric).sum(axis=0)))
+    mean_counts = counts.of(system, metric).mean(axis=0).sum(axis=0)
+    of_mean = float(metric.score(mean_counts) - metric.score(counts.of(baseline, metric)[0].sum(axis=0)))
     assert of_mean < 0 < bleu.difference.score and bleu.p == 1
 
 
@@ -352,4 +362,4 @@ def test_how_often_an_output_occurs_counts():
 
 def test_identical_outputs_leave_nothing_to_conclude():
     _, said = _judged(_system("A", SPOILT, A_LITTLE), _system("B", A_LITTLE, SPOILT))
-    assert said.may == said.may_not == []
+    assert said.may_conclude == said.may_not_conclude == []

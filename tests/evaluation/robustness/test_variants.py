@@ -10,7 +10,7 @@ from mt.core.errors import InputError
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.items import KINDS, find
-from mt.evaluation.robustness.lines import FEWEST_NAMES, Variant, make_lines
+from mt.evaluation.robustness.lines import MIN_NAMES, Variant, make_lines
 from mt.evaluation.systems import EvaluationSet
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=60)
@@ -227,13 +227,13 @@ def test_three_sentences_are_joined_as_their_language_joins_them():
 
 
 def test_what_cannot_be_made_is_left_out_with_the_reason():
-    lines = [f"第{n}次我在城里看见了很多人" for n in range(FEWEST_NAMES)]
+    lines = [f"第{n}次我在城里看见了很多人" for n in range(MIN_NAMES)]
     made = _made(lines, lines, ("zh", "ja"))
     others = {"upper", "title", "lower", "no_end", "tag_on_name"}
     assert {name for name in made.left_out if not name.endswith("_inside")} == others
     assert "punctuation" in made.left_out["no_end"] and "changed" in made.left_out["upper"]
     assert all(f"{kind}_inside" in made.left_out for kind in KINDS)
-    few = _made(SOURCES[: FEWEST_NAMES - 1], REFERENCES[: FEWEST_NAMES - 1])
+    few = _made(SOURCES[: MIN_NAMES - 1], REFERENCES[: MIN_NAMES - 1])
     assert "fewer than 20 test pairs" in few.left_out["url_inside"] and "url" in _by_name(few)
     assert "three_sentences" in _made(SOURCES[:2], REFERENCES[:2]).left_out
 

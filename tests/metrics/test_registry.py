@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from mt.metrics.scoring import bleu_tokenizer, corpus_bleu, corpus_scores
+from mt.metrics.bleu import bleu_tokenizer
+from mt.metrics.registry import metrics_for
+from mt.metrics.ter import Ter
 
 HYPOTHESES = ["The cat sat on a mat.", "She doesn't like (warm) milk", "Where is it?", ""]
 REFERENCES = ["The cat sat on the mat.", "She does not like warm milk.", "Where is it?", "Gone!"]
@@ -39,21 +41,15 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
     if language == "zh":
         hypotheses, references = ["猫坐在垫子上。", "她不喜欢牛奶"], ["猫坐在垫子上。", "她不喜欢热牛奶。"]
         options = {"bleu": ["--tokenize", "zh"], "chrf": [], "ter": ["--ter-asian-support", "--ter-normalized"]}
-    scores = corpus_scores(hypotheses, references, language)
-    for metric, value, signature in (
-        ("bleu", scores.bleu, scores.bleu_signature),
-        ("chrf", scores.chrf, scores.chrf_signature),
-        ("ter", scores.ter, scores.ter_signature),
-    ):
-        theirs = _command(tmp_path, hypotheses, references, metric, *options[metric])
-        assert value == pytest.approx(theirs["score"], abs=1e-9)
-        assert signature == theirs["signature"]
-    assert corpus_bleu(hypotheses, references, language) == scores.bleu
+    for key, metric in metrics_for(language).items():
+        theirs = _command(tmp_path, hypotheses, references, key, *options[key])
+        assert metric.corpus_score(hypotheses, references) == pytest.approx(theirs["score"], abs=1e-9)
+        assert metric.signature == theirs["signature"]
 
 
 def test_one_wrong_character_of_many_is_a_small_edit():
     references = ["我今天早上去了学校。", "他喜欢在公园里跑步。"]
-    assert corpus_scores([references[0], "他喜欢在公园里散步。"], references, "zh").ter == pytest.approx(5.0)
+    assert Ter("zh").corpus_score([references[0], "他喜欢在公园里散步。"], references) == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""Reads finished runs."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+
+from mt.config import TrainConfig
+from mt.core.errors import InputError
+from mt.core.files import read_lines
+from mt.core.json_file import read_json
+from mt.storage.folders import refuse_links_out
+from mt.storage.run_folder import (
+    METRICS,
+    RESULTS,
+    config_differences,
+    read_config,
+    read_scored,
+    refuse_changed_files,
+)
+from mt.training.provenance import as_it_went, read_provenance
+
+
+class _Record(BaseModel):
+    """Values that a comparison needs of a file. Others are allowed."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Results(_Record):
+    bleu_signature: str
+    parameters: FiniteFloat
+    updates: FiniteFloat
+    target_tokens: FiniteFloat
+    training_minutes: FiniteFloat
+    peak_memory_bytes: FiniteFloat
+
+
+class _TrainRecord(_Record):
+    split: Literal["train"]
+    loss: FiniteFloat | None
+    seconds: FiniteFloat
+    target_tokens: FiniteFloat
+
+
+class _ValidRecord(_Record):
+    split: Literal["valid"]
+    step: FiniteFloat
+    bleu: FiniteFloat | None
+    seconds: FiniteFloat
+    target_tokens: FiniteFloat
+
+
+class _TestRecord(_Record):
+    split: Literal["test"]
+
+
+_METRICS_LINE: TypeAdapter[_Record] = TypeAdapter(
+    Annotated[_TrainRecord | _ValidRecord | _TestRecord, Field(discriminator="split")]
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its config, and the records of its training."""
+
+    folder: Path
+    config: TrainConfig
+    results: dict
+    provenance: dict
+    metrics: list[dict]
+    scored: dict[str, list[str]] = field(default_factory=dict)
+    """The lines of source, reference and hypothesis of the test set."""
+
+    def validations(self) -> list[dict]:
+        """Return the lines of metrics.jsonl on the validation set."""
+        return [line for line in self.metrics if line["split"] == "valid"]
+
+
+def read_run(folder: Path) -> Run:
+    """Read a finished run.
+
+    Raises:
+        InputError: The run is not finished, or one of its files is missing or damaged.
+    """
+    refuse_links_out(folder)
+    if not (folder / RESULTS).is_file():
+        read_config(folder)  # raises another error if the folder is no run
+        raise InputError(f"{folder} has no test scores yet: finish its training (the same command goes on)")
+    results = _read_results(folder / RESULTS)
+    refuse_changed_files(folder, results)
+    config = read_config(folder)
+    scored = read_scored(folder)
+    provenance = as_it_went(read_provenance(folder))
+    return Run(folder, config, results, provenance, _read_metrics(folder / METRICS), scored)
+
+
+def _read_results(path: Path) -> dict:
+    results = read_json(path)
+    try:
+        _Results.model_validate(results)
+    except ValidationError as error:
+        wrong = [("no " if each["type"] == "missing" else "") + str(each["loc"][0]) for each in error.errors()]
+        raise InputError(f"{path}: damaged or of another version: {', '.join(wrong)}") from None
+    return results
+
+
+def _read_metrics(path: Path) -> list[dict]:
+    lines = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            _METRICS_LINE.validate_json(line)
+            lines.append(json.loads(line))
+        except (ValueError, RecursionError):
+            raise InputError(f"{path}: line {number} is damaged") from None
+    return lines
+
+
+def refuse_another_recipe(first: Run, other: Run) -> None:
+    """Raise InputError unless two runs differ in their seed and nothing else, as the runs of one system must."""
+    differing = config_differences(first.config, other.config)
+    if "seed" not in differing:
+        raise InputError(f"{other.folder} has the same seed as {first.folder}: {other.config.seed}")
+    if keys := [key for key in differing if key != "seed"]:
+        raise InputError(f"{other.folder} is no other seed of {first.folder}: they differ in {', '.join(keys)}")
+    # The training pairs may differ: which of them are too long can depend on the tokenizer, and for large corpora the
+    # tokenizer depends on the seed.
+    data = first.provenance["data"], other.provenance["data"]
+    if changed := [split for split in ("valid", "test") if data[0][split] != data[1][split]]:
+        raise InputError(f"{other.folder} is no other seed of {first.folder}: other {' and '.join(changed)} pairs")

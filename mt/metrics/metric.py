@@ -1,0 +1,60 @@
+"""The interface of a metric, and the base class of those that sacreBLEU computes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from sacrebleu.metrics.base import Metric as Implementation
+
+Lines = Sequence[str]
+
+
+class Metric(ABC):
+    """A metric in two steps: statistics of each segment, and the score of summed statistics.
+
+    The score of a corpus is a function of the sum of its segments' statistics. So a resampled corpus, or one in which
+    two systems have exchanged some segments, is scored without its text. A metric that scores single segments has the
+    statistics (score, 1), and divides the first sum by the second.
+    """
+
+    name: ClassVar[str]
+    """In reports."""
+    higher_is_better: ClassVar[bool] = True
+    in_validation: ClassVar[bool] = True
+    """Whether it is quick enough to be measured at each validation."""
+    signature: str
+    """Version and settings, without which scores cannot be compared."""
+
+    @abstractmethod
+    def __init__(self, language: str) -> None:
+        """Prepare the metric for a target language."""
+
+    @abstractmethod
+    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> np.ndarray:
+        """Return the statistics (N, C) of N segments. Sources are None where they are unknown."""
+
+    @abstractmethod
+    def score(self, sums: np.ndarray) -> np.ndarray:
+        """Return the scores (…) of summed statistics (…, C)."""
+
+    def corpus_score(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> float:
+        """Return the score of a corpus."""
+        return float(self.score(self.statistics(hypotheses, references, sources).sum(axis=0)))
+
+    def segment_scores(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> list[float]:
+        """Return the score of each segment as a corpus of its own."""
+        scores: list[float] = self.score(self.statistics(hypotheses, references, sources)).tolist()
+        return scores
+
+
+class SacrebleuMetric(Metric):
+    """A metric with sacreBLEU's statistics and signature. ``score`` equals sacreBLEU's score."""
+
+    def __init__(self, implementation: Implementation) -> None:
+        self._implementation = implementation
+        implementation._extract_corpus_statistics([""], [[""]])  # sets the number of references, for the signature
+        self.signature = str(implementation.get_signature())
+
+    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> np.ndarray:
+        return np.array(self._implementation._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
