@@ -101,7 +101,7 @@ def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
 
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:
-    return ModelDescription.of(config, layer(tokenizers, enabled=tokenizers.source.slots > 0).rules, AlignmentConfig())
+    return ModelDescription.of(config, layer(tokenizers, enabled=tokenizers.source.slots > 0).config, AlignmentConfig())
 
 
 def copy_to_change(run: Path, to: Path) -> Path:

@@ -35,6 +35,8 @@ class Command:
     """The function that runs a config, as "module:function"."""
     explain: str | None = None
     """The function for ``--explain``, likewise."""
+    takes_origins: bool = False
+    """Whether these functions take a ``Resolved`` config, with the origin of each value."""
     script: str | None = None
     """The script that also starts it in a checkout."""
     output: str | None = "output"
@@ -47,7 +49,7 @@ class Command:
 
     @property
     def typed(self) -> str:
-        """What starts the command in a checkout."""
+        """The command line in a checkout, without arguments."""
         return f"python {self.script}" if self.script else f"python -m mt {self.name}"
 
 
@@ -60,6 +62,7 @@ COMMANDS = {
             TrainConfig,
             "mt.training.command:train",
             explain="mt.training.command:explain",
+            takes_origins=True,
             script="train.py",
             output="folder",
             sweep_example="name=run-${seed}",

@@ -197,7 +197,7 @@ def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, specia
     for side, tokenizer in (("target", tokenizers.target), ("source", tokenizers.source)):
         theirs = tokenizer.vocabulary
         write_atomically(folder / f"{side}.spm", theirs.removed_from(tokenizer.model) if theirs else tokenizer.model)
-        names = theirs.pieces if theirs else tokenizer.pieces(range(tokenizer.vocabulary_size))
+        names = theirs.pieces if theirs else tokenizer.subwords(range(tokenizer.vocabulary_size))
         if side == "source" or separate:
             file = "vocab.json" if side == "source" else "target_vocab.json"
             _write_json(folder / file, {piece: number for number, piece in enumerate(names)})
@@ -208,7 +208,7 @@ def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, specia
         "separate_vocabs": separate,
         "model_max_length": positions,
         **{f"{name}_token": names[special[name]] for name in ("pad", "eos")},
-        "unk_token": tokenizers.source.pieces([UNK])[0],
+        "unk_token": tokenizers.source.subwords([UNK])[0],
         **({"bos_token": names[special["start"]]} if special["start"] != special["pad"] else {}),
         "split_special_tokens": True,  # "</s>" in a line is text like any other
         "clean_up_tokenization_spaces": False,

@@ -261,7 +261,7 @@ class FamiliarCharacters:
             return False
         if self._own_script and self._own_script.search(unit):
             return True
-        return all(map(self._tokenizer.has_piece, self._tokenizer.normalise(unit)))
+        return all(map(self._tokenizer.has_subword, self._tokenizer.normalise(unit)))
 
     def _writes_digits(self, unit: str) -> bool:
         """Returns whether normalising makes digits of something else, such as a superscript or a fraction."""

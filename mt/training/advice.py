@@ -112,7 +112,7 @@ def advice_on_vocabulary(
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         texts = pairs[side]
         characters = Counter("".join(tokenizer.normalise(text) for text in texts))
-        missing = Counter({c: count for c, count in characters.items() if not tokenizer.has_piece(c)})
+        missing = Counter({c: count for c, count in characters.items() if not tokenizer.has_subword(c)})
         share = missing.total() / max(1, characters.total())
         if share > MAX_UNKNOWN_SHARE:
             frequent = " ".join(character for character, _ in missing.most_common(10))

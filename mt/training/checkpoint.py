@@ -148,17 +148,14 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         return None
     update, folder = folders.popitem()
     path = folder / "progress.json"
-    content = read_json(path)
-    version = content.pop("format", None)
-    if version != FORMAT:
+    content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)))
+    if (version := content.pop("format")) != FORMAT:
         raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")
-    if missing := {field.name for field in dataclasses.fields(Progress)} - content.keys():
-        raise InputError(f"{path}: not the progress of a run: no {', '.join(sorted(missing))}")
     try:
         progress = TypeAdapter(Progress).validate_python(content)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors())
-        raise InputError(f"{path}: not the progress of a run: {wrong}") from None
+        wrong = ", ".join(str(mistake["loc"][0]) for mistake in error.errors())
+        raise InputError(f"{path}: damaged or of another version: {wrong}") from None
     if progress.update != update:
         raise InputError(f"{path}: records update {progress.update}, but its folder is that of update {update}")
     return Checkpoint(folder, progress)

@@ -21,6 +21,7 @@ from mt.storage.run_folder import read_scored
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.tokenizer import TokenizerPair
+from mt.text.tokenizer_training import train_tokenizers
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary
 from mt.training.learned_text import learn_facts, length_limits, text_layer
 from mt.training.replay import with_replay
@@ -127,7 +128,7 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
     slots = all_slots(config.text.slots) if config.text.enabled else ()
-    return TokenizerPair.train(corpus.train, *languages, config.tokenizer, config.seed, slots)
+    return train_tokenizers(corpus.train, languages, config.tokenizer, config.seed, slots)
 
 
 def _test_texts(run: Path) -> dict[str, list[str]] | None:

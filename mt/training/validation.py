@@ -30,9 +30,8 @@ class Validation:
     """Cross-entropy in nats per target token, without label smoothing."""
     scores: dict[str, float]
     """By the key of the metric."""
-    sources: list[str]
-    references: list[str]
-    hypotheses: list[str]
+    lines: list[tuple[str, str, str]]
+    """Sources, references and hypotheses."""
 
 
 class Validator:
@@ -69,7 +68,7 @@ class Validator:
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
         scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in self.metrics.items()}
-        return Validation(loss, scores, sources, references, hypotheses)
+        return Validation(loss, scores, list(zip(sources, references, hypotheses, strict=True)))
 
     @torch.inference_mode()
     def _loss(self, after_batch: Callable[[], None] | None) -> float:
@@ -98,7 +97,7 @@ class Validator:
         )
         position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
         monitor.record("valid", progress.update, position | {"loss": validation.loss} | validation.scores)
-        lines = list(zip(validation.sources, validation.references, validation.hypotheses, strict=True))
+        lines = validation.lines
         samples = [lines[i] for i in sorted({len(lines) * sixths // 6 for sixths in (1, 3, 5)})]
         monitor.show_samples(progress.update, samples)
         monitor.show_attention(progress.update, self.translator.attention(*samples[0][:2]))

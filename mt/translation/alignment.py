@@ -25,7 +25,7 @@ from mt.models.seq2seq import Seq2Seq
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.slots import slot
-from mt.text.tokenizer import PieceSpan
+from mt.text.tokenizer import TokenSpan
 
 WORD = regex.compile(r"[^\s\x1c-\x1f]+")
 """A word of ``str.split``."""
@@ -72,7 +72,7 @@ class Aligner:
         return links
 
     def _pair_links(
-        self, pair: tuple[list[PieceSpan], list[PieceSpan]], texts: tuple[str, str], weights: Tensor
+        self, pair: tuple[list[TokenSpan], list[TokenSpan]], texts: tuple[str, str], weights: Tensor
     ) -> list[Link]:
         """Return the links between the words of a pair, given the padded weights of its tokens (T, S)."""
         source, target = pair
@@ -88,9 +88,9 @@ class Aligner:
             for i, j in _linked(of_words)
         ]
 
-    def _weights(self, pairs: Sequence[tuple[list[PieceSpan], list[PieceSpan]]]) -> Tensor:
+    def _weights(self, pairs: Sequence[tuple[list[TokenSpan], list[TokenSpan]]]) -> Tensor:
         """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
-        sources, targets = ([[span.piece for span in side] for side in sides] for sides in zip(*pairs, strict=True))
+        sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
         batch = collate(range(len(pairs)), sources, targets).to(self._model.device)
         with torch.inference_mode(), record_attention(self._model) as maps:
             self._model.decode(self._model.encode(batch.source), batch.target_input)
@@ -99,7 +99,7 @@ class Aligner:
         return weights[:, 1:] if self._setting.shift else weights[:, :-1]
 
 
-def _words(tokens: Sequence[PieceSpan], text: str, spaces: bool) -> list[list[int]]:
+def _words(tokens: Sequence[TokenSpan], text: str, spaces: bool) -> list[list[int]]:
     """Group the indices of a text's tokens by word. A token without characters, such as the mark of a word's start,
     belongs to the word behind it.
 

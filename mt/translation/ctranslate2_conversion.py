@@ -151,9 +151,9 @@ def _specification(trained: TrainedModel) -> Any:
         (trained.tokenizers.source, spec.register_source_vocabulary),
         (trained.tokenizers.target, spec.register_target_vocabulary),
     ):
-        register(tokenizer.pieces(range(tokenizer.vocabulary_size)))
+        register(tokenizer.subwords(range(tokenizer.vocabulary_size)))
     start = PAD if config.decoder_start == "pad" else BOS
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = trained.tokenizers.target.pieces(
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = trained.tokenizers.target.subwords(
         [UNK, start, EOS]
     )
     spec.config.decoder_start_token = spec.config.bos_token

@@ -89,7 +89,7 @@ class LineCutter:
         if len(tokens) <= self.max_tokens:
             return [tokens] if tokens else []
         tokenizer = self._layer.tokenizers.source
-        names = tokenizer.pieces(tokens)
+        names = tokenizer.subwords(tokens)
         language = tokenizer.language_of(tokens)  # each list starts with it
         sources, start = [], len(language)
         room = max(1, self.max_tokens - len(language))

@@ -243,8 +243,8 @@ class Translator:
             self._attentive.decode(self._attentive.encode(pair.source), pair.target_input)
         end = "</s>"
         return SentenceAttention(
-            [*self.tokenizers.source.pieces(source), end],
-            [*self.tokenizers.target.pieces(target), end],
+            [*self.tokenizers.source.subwords(source), end],
+            [*self.tokenizers.target.subwords(target), end],
             {name: recorded[0] for name, recorded in maps.items()},
         )
 

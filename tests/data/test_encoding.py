@@ -10,6 +10,7 @@ from mt.config import TokenizerConfig
 from mt.core.columns import tables
 from mt.data.encoding import encode_pairs
 from mt.text.tokenizer import Tokenizer, TokenizerPair
+from mt.text.tokenizer_training import train_tokenizers
 from tests import toy
 
 
@@ -27,7 +28,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
 
 
 def tokenizers(pairs: datasets.Dataset, size: int) -> TokenizerPair:
-    return TokenizerPair.train(pairs, "xx", "yy", TokenizerConfig(vocabulary_size=size, joint=False), seed=1)
+    return train_tokenizers(pairs, ("xx", "yy"), TokenizerConfig(vocabulary_size=size, joint=False), seed=1)
 
 
 def test_each_side_by_its_own_tokenizer(pairs: datasets.Dataset) -> None:

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
 from mt.core.errors import InputError
 from mt.export.argos import export
-from mt.text.tokenizer import Tokenizer, TokenizerPair
+from mt.text.tokenizer import TokenizerPair
+from mt.text.tokenizer_training import train_tokenizer
 from mt.translation.translator import Translator
 from tests.brief import train_briefly
 
@@ -122,7 +123,7 @@ def test_a_quantised_package_is_smaller(package, tmp_path):
     [("transformer", ["each has its own"]), ("rnn", ["each has its own", "rnn_attention"])],
 )
 def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons):
-    one, other = (Tokenizer.train(LINES, ("xx",), TokenizerConfig(vocabulary_size=size)) for size in (290, 300))
+    one, other = (train_tokenizer(LINES, ("xx",), TokenizerConfig(vocabulary_size=size)) for size in (290, 300))
     run = train_briefly(tmp_path / "run", TokenizerPair(one, other), architecture, updates=1)
     with pytest.raises(InputError) as caught:
         export(ExportConfig(format="argos", run=str(run), output=str(tmp_path / "new" / "toy.argosmodel")))

@@ -15,6 +15,7 @@ from mt.data.batching import collate
 from mt.export.hugging_face import export, obstacles
 from mt.text.slots import OF_NUMBERS, all_slots, slot
 from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
+from mt.text.tokenizer_training import train_tokenizer
 from mt.translation.engine import SearchRequest
 from mt.translation.results import LINE_BREAKS
 from mt.translation.torch_engine import TorchEngine
@@ -34,7 +35,7 @@ DECODING = {"beam_size": 4, "max_length_ratio": 0.001, "max_length_extra": 40, "
 
 def _tokenizer(seed: int, size: int, slots: int = 0, kind: str = "bpe", **settings: object) -> Tokenizer:
     config = TokenizerConfig.model_validate({"kind": kind, "vocabulary_size": size, **settings})
-    return Tokenizer.train(toy.sentences(300, seed), ("xx",), config, all_slots(slots))
+    return train_tokenizer(toy.sentences(300, seed), ("xx",), config, all_slots(slots))
 
 
 @pytest.fixture(scope="module")

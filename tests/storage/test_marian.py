@@ -67,7 +67,7 @@ def test_pieces_and_texts_are_the_same(folder, theirs):
     texts = tokenizer.batch_decode(targets, skip_special_tokens=True)
     assert pair.target.decode(pair.target.encode(TARGETS)) == texts
     for line, spans in zip(LINES, pair.source.spans(LINES), strict=True):
-        assert [span.piece for span in spans] == pair.source.encode([line])[0]
+        assert [span.token for span in spans] == pair.source.encode([line])[0]
 
 
 @torch.inference_mode()
@@ -154,7 +154,7 @@ def test_it_comes_back_as_it_was(folder, tmp_path):
 def test_names_of_target_languages_are_pieces(folder):
     source = open_model(folder).tokenizers.source
     plain, named = source.encode(["ba de", ">>xx<< ba de"])
-    assert source.pieces(named) == [">>xx<<", *source.pieces(plain)]
+    assert source.subwords(named) == [">>xx<<", *source.subwords(plain)]
     assert source.encode([">>qq<< ba"])[0] != source.encode(["ba"])[0]
     assert source.spans([">>xx<< ba"])[0][0] == (named[0], 0, 6)
     assert source.sample(">>xx<< ba de", 0.0, 1) == named
@@ -180,7 +180,7 @@ def test_converters_agree(tmp_path):
     trained = open_model(folder)
     (tmp_path / "ours").mkdir()
     write_model(trained, tmp_path / "ours")
-    pieces = [[*trained.tokenizers.source.pieces(row), "</s>"] for row in trained.tokenizers.source.encode(LINES)]
+    pieces = [[*trained.tokenizers.source.subwords(row), "</s>"] for row in trained.tokenizers.source.encode(LINES)]
     settings = {"beam_size": 4, "max_decoding_length": LIMIT, "return_scores": True}
     expected = library.Translator(str(tmp_path / "converted"), "cpu").translate_batch(pieces, **settings)
     found = library.Translator(str(tmp_path / "ours"), "cpu").translate_batch([row[:-1] for row in pieces], **settings)

@@ -34,7 +34,7 @@ from mt.storage.weights import (
     write_tensors,
 )
 from mt.storage.weights import TENSORS as TENSORS_KEY
-from mt.text.tokenizer import TokenizerPair
+from mt.text.tokenizer_training import train_tokenizers
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from mt.translation.trained_model import open_model
 from tests import toy
@@ -72,7 +72,7 @@ def model(tmp_path_factory):
     config = toy.config(folder)
     tokenizer = TokenizerConfig(kind="bpe", vocabulary_size=300)
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
-    tokenizers = TokenizerPair.train(datasets.Dataset.from_dict(pairs), "xx", "yy", tokenizer, seed=1)
+    tokenizers = train_tokenizers(datasets.Dataset.from_dict(pairs), ("xx", "yy"), tokenizer, seed=1)
     tokenizers.save(folder)
     write_description(folder, toy.description(config, tokenizers))
     weights = weights_of(build_model(config.model, tokenizers))
@@ -138,7 +138,7 @@ def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
 def toy_tokenizers():
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
     config = TokenizerConfig(kind="bpe", vocabulary_size=300, joint=False)
-    return TokenizerPair.train(datasets.Dataset.from_dict(pairs), "xx", "yy", config, seed=1)
+    return train_tokenizers(datasets.Dataset.from_dict(pairs), ("xx", "yy"), config, seed=1)
 
 
 def test_a_changed_description_is_told_of(tmp_path, caplog):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mt.config import TokenizerConfig
 from mt.storage.vocabulary import Vocabulary
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from mt.text.tokenizer_training import train_tokenizer
 from tests import toy
 
 
@@ -32,7 +33,7 @@ def test_of_opus_models_three_pieces_alone_change_their_numbers():
 
 
 def test_it_is_kept_in_the_file_and_taken_out_again():
-    model = Tokenizer.train(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
+    model = train_tokenizer(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
     assert Vocabulary.from_model(model) is None
     kept = vocabulary().appended_to(model)
     assert Vocabulary.from_model(kept) == vocabulary()
@@ -44,7 +45,7 @@ def test_it_is_kept_in_the_file_and_taken_out_again():
     "wrong", [{"pad": 0}, {"eos": 12}, {"start": -1}, {"unk": "1"}, {"pieces": ["a"] * 12}, {"pieces": [1] * 12}]
 )
 def test_a_damaged_one_is_refused(wrong):
-    model = Tokenizer.train(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
+    model = train_tokenizer(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
     values = vars(vocabulary()) | wrong
     with pytest.raises(ValueError, match="vocabulary is damaged"):
         Tokenizer(Vocabulary(**values).appended_to(model))

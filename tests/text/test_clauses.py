@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.text.clauses import starts_of_parts
-from mt.text.tokenizer import PieceSpan
+from mt.text.tokenizer import TokenSpan
 
 
 @dataclass
 class Characters:
     """A tokenizer that makes a piece of every character but white space, which belongs to the piece behind it."""
 
-    def spans(self, texts: list[str]) -> list[list[PieceSpan]]:
-        return [[PieceSpan(0, n, n + 1) for n, letter in enumerate(text) if not letter.isspace()] for text in texts]
+    def spans(self, texts: list[str]) -> list[list[TokenSpan]]:
+        return [[TokenSpan(0, n, n + 1) for n, letter in enumerate(text) if not letter.isspace()] for text in texts]
 
 
 def cut_up(sentence: str, language: str, longest: int, usual: int) -> list[str]:

@@ -288,7 +288,7 @@ def test_an_emoji_is_one_item(emoji: str, before: str, after: str) -> None:
 def test_emoji_are_items_even_if_the_tokenizer_knows_them() -> None:
     known = "😀❤\ufe0f\u20e3🇫🇷👍"
     tokenizer = languages.tokenizer(languages.LATIN + known, "xx")
-    assert all(map(tokenizer.has_piece, known))
+    assert all(map(tokenizer.has_subword, known))
     characters = FamiliarCharacters(tokenizer, "en")
     for emoji in ("😀", "❤️", "1️⃣", "#️⃣", "🇫🇷", "👍"):
         assert found(f"a {emoji} b", characters) == [emoji]
@@ -332,7 +332,7 @@ def test_a_link_in_a_text_without_spaces() -> None:
 
 def test_rare_characters_of_the_own_script_are_text() -> None:
     chinese = FamiliarCharacters(CHINESE, "zh")
-    assert not CHINESE.has_piece("龘")
+    assert not CHINESE.has_subword("龘")
     assert found("我们去龘山看船。", chinese) == []
     assert found("слово龘", chinese) == ["слово龘"]
     assert found("龘") == ["龘"]

@@ -20,7 +20,8 @@ from mt.core.randomness import generator
 from mt.storage.folders import open_folder
 from mt.text.slots import SLOT, all_slots, slot
 from mt.text.subword_sampling import bpe_dropout
-from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, _sample
+from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.text.tokenizer_training import _sample, train_tokenizer, train_tokenizers
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
 
@@ -34,7 +35,7 @@ def sentences(count: int, seed: int = 1) -> list[str]:
 
 def trained(kind: str = "bpe", normalization: str = "nmt_nfkc", size: int = 600) -> Tokenizer:
     config = TokenizerConfig(kind=kind, normalization=normalization, vocabulary_size=size)
-    return Tokenizer.train(sentences(1500), ("xx",), config)
+    return train_tokenizer(sentences(1500), ("xx",), config)
 
 
 BPE = trained()
@@ -97,19 +98,19 @@ def test_training_is_deterministic() -> None:
 def test_the_largest_vocabulary_is_named_and_works(kind: str) -> None:
     text = sentences(50)
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ pieces") as refused:
-        Tokenizer.train(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000))
+        train_tokenizer(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000))
     largest = int(re.findall(r"\d+", str(refused.value))[-1])
     config = TokenizerConfig(kind=kind, vocabulary_size=largest)
-    assert Tokenizer.train(text, ("xx",), config).vocabulary_size == largest
+    assert train_tokenizer(text, ("xx",), config).vocabulary_size == largest
 
 
 def test_the_smallest_vocabulary_is_named_and_works() -> None:
     text = ["".join(chr(0x4E00 + number) for number in range(500))]
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=\d+ or more") as refused:
-        Tokenizer.train(text, ("xx",), TokenizerConfig(vocabulary_size=300))
+        train_tokenizer(text, ("xx",), TokenizerConfig(vocabulary_size=300))
     smallest = int(re.findall(r"(\d+) or more", str(refused.value))[0])
     config = TokenizerConfig(vocabulary_size=smallest)
-    assert Tokenizer.train(text, ("xx",), config).vocabulary_size == smallest
+    assert train_tokenizer(text, ("xx",), config).vocabulary_size == smallest
 
 
 def test_for_characters_the_size_is_an_upper_bound() -> None:
@@ -118,7 +119,7 @@ def test_for_characters_the_size_is_an_upper_bound() -> None:
 
 def test_no_text_at_all_is_refused() -> None:
     with pytest.raises(InputError):
-        Tokenizer.train([], ("xx",), TokenizerConfig())
+        train_tokenizer([], ("xx",), TokenizerConfig())
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted(15, "terminated"), OSError(28, "disk full")])
@@ -128,13 +129,13 @@ def test_what_stops_the_reading_is_not_blamed_on_the_text(stop: BaseException) -
         raise stop
 
     with pytest.raises(type(stop)) as caught:
-        Tokenizer.train(stopped(), ("xx",), TokenizerConfig(vocabulary_size=300))
+        train_tokenizer(stopped(), ("xx",), TokenizerConfig(vocabulary_size=300))
     assert caught.value is stop
 
 
 def test_long_sentences_are_learned_from() -> None:
     long = " ".join(sentences(3000))
-    assert Tokenizer.train([long], ("xx",), TokenizerConfig(vocabulary_size=600)).vocabulary_size == 600
+    assert train_tokenizer([long], ("xx",), TokenizerConfig(vocabulary_size=600)).vocabulary_size == 600
 
 
 def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
@@ -143,9 +144,9 @@ def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
     config = TokenizerConfig(vocabulary_size=320)
 
     def pieces_of_the_rare_one(language: str) -> int:
-        tokenizer = Tokenizer.train(text, ("en", language), config)
+        tokenizer = train_tokenizer(text, ("en", language), config)
         assert tokenizer.decode(tokenizer.encode(["\u9f98"])) == ["\u9f98"]
-        return sum(name.startswith("<0x") for name in tokenizer.pieces(tokenizer.encode(["\u9f98"])[0]))
+        return sum(name.startswith("<0x") for name in tokenizer.subwords(tokenizer.encode(["\u9f98"])[0]))
 
     assert pieces_of_the_rare_one("xx") == 0
     assert pieces_of_the_rare_one("zh-TW") == 3
@@ -202,12 +203,12 @@ def test_samples_spell_the_same_text(text: str, key: int) -> None:
 def test_unigram_samples_follow_their_probabilities() -> None:
     """Of one word: the share of each cut against P ∝ (product of the pieces' probabilities)^(1 - alpha)."""
     word = max("".join(sentences(50, seed=2)).split() + sentences(50, seed=2)[0].split(), key=len)[:10]
-    cuts, log_probabilities = UNIGRAM._best_cuts(f"▁{word}")
+    cuts, log_probabilities = UNIGRAM._sampler._best_cuts(f"▁{word}")
     powers = np.exp(0.7 * (np.array(log_probabilities) - max(log_probabilities)))
     expected = powers / powers.sum()
-    drawn = Counter(tuple(UNIGRAM.sample(word, 0.3, key)) for key in range(4000))
+    drawn = Counter(tuple(UNIGRAM.subwords(UNIGRAM.sample(word, 0.3, key))) for key in range(4000))
     for cut, share in zip(cuts[:3], expected, strict=False):
-        assert drawn[cut] / 4000 == pytest.approx(share, abs=0.04)
+        assert drawn[tuple(cut)] / 4000 == pytest.approx(share, abs=0.04)
 
 
 def test_bpe_dropout_overlooks_merges_as_often_as_it_should() -> None:
@@ -231,7 +232,7 @@ def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
     source, target = sentences(1500, seed=4), [text.upper() for text in sentences(1500, seed=5)]
     pairs = datasets.Dataset.from_dict({"source": source, "target": target})
     config = TokenizerConfig(vocabulary_size=500, joint=joint)
-    tokenizers = TokenizerPair.train(pairs, "xx", "yy", config, seed=1)
+    tokenizers = train_tokenizers(pairs, ("xx", "yy"), config, seed=1)
     assert tokenizers.joint == joint
     for stale in ("tokenizer.model", "source.model", "target.model"):
         (tmp_path / stale).write_bytes(b"of an attempt before")
@@ -253,9 +254,9 @@ def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:
 
 def test_wide_punctuation_is_kept_where_it_belongs() -> None:
     text = ["他说：“你好，世界！”（真的）。", "Ｆｉ ｎｏ， ba de！"] * 50
-    chinese = Tokenizer.train(text, ("en", "zh"), TokenizerConfig(kind="char", vocabulary_size=350))
+    chinese = train_tokenizer(text, ("en", "zh"), TokenizerConfig(kind="char", vocabulary_size=350))
     assert chinese.decode(chinese.encode(text[:2])) == text[:2]
-    french = Tokenizer.train(text, ("en", "fr"), TokenizerConfig(kind="char", vocabulary_size=350))
+    french = train_tokenizer(text, ("en", "fr"), TokenizerConfig(kind="char", vocabulary_size=350))
     assert french.decode(french.encode(text[1:2])) == ["Fi no, ba de!"]
 
 
@@ -264,13 +265,13 @@ def test_wide_punctuation_is_kept_where_it_belongs() -> None:
 def test_a_tokenizer_says_how_it_was_trained(kind: str, normalization: str | None, coverage: float | None) -> None:
     config = TokenizerConfig(kind=kind, vocabulary_size=400, normalization=normalization, character_coverage=coverage)
     for language, usual in (("fr", ("nmt_nfkc", 1.0)), ("ja", ("identity", 0.9995))):
-        tokenizer = Tokenizer.train(sentences(200), (language,), config)
+        tokenizer = train_tokenizer(sentences(200), (language,), config)
         found = tokenizer.normalization, tokenizer.character_coverage
         assert found == ((normalization, coverage) if normalization else usual)
 
 
 WITH_SLOTS = {
-    kind: Tokenizer.train(
+    kind: train_tokenizer(
         [text + f" {number}" for number, text in enumerate(sentences(1500))],
         ("xx",),
         TokenizerConfig(kind=kind, vocabulary_size=700),
@@ -295,10 +296,10 @@ SPAN_TEXTS = st.one_of(
 @example(texts=["ba \ud800 de"])
 def test_spans_are_the_places_of_the_pieces(tokenizer: Tokenizer, texts: list[str]) -> None:
     found = tokenizer.spans(texts)
-    assert [[span.piece for span in spans] for spans in found] == tokenizer.encode(texts)
+    assert [[span.token for span in spans] for spans in found] == tokenizer.encode(texts)
     for text, spans in zip(texts, found, strict=True):
         end = 0
-        for span, name in zip(spans, tokenizer.pieces([span.piece for span in spans]), strict=True):
+        for span, name in zip(spans, tokenizer.subwords([span.token for span in spans]), strict=True):
             assert end <= span.start <= span.end <= len(text)
             end = span.end
             stretch = text[span.start : span.end]
@@ -328,7 +329,7 @@ def test_slots_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: l
     text = "".join(words)
     assert tokenizer.slots == 6
     for pieces in (tokenizer.encode([text])[0], tokenizer.sample(text, 0.5, key), tokenizer.sample(text, 0.0, key)):
-        names = tokenizer.pieces(pieces)
+        names = tokenizer.subwords(pieces)
         single = [one for one in text if SLOT.match(one) or one.isdecimal()]
         assert [name for name in names if SLOT.search(name) or re.search("[0-9]", name)] == single
         assert tokenizer.decode([pieces]) == tokenizer.decode([tokenizer.encode([text])[0]])
@@ -336,18 +337,18 @@ def test_slots_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: l
 
 def test_without_slots_there_are_none() -> None:
     assert BPE.slots == 0
-    assert all(WITH_SLOTS["bpe"].has_piece(slot(number)) == (number < 6) for number in range(64))
-    assert not any(map(WITH_SLOTS["bpe"].has_piece, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
-    assert any(re.search("[0-9]{2}", name) for name in TWO_DIGITS.pieces(range(TWO_DIGITS.vocabulary_size)))
+    assert all(WITH_SLOTS["bpe"].has_subword(slot(number)) == (number < 6) for number in range(64))
+    assert not any(map(WITH_SLOTS["bpe"].has_subword, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
+    assert any(re.search("[0-9]{2}", name) for name in TWO_DIGITS.subwords(range(TWO_DIGITS.vocabulary_size)))
     assert not any(
         re.search("[0-9]{2}|[0-9][a-z]|[a-z][0-9]", name)
         for tokenizer in WITH_SLOTS.values()
-        for name in tokenizer.pieces(range(tokenizer.vocabulary_size))
+        for name in tokenizer.subwords(range(tokenizer.vocabulary_size))
         if not name.startswith("<")
     )
 
 
-TWO_DIGITS = Tokenizer.train(["12 12 13 ba"] * 50, ("xx",), TokenizerConfig(vocabulary_size=270))
+TWO_DIGITS = train_tokenizer(["12 12 13 ba"] * 50, ("xx",), TokenizerConfig(vocabulary_size=270))
 
 
 def test_normalised_text_has_no_marks() -> None:
@@ -377,10 +378,10 @@ def test_a_tokenizer_is_trained_on_a_bounded_sample() -> None:
 
 
 def test_fewer_characters_are_read_where_a_sentence_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt.text.tokenizer.MOST_CHARACTERS_WITHOUT_SPACES", 2000)
+    monkeypatch.setattr("mt.text.tokenizer_training.MAX_CHARACTERS_WITHOUT_SPACES", 2000)
     lines = sentences(800)
     pairs = datasets.Dataset.from_dict({"source": lines, "target": lines})
     config = TokenizerConfig(vocabulary_size=400)
-    spaced, whole, part = (TokenizerPair.train(pairs, "xx", code, config, seed=1).target for code in ("yy", "ko", "zh"))
+    spaced, whole, part = (train_tokenizers(pairs, ("xx", code), config, seed=1).target for code in ("yy", "ko", "zh"))
     assert whole.vocabulary_size == part.vocabulary_size == spaced.vocabulary_size
     assert len(part.encode([" ".join(lines)])[0]) > len(whole.encode([" ".join(lines)])[0])

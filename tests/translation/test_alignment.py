@@ -242,7 +242,7 @@ def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> No
             parameter.mul_(3)
     source, target = "the dog sees\u2028it", "ku la mo"
     pieces = TOKENIZERS.source.spans([source])[0], TOKENIZERS.target.spans([target])[0]
-    batch = collate([0], *([[one.piece for one in side]] for side in pieces))
+    batch = collate([0], *([[one.token for one in side]] for side in pieces))
     with torch.inference_mode(), record_attention(model) as maps:
         model.decode(model.encode(batch.source), batch.target_input)
     for layer in (0, 1):

@@ -16,9 +16,9 @@ from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, Transformer
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
 from mt.storage.native import NativeFolder
-from mt.storage.run_folder import config_differences, read_config, write_config
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
-from mt.text.tokenizer import BOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
+from mt.text.tokenizer_training import train_tokenizer
 from mt.translation.ctranslate2_conversion import export_into, obstacles
 from mt.translation.engine import SearchRequest
 from mt.translation.engines import ENGINES
@@ -37,7 +37,7 @@ LINES = toy.sentences(30, 4) + ["漢字 ba", "x" * 40, "", "ba " * 60]
 def tokenizers():
     """Joint and separate vocabularies, of different sizes."""
     one, other = (
-        Tokenizer.train(toy.sentences(300, seed), ("xx",), TokenizerConfig(vocabulary_size=size))
+        train_tokenizer(toy.sentences(300, seed), ("xx",), TokenizerConfig(vocabulary_size=size))
         for seed, size in ((1, 315), (2, 320))
     )
     return {True: TokenizerPair(one, one), False: TokenizerPair(one, other)}
@@ -252,15 +252,6 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
 
 
-def test_runs_from_before_there_were_engines_are_the_same_runs(run):
-    config = toy.config(run)
-    write_config(run, config)
-    text = (run / "config.yaml").read_text()
-    (run / "config.yaml").write_text(text.replace("  engine: torch\n", "").replace("  compute_type: null\n", ""))
-    assert "engine" not in (run / "config.yaml").read_text()
-    assert config_differences(read_config(run), config) == {}
-
-
 def _state(folder: Path) -> dict[str, tuple[int, int]]:
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
 
@@ -345,9 +336,9 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     torch_, _ = _translators(run, beam_size=3)
     source, target = tokenizers[joint].source, tokenizers[joint].target
     lines = [line for line in LINES[:20] if line]
-    pieces = [source.pieces(ids) for ids in source.encode(lines)]
+    pieces = [source.subwords(ids) for ids in source.encode(lines)]
     results = ctranslate2.Translator(str(output)).translate_batch(pieces, beam_size=3, max_decoding_length=60)
-    numbers = {name: number for number, name in enumerate(target.pieces(range(target.vocabulary_size)))}
+    numbers = {name: number for number, name in enumerate(target.subwords(range(target.vocabulary_size)))}
     texts = target.decode([[numbers[name] for name in result.hypotheses[0]] for result in results])
     same = [text == expected for text, expected in zip(texts, torch_.translate(lines), strict=True)]
     assert sum(same) >= 0.8 * len(lines)  # its limits are other ones

@@ -18,7 +18,8 @@ from mt.config import (
 )
 from mt.models.build import build_model
 from mt.text.slots import all_slots, slot
-from mt.text.tokenizer import Tokenizer, TokenizerPair
+from mt.text.tokenizer import TokenizerPair
+from mt.text.tokenizer_training import train_tokenizer
 from mt.translation.engine import SearchRequest
 from mt.translation.engines import ENGINES
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
@@ -37,7 +38,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def tokenizers():
-    one = Tokenizer.train(
+    one = train_tokenizer(
         toy.sentences(300, 1),
         ("xx",),
         TokenizerConfig(vocabulary_size=319),
@@ -241,7 +242,7 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     config = TokenizerConfig(vocabulary_size=320, normalization="identity")
-    tokenizer = Tokenizer.train(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS))
+    tokenizer = train_tokenizer(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS))
     assert tokenizer.encode(["   "]) != [[]]
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
 

@@ -138,18 +138,14 @@ def cut_paragraphs(
 
 def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
     """Yield each line and the white space before it. The first and the last line may be empty."""
-    word, *others = re.split(r"(\s+)", text)
-    space, line = "", word
-    for gap, word in zip(others[::2], others[1::2], strict=True):
-        is_break = (
-            len(gap) >= MIN_COLUMN_BLANKS or BREAK.search(gap) if columns else BREAK.search(gap.replace("\t", " "))
-        )
-        if not word or not line or is_break:
-            yield space, line
-            space, line = gap, word
-        else:
-            line += gap + word
-    yield space, line
+    space, start = "", 0
+    for gap in re.finditer(r"\s+", text):
+        blanks = gap.group() if columns else gap.group().replace("\t", " ")
+        is_break = BREAK.search(blanks) or (columns and len(blanks) >= MIN_COLUMN_BLANKS)
+        if is_break or gap.start() == 0 or gap.end() == len(text):
+            yield space, text[start : gap.start()]
+            space, start = gap.group(), gap.end()
+    yield space, text[start:]
 
 
 def looks_like_html(line: str) -> bool:

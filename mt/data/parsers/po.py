@@ -192,7 +192,7 @@ def _parse(text: str, line_end: str) -> list[Entry]:
     while position < len(text):
         statement = STATEMENT.match(text, position)
         if statement is None:
-            shown = repr(text[position : position + 60].split("\n")[0])
+            shown = repr(text[position : position + 60].splitlines()[0])
             raise _error(text, position, "a text without a keyword" if text[position] == '"' else shown)
         if statement["comment"]:
             comments.append(statement)

@@ -23,7 +23,8 @@ from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
-from mt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair
+from mt.text.tokenizer import BOS, EOS, PAD, TokenizerPair
+from mt.text.tokenizer_training import train_tokenizer
 from tests import toy
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
@@ -114,7 +115,7 @@ WORDS = ["kala", "mino", "tusa", "rebo", "lidu", "pona", "sitelen", "wawa", "jan
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    tokenizer = Tokenizer.train(
+    tokenizer = train_tokenizer(
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
         TokenizerConfig(vocabulary_size=318),

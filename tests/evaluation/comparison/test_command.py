@@ -19,7 +19,7 @@ from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
 from mt.storage.run_folder import read_config, write_config
-from mt.text.tokenizer import Tokenizer
+from mt.text.tokenizer_training import train_tokenizer
 from tests import toy
 from tests.processes import run
 
@@ -102,7 +102,7 @@ def _compare(output, *systems, **values):
 def test_conditions_are_those_of_every_seed(runs, tmp_path):
     other = tmp_path / "transformer-2"
     toy.copy_to_change(runs["transformer-2"], other)
-    toy.change_json(other / "provenance.json", lambda made: made["machine"].update(gpu="H200"))
+    toy.change_json(other / "provenance.json", lambda made: made["starts"][0]["machine"].update(gpu="H200"))
     systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
     found, page = _compare(tmp_path / "o", *systems)
     conditions = found["differing_conditions"]
@@ -127,7 +127,7 @@ def test_what_does_not_compare_is_said(runs, tmp_path):
     """Other pieces: numbers of tokens; other validation pairs: the time to a BLEU."""
     other = tmp_path / "rnn-1"
     toy.copy_to_change(runs["rnn-1"], other)
-    tokenizer = Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
+    tokenizer = train_tokenizer(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
     (other / "tokenizer.model").write_bytes(tokenizer.model)
     toy.change_json(other / "provenance.json", lambda made: made["data"]["valid"].update(sha256="0"))
     notes = "numbers of target tokens cannot be compared", "Validation BLEU cannot be compared"
@@ -291,7 +291,7 @@ def test_other_pieces_and_other_initial_weights_are_conditions(runs, tmp_path):
     """Which no setting tells: another training may lie in the same folder by now."""
     other = toy.copy_to_change(runs["rnn-1"], tmp_path / "rnn-1")
     one, another = (toy.copy_to_change(runs["rnn-2"], tmp_path / name) for name in ("one", "another"))
-    tokenizer = Tokenizer.train(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
+    tokenizer = train_tokenizer(toy.sentences(300, 9), ("xx",), TokenizerConfig(vocabulary_size=315))
     (other / "tokenizer.model").write_bytes(tokenizer.model)
     for folder, weights in ((one, "a" * 64), (another, "b" * 64)):
         toy.change_json(folder / "provenance.json", lambda made, weights=weights: made.update(initial_weights=weights))
@@ -315,7 +315,9 @@ def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
     config = read_config(other)
     without = TextConfig(enabled=False, augmentation=config.text.augmentation)
     write_config(other, config.model_copy(update={"text": without}))
-    toy.change_json(other / "provenance.json", lambda made: made["took_effect"]["text"].update(enabled=False))
+    toy.change_json(
+        other / "provenance.json", lambda made: made["starts"][0]["resolved_settings"]["text"].update(enabled=False)
+    )
     found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
     assert found["differing_settings"]["text.enabled"] == ["true", "false"]
     assert found["differing_conditions"]["took effect: text: enabled"] == ["true", "false"]
