@@ -1,5 +1,4 @@
-"""What happens to a line before it is cut into pieces, and how training pairs are changed so that the model meets what
-people type."""
+"""The text layer, and the augmentation of training pairs with capitals, typos and the like."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal

@@ -67,7 +67,9 @@ class TrainConfig(Section):
         for split in splits:
             key = f"{split}_pairs"
             corpora = [
-                one for one in (first, self.data) if isinstance(one, UnsplitConfig) and one.differs_from_default(key)
+                corpus
+                for corpus in (first, self.data)
+                if isinstance(corpus, UnsplitConfig) and corpus.differs_from_default(key)
             ]
             if corpora and names_split(first, split):
                 pairs = getattr(corpora[0], key)
