@@ -42,14 +42,14 @@ def load(
     """
     from pydantic import ValidationError
 
-    from mt.cli.mistakes import Vocabulary
+    from mt.cli.mistakes import ErrorFormatter
     from mt.config import DecodingChoice
     from mt.translation.translator import Translator
 
     try:
         choice = DecodingChoice.model_validate(decoding)
     except ValidationError as error:
-        mistakes = Vocabulary(DecodingChoice, {}, {}).mistakes(error)
+        mistakes = ErrorFormatter(DecodingChoice, {}, {}).mistakes(error)
         raise InputError("; ".join(mistake.line for mistake in mistakes)) from None
     return Translator.load(run, choice, device, precision)
 

@@ -14,7 +14,8 @@ import pytest
 
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
-from mt.cli.composition import compose_jobs, example
+from mt.cli.composition import compose_jobs
+from mt.cli.config_files import example
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.process_end import exit_status

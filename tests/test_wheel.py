@@ -109,7 +109,9 @@ def test_the_installed_commands_train_translate_and_compare(command):
     shutil.copytree(command.folder / "runs/toy", command.folder / "runs/other")
     command("mt-compare", "first=runs/toy", "second=runs/other", "output=o", "studied_sentences=0", "timed_sentences=0")
     assert (command.folder / "o/report.html").is_file()
-    assert json.loads((command.folder / "runs/toy/provenance.json").read_text())["code_revision"].startswith("mt-tr")
+    assert json.loads((command.folder / "runs/toy/provenance.json").read_text())["starts"][0][
+        "code_revision"
+    ].startswith("mt-tr")
 
 
 @pytest.mark.parametrize("name", ["mt-train", "mt-translate", "mt-compare"])

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hydra.core.plugins import Plugins
 from hydra.plugins.completion_plugin import CompletionPlugin
@@ -42,7 +42,7 @@ def run(words: Sequence[str]) -> None:
         raise InputError(f"{brief(name)}: there is no such command{hint}; python -m mt lists them")
 
 
-def run_command(command: Command, arguments: Sequence[str], work: Callable[[Section], None] | None = None) -> None:
+def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any], None] | None = None) -> None:
     """Run every job that the arguments of a command ask for, one after another.
 
     Args:
@@ -68,7 +68,8 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Sect
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
             log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        (work or load_function((flags.explain and command.explain) or command.work))(job.config)
+        function = work or load_function((flags.explain and command.explain) or command.work)
+        function(job.resolved if command.takes_origins and not work else job.config)
 
 
 @dataclass

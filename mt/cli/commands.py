@@ -21,6 +21,7 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
+from mt.core.extras import optional_packages
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Command:
     """The function that runs a config, as "module:function"."""
     explain: str | None = None
     """The function for ``--explain``, likewise."""
+    takes_origins: bool = False
+    """Whether these functions take a ``Resolved`` config, with the origin of each value."""
     script: str | None = None
     """The script that also starts it in a checkout."""
     output: str | None = "output"
@@ -47,7 +50,7 @@ class Command:
 
     @property
     def typed(self) -> str:
-        """What starts the command in a checkout."""
+        """The command line in a checkout, without arguments."""
         return f"python {self.script}" if self.script else f"python -m mt {self.name}"
 
 
@@ -60,6 +63,7 @@ COMMANDS = {
             TrainConfig,
             "mt.training.command:train",
             explain="mt.training.command:explain",
+            takes_origins=True,
             script="train.py",
             output="folder",
             sweep_example="name=run-${seed}",
@@ -122,6 +126,6 @@ COMMANDS = {
 def load_function(path: str) -> Callable[..., None]:
     """Import the function that "module:function" names. Meanwhile, signals end the process at once."""
     module, _, name = path.partition(":")
-    with ending_at_once():
+    with ending_at_once(), optional_packages():
         function: Callable[..., None] = getattr(importlib.import_module(module), name)
     return function

@@ -1,4 +1,4 @@
-"""The keys of a schema, such as ``training.schedule.warmup``, and what may stand at each."""
+"""The dotted keys of a schema, such as ``training.schedule.warmup``, and their types."""
 
 import difflib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from mt.config.fields import Section
 
 
 def schema_keys(schema: type[Section], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Yields every full key of a schema with its field. Where a section may be of several kinds, those of every
+    """Yield every full key of a schema with its field. Where a section may be of several kinds, those of every
     kind."""
     for name, field in schema.model_fields.items():
         kinds = sections_in(field.annotation)
@@ -24,22 +24,22 @@ def schema_keys(schema: type[Section], prefix: str = "") -> Iterator[tuple[str, 
 
 @cache
 def text_keys(schema: type[Section]) -> frozenset[str]:
-    """Returns the keys whose value is always a text, so that 2024 or true can only mean these letters."""
+    """Return the keys whose value is always a text, so that 2024 or true can only mean these letters."""
     types: dict[str, list[set[object]]] = {}
     for key, field in schema_keys(schema):
         types.setdefault(key, []).append(_plain_types(field.annotation))
     return frozenset(
-        key for key, each in types.items() if all(str in one and one <= {str, tuple, type(None)} for one in each)
+        key for key, kinds in types.items() if all(str in kind and kind <= {str, tuple, type(None)} for kind in kinds)
     )
 
 
 def takes_list(schema: type[Section], key: str) -> bool:
-    """Returns whether a key's value may be a list."""
+    """Return whether a key's value may be a list."""
     return any(tuple in _plain_types(field.annotation) for name, field in schema_keys(schema) if name == key)
 
 
 def nearest_key(key: str, keys: list[str]) -> str | None:
-    """Returns the key that was probably meant. The last part counts most: ``warmup`` finds
+    """Return the key that was probably meant. The last part counts most: ``warmup`` finds
     ``training.schedule.warmup``."""
     section, _, name = key.rpartition(".")
 
@@ -54,14 +54,14 @@ def nearest_key(key: str, keys: list[str]) -> str | None:
 
 
 def sections_in(annotation: object) -> list[type[Section]]:
-    """Returns the sections that a type annotation mentions."""
+    """Return the sections that a type annotation mentions."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return [annotation]
     return [section for argument in get_args(annotation) for section in sections_in(argument)]
 
 
 def kind_key(section: type[Section]) -> str | None:
-    """Returns the key that tells the kinds of a section apart (``kind``, ``architecture``); None if there is only one
+    """Return the key that tells the kinds of a section apart (``kind``, ``architecture``); None if there is only one
     kind."""
     return next(
         (
@@ -74,7 +74,7 @@ def kind_key(section: type[Section]) -> str | None:
 
 
 def kind_name(section: type[Section]) -> str:
-    """Returns the value of that key, such as ``files``."""
+    """Return the value of that key, such as ``files``."""
     key = kind_key(section)
     return str(get_args(section.model_fields[key].annotation)[0]) if key else ""
 
@@ -91,4 +91,4 @@ def _plain_types(annotation: object) -> set[object]:
     if get_origin(annotation) is Annotated:
         return _plain_types(get_args(annotation)[0])
     arguments = get_args(annotation)
-    return {found for argument in arguments for found in _plain_types(argument)} if arguments else {annotation}
+    return {plain for argument in arguments for plain in _plain_types(argument)} if arguments else {annotation}

@@ -1,4 +1,4 @@
-"""What is wrong with a config, in words: the key as one types it, the value, the reason, and the nearest right one."""
+"""Messages for the mistakes in a config: the key as typed, the value, the reason, and the nearest valid one."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """What may be written on a command line: the keys of a schema, and the options of groups."""
+class ErrorFormatter:
+    """Words the mistakes in a config, with the keys of its schema and the options of its groups."""
 
     schema: type[Section]
     options: Mapping[str, list[str]]
@@ -35,7 +35,7 @@ class Vocabulary:
     """For a top-level key, a command line that sets everything needed beneath it."""
 
     def mistakes(self, error: ValidationError) -> list[Mistake]:
-        """Returns everything that the schema found wrong, with one line for each key.
+        """Return the mistakes that the schema reports, with one line for each key.
 
         Pydantic's locations also hold the kind of a section (``data.files.train``), and one entry for each type that a
         value may have.
@@ -46,10 +46,10 @@ class Vocabulary:
         for key in list(errors):
             if any(other.startswith((f"{key}.", f"{key}[")) for other in errors):
                 del errors[key]  # a list with wrong items is also called too short
-        found: list[Mistake] = []
+        mistakes: list[Mistake] = []
         for key, details_of_key in errors.items():
-            found += self._mistakes_of(key, details_of_key)
-        return self._with_examples(found)
+            mistakes += self._mistakes_of(key, details_of_key)
+        return self._with_examples(mistakes)
 
     def _mistakes_of(self, key: str, errors: list[ErrorDetails]) -> list[Mistake]:
         first = errors[0]
@@ -58,8 +58,8 @@ class Vocabulary:
         if first["type"] == "missing":
             return [Mistake(key, f"{key}: is needed", "missing")]
         if first["type"] == "value_error" and self._locate(first["loc"])[1]:
-            said = str(first["ctx"]["error"])
-            return [Mistake(key, _in_section(key, reason), "contradiction") for reason in said.split("\n")]
+            message = str(first["ctx"]["error"])
+            return [Mistake(key, _in_section(key, reason), "contradiction") for reason in message.split("\n")]
         if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             return [self._wrong_kind(key, first)]
         reasons = dict.fromkeys(self._reason(key, details) for details in errors)
@@ -68,8 +68,8 @@ class Vocabulary:
     def unknown_option(self, group: str, option: str) -> Mistake:
         """For ``model=transfromer_small``."""
         options = self.options[group]
-        alike = nearest(option, options)
-        near = [alike] if alike else [choice for choice in options if option in choice.split("_")]
+        similar = nearest(option, options)
+        near = [similar] if similar else [choice for choice in options if option in choice.split("_")]
         there = ", ".join(options)
         hint = f"nearest: {group}={' or '.join(near)} (of {there})" if near else f"there are {there}"
         return Mistake(group, f"{group}={brief(option)}: there is no such option; {hint}")
@@ -120,7 +120,7 @@ class Vocabulary:
                 return REASONS.get(kind) or re.sub("^(Input|String|Tuple) should", "must", details["msg"])
 
     def _with_examples(self, mistakes: list[Mistake]) -> list[Mistake]:
-        """Adds to the last missing key of each section a command line that has them all."""
+        """Add to the last missing key of each section a command line that has them all."""
         last = {mistake.key.partition(".")[0]: mistake for mistake in mistakes if mistake.kind == "missing"}
         examples = {last[section].key: line for section, line in self.examples.items() if section in last}
         return [
@@ -131,7 +131,7 @@ class Vocabulary:
         ]
 
     def _locate(self, location: tuple[int | str, ...]) -> tuple[str, list[type[Section]]]:
-        """Returns the key of a pydantic location as the user types it, and the sections that may stand there."""
+        """Return the key of a pydantic location as the user types it, and the sections that may stand there."""
         key, here = "", [self.schema]
         for part in location:
             if isinstance(part, int):
@@ -145,11 +145,11 @@ class Vocabulary:
         return key, here
 
     def _sections_at(self, key: str) -> list[type[Section]]:
-        """Returns the sections, of every kind, that may stand at a key (``data``, ``data.corpora[0]``)."""
+        """Return the sections, of every kind, that may stand at a key (``data``, ``data.corpora[0]``)."""
         here = [self.schema]
         for name in re.sub(r"\[\d+\]", "", key).split(".") if key else []:
             fields = [section.model_fields[name] for section in here if name in section.model_fields]
-            here = [found for field in fields for found in sections_in(field.annotation)]
+            here = [section for field in fields for section in sections_in(field.annotation)]
         return here
 
 
@@ -177,7 +177,7 @@ def _one_of(choices: Sequence[str], value: object) -> str:
 
 
 def _in_section(section: str, reason: str) -> str:
-    """What a section says of itself, which may begin with one of its keys and the value."""
+    """Name the section in a message that may begin with one of its keys."""
     if not section:
         return reason
     return f"{section}.{reason}" if re.match(r"[\w.]+=", reason) else f"{section}: {reason}"

@@ -10,7 +10,7 @@ from typing import Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from mt.cli.commands import COMMANDS, Command
-from mt.cli.composition import Files
+from mt.cli.config_files import Files
 from mt.cli.keys import kind_key, kind_name, schema_keys, sections_in
 from mt.config.decoding import DecodingChoice
 from mt.config.fields import Section
@@ -31,7 +31,7 @@ def command_list() -> str:
 
 
 def help_text(command: Command, config_dir: Path | None = None) -> str:
-    """Return what a command does, its usual uses, its groups with their options, and every key with its default."""
+    """Return the help of a command: its usual uses, its groups with their options, and every key with its default."""
     files = Files(command.name, config_dir)
     lines = [command.summary, head_comment(CONF / f"{command.name}.yaml")]
     if defaults := files.group_defaults():
@@ -56,7 +56,7 @@ def help_text(command: Command, config_dir: Path | None = None) -> str:
 
 
 def settings_page() -> str:
-    """Returns ``docs/settings.md``."""
+    """Return ``docs/settings.md``."""
     lines = [
         "# Settings",
         "",
@@ -86,20 +86,19 @@ def settings_page() -> str:
 
 
 def completions(command: Command, words: list[str], config_dir: Path | None = None) -> list[str]:
-    """Returns what may stand in place of the last of ``words``: groups with their options, and keys with their
-    values."""
+    """Return the completions of the last of ``words``: groups with their options, and keys with their values."""
     word = words[-1] if words else ""
     files = Files(command.name, config_dir)
-    found = [f"{group}={option}" for group in files.group_defaults() for option in files.options(group)]
+    candidates = [f"{group}={option}" for group in files.group_defaults() for option in files.options(group)]
     for key, field in schema_keys(command.schema):
-        found += [f"{key}={value}" for value in _choices(field.annotation)] or [f"{key}="]
+        candidates += [f"{key}={value}" for value in _choices(field.annotation)] or [f"{key}="]
     if "=" not in word:
-        found = [text.partition("=")[0] + "=" for text in found]
-    return sorted({text for text in found if text.startswith(word)})
+        candidates = [text.partition("=")[0] + "=" for text in candidates]
+    return sorted({text for text in candidates if text.startswith(word)})
 
 
 def head_comment(file: Path) -> str:
-    """Returns the comment at the top of a config file, without the lines that are meant for programs."""
+    """Return the comment at the top of a config file, without the lines that are meant for programs."""
     lines: list[str] = []
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         if not line.startswith("#"):
@@ -110,13 +109,13 @@ def head_comment(file: Path) -> str:
 
 
 def _title(file: Path) -> str:
-    """Returns the first line of a config file's head comment; "" if it has none, as files of the user's own may."""
+    """Return the first line of a config file's head comment; "" if it has none, as files of the user's own may."""
     return head_comment(file).partition("\n")[0]
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """What is shown of one key."""
+    """The line of one key."""
 
     key: str
     values: str
@@ -129,18 +128,18 @@ class _Entry:
 
 
 def _by_section(schema: type[Section]) -> dict[str, list[_Entry]]:
-    """Returns the keys of each top-level section; those outside of sections under ""."""
-    found: dict[str, list[_Entry]] = {"": []}
+    """Return the keys of each top-level section; those outside of sections under ""."""
+    entries: dict[str, list[_Entry]] = {"": []}
     for name, field in schema.model_fields.items():
         kinds = sections_in(field.annotation)
         if not kinds:
-            found[""].append(_Entry(name, _values(field), [], _default(field), field.description or ""))
+            entries[""].append(_Entry(name, _values(field), [], _default(field), field.description or ""))
             continue
         fields: dict[str, dict[str, FieldInfo]] = {}
         for kind in kinds:
             for key, inner in schema_keys(kind, f"{name}."):
                 fields.setdefault(key, {})[kind_name(kind)] = inner
-        found[name] = []
+        entries[name] = []
         for key, by_kind in fields.items():
             first = next(iter(by_kind.values()))
             default, values, meaning = _default(first), _values(first), _meaning(by_kind)
@@ -150,14 +149,14 @@ def _by_section(schema: type[Section]) -> dict[str, list[_Entry]]:
                 meaning = f"One of {', '.join(names)}. {name}=… sets it."
             elif issubclass(kinds[0], DecodingChoice):
                 default = "null"  # the model's own
-            found[name].append(
+            entries[name].append(
                 _Entry(key, values, [] if len(by_kind) == len(kinds) else list(by_kind), default, meaning)
             )
-    return found
+    return entries
 
 
 def _meaning(by_kind: dict[str, FieldInfo]) -> str:
-    """Returns the description of a key; where the kinds of its section describe it differently, each of them."""
+    """Return the description of a key; where the kinds of its section describe it differently, each of them."""
     kinds: dict[str, list[str]] = {}
     for kind, field in by_kind.items():
         kinds.setdefault(field.description or "", []).append(kind)
@@ -172,7 +171,7 @@ def _heading(section: str, schema: type[Section]) -> str:
 
 
 def _first_words(section: type[Section]) -> str:
-    """Returns the first paragraph of a section's docstring."""
+    """Return the first paragraph of a section's docstring."""
     return " ".join((section.__doc__ or "").partition("\n\n")[0].split())
 
 
@@ -181,7 +180,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _choices(annotation: object) -> list[str]:
-    """Returns the values of a key that has few."""
+    """Return the values of a key that has few."""
     if annotation is bool:
         return ["true", "false"]
     if get_origin(annotation) is Literal:
@@ -190,13 +189,13 @@ def _choices(annotation: object) -> list[str]:
 
 
 def _values(field: FieldInfo) -> str:
-    """Returns the choices of a key and the limits of its number, in a cell of a table."""
+    """Return the choices of a key and the limits of its number, in a cell of a table."""
     choices = [f"`{choice}`" for choice in _choices(field.annotation)]
     return ", ".join(dict.fromkeys([*choices, *_limits([field.annotation, *field.metadata])]))
 
 
 def _limits(parts: list[object]) -> Iterator[str]:
-    """Yields the limits that a user may meet; those far beyond any use are left out."""
+    """Yield the limits that a user may meet; those far beyond any use are left out."""
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     for part in parts:
         if isinstance(part, FieldInfo):

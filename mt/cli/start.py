@@ -22,7 +22,7 @@ spins occupies the core that the thread it waits for needs. docs/lab-notebook.md
 
 
 def end_at_once() -> None:
-    """Lets SIGINT and SIGTERM end the process at once, with exit status 128 + N. An ignored SIGINT stays ignored: the
+    """Let SIGINT and SIGTERM end the process at once, with exit status 128 + N. An ignored SIGINT stays ignored: the
     shell has started the command in the background."""
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -41,7 +41,7 @@ def limit_spinning() -> None:
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Does the same inside a ``with`` statement, and restores the handlers that were there before."""
+    """Do the same inside a ``with`` statement, and restores the handlers that were there before."""
     before = {number: signal.getsignal(number) for number in ENDING}
     end_at_once()
     try:

@@ -1,22 +1,9 @@
-"""The settings of every command, as a typed schema. Each setting has its type, range, default and description here and
-nowhere else; ``--help`` and ``docs/settings.md`` are made from it, and the files in ``conf/`` hold what presets
-change."""
+"""The settings of every command, as a typed schema: type, range, default and description of each.
 
-from mt.config.commands import (
-    CleaningConfig,
-    CompareConfig,
-    DocumentFormat,
-    ExportConfig,
-    ExportFormat,
-    Folders,
-    ModelDescription,
-    RobustnessConfig,
-    ServingConfig,
-    SynthesisConfig,
-    TrainConfig,
-    TranslateConfig,
-    as_folders,
-)
+``--help`` and ``docs/settings.md`` are generated from it. The files in ``conf/`` hold the values of presets.
+"""
+
+from mt.config.cleaning import CleaningConfig
 from mt.config.data import (
     CLEANING_RULES,
     CorpusConfig,
@@ -32,6 +19,8 @@ from mt.config.data import (
     language_suffix,
 )
 from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
+from mt.config.evaluation import CompareConfig, RobustnessConfig
+from mt.config.export import ExportConfig, ExportFormat
 from mt.config.fields import Section
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.text import (
@@ -44,53 +33,6 @@ from mt.config.text import (
     TextDescription,
 )
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
+from mt.config.train import ModelDescription, TrainConfig
 from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints
-
-__all__ = [
-    "MAX_PIECES",
-    "AlignmentConfig",
-    "AugmentationConfig",
-    "RulesConfig",
-    "TextConfig",
-    "TextDescription",
-    "CLEANING_RULES",
-    "CleaningConfig",
-    "CompareConfig",
-    "ComputeType",
-    "CorpusConfig",
-    "DataConfig",
-    "DecodingChoice",
-    "DecodingConfig",
-    "DocumentFormat",
-    "ExportConfig",
-    "ExportFormat",
-    "FilesConfig",
-    "Folders",
-    "HubConfig",
-    "KeptConfig",
-    "MixtureConfig",
-    "ModelConfig",
-    "ModelDescription",
-    "OptimizerConfig",
-    "PiecesConfig",
-    "RNNAttentionConfig",
-    "RecipeConfig",
-    "RobustnessConfig",
-    "ScheduleConfig",
-    "Section",
-    "ServingConfig",
-    "SingleCorpusConfig",
-    "StorageType",
-    "SynthesisConfig",
-    "TableConfig",
-    "TokenizerConfig",
-    "TrainConfig",
-    "TrainingConfig",
-    "TransformerConfig",
-    "TranslateConfig",
-    "UnsplitConfig",
-    "as_folders",
-    "as_pairs",
-    "language_suffix",
-    "scheduled_checkpoints",
-]
+from mt.config.translate import DocumentFormat, Folders, ServingConfig, SynthesisConfig, TranslateConfig, as_folders

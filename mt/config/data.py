@@ -54,8 +54,8 @@ def _rules(cleaning: Cleaning) -> tuple[str, ...]:
         "strict": CLEANING_RULES,
         "default": tuple(rule for rule in CLEANING_RULES if rule not in SCORED_RULES),
     }
-    taken = {rule for word in words for rule in of_word.get(word, (word,))}
-    return tuple(rule for rule in CLEANING_RULES if rule in taken and f"-{rule}" not in words)
+    chosen = {rule for word in words for rule in of_word.get(word, (word,))}
+    return tuple(rule for rule in CLEANING_RULES if rule in chosen and f"-{rule}" not in words)
 
 
 class CorpusConfig(Section):
@@ -78,11 +78,11 @@ class CorpusConfig(Section):
 
     @property
     def cleaning_rules(self) -> tuple[str, ...]:
-        """The rules that drop pairs, in the order in which they are applied."""
+        """The rules that drop pairs, in the order of their application."""
         return _rules(self.cleaning)
 
     def without_rule(self, rule: str) -> str:
-        """Returns the setting by which a rule of cleaning is left out, as typed."""
+        """Return the setting that leaves a rule of cleaning out, as typed."""
         words = [word for word in _words(self.cleaning) if word != rule]
         if rule in _rules(tuple(words)):
             words.append(f"-{rule}")
@@ -103,12 +103,12 @@ class UnsplitConfig(CorpusConfig):
 
 
 def language_suffix(file: str) -> str:
-    """Returns ``en`` of ``train.en`` or ``train.en.gz``."""
+    """Return ``en`` of ``train.en`` or ``train.en.gz``."""
     return format_suffix(Path(file)).removeprefix(".")
 
 
 class PileConfig(UnsplitConfig):
-    """The settings of a corpus that is read from files of one's own, of which there may be many."""
+    """The settings of a corpus that is read from one or several files."""
 
     on_bad_file: Literal["stop", "skip"] = "stop"
     """What to do with a damaged file, or one without the columns: stop before training; or skip it, of which nothing is
@@ -123,7 +123,7 @@ Pair = tuple[PathText, PathText]
 
 
 def _one_or_many(value: object) -> str:
-    """Tells a pair of files from a list of pairs, so that a mistake in one is not told in terms of the other."""
+    """Tell a pair of files from a list of pairs, so that a mistake in one is not told in terms of the other."""
     return "many" if isinstance(value, list | tuple) and value and not isinstance(value[0], str) else "one"
 
 
@@ -159,7 +159,7 @@ class FilesConfig(PileConfig):
 
 
 def as_pairs(named: Pair | tuple[Pair, ...]) -> tuple[Pair, ...]:
-    """Returns what data=files names for a split as a list of pairs, though it be only one."""
+    """Return the pairs of files that a setting names, one or several, as a list."""
     return (named,) if isinstance(named[0], str) else named
 
 
@@ -285,13 +285,17 @@ class MixtureConfig(UnsplitConfig):
                     f"{entry.source_language} and {entry.target_language}"
                 )
             for name in ("max_length", "cleaning", "valid_pairs", "test_pairs"):
-                own, theirs = getattr(self, name, None), getattr(entry, name, None)
-                if None not in (own, theirs) and own != theirs:
-                    yield f"the corpora of a mixture have its own {name}, {own}, not {theirs}"
+                own, other = getattr(self, name, None), getattr(entry, name, None)
+                if None not in (own, other) and own != other:
+                    yield f"the corpora of a mixture have its own {name}, {own}, not {other}"
         for number, entry in enumerate(self.corpora[1:], start=1):
             for split in ("valid", "test"):
                 key = f"{split}_split" if isinstance(entry, HubConfig) else split
-                if not isinstance(entry, RecipeConfig) and entry.is_given(key) and getattr(entry, key) is not None:
+                if (
+                    not isinstance(entry, RecipeConfig)
+                    and entry.differs_from_default(key)
+                    and getattr(entry, key) is not None
+                ):
                     yield f"corpora[{number}].{key} is not read: validation and test come from the first corpus"
 
 
@@ -301,7 +305,7 @@ DataConfig = Annotated[
 
 
 def names_split(corpus: SingleCorpusConfig, split: Literal["valid", "test"]) -> bool:
-    """Returns whether a corpus says where a split is, so that none is held out of the training pairs.
+    """Return whether a corpus says where a split is, so that none is held out of the training pairs.
 
     The usual names of a hub data set's splits are only a guess: where there are no such splits, pairs are held out.
     """
@@ -309,6 +313,6 @@ def names_split(corpus: SingleCorpusConfig, split: Literal["valid", "test"]) -> 
         case FilesConfig() | TableConfig():
             return getattr(corpus, split) is not None
         case HubConfig():
-            return getattr(corpus, f"{split}_split") is not None and corpus.is_given(f"{split}_split")
+            return getattr(corpus, f"{split}_split") is not None and corpus.differs_from_default(f"{split}_split")
         case RecipeConfig():
             return True

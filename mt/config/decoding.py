@@ -12,7 +12,7 @@ StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "
 ComputeType = Literal[
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
 ]
-MOST_BEAMS = 1000
+MAX_BEAM_SIZE = 1000
 
 
 class DecodingConfig(Section):
@@ -24,7 +24,7 @@ class DecodingConfig(Section):
     the same."""
     method: Literal["beam", "sample"] = "beam"
     """beam search, or sample: draw translations at random."""
-    beam_size: Annotated[int, NotABool, Field(ge=1, le=MOST_BEAMS)] = 5
+    beam_size: Annotated[int, NotABool, Field(ge=1, le=MAX_BEAM_SIZE)] = 5
     """How many hypotheses are kept at every step. 1 is greedy search; method=sample has no beam."""
     length_penalty: Annotated[float, NotABool, Field(ge=0, le=10)] = 1.0
     """α in score = log P(hypothesis) / length^α."""
@@ -58,19 +58,23 @@ class DecodingConfig(Section):
     """The most source tokens in a batch, padding and beams included."""
 
     def contradictions(self) -> Iterator[str]:
-        if self.method == "beam" and self.n_best > self.beam_size:
-            yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self.beam_size}"
+        if self.method == "beam" and self.n_best > self._largest_beam:
+            yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self._largest_beam}"
         for key in ("temperature", "top_k", "top_p"):
-            if self.method == "beam" and self.is_given(key):
+            if self.method == "beam" and self.differs_from_default(key):
                 yield f"{key}={getattr(self, key)} is for sampling: it needs method=sample, not beam"
         if self.engine == "ctranslate2" and self.method == "sample":
             yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
         if self.engine == "torch" and self.compute_type is not None:
             yield f"compute_type={self.compute_type} is CTranslate2's: it needs engine=ctranslate2, not torch"
 
+    @property
+    def _largest_beam(self) -> int:
+        return self.beam_size
+
 
 class DecodingChoice(DecodingConfig):
-    """What the user of a model sets. What is not set, or set to null, is the model's own."""
+    """The user's choices. A key that is not set, or null, is the model's own."""
 
     alignments: PathText | None = None
     """A file to write: for each line of input the links between its words and those of the translation, as 0-0 1-2
@@ -79,13 +83,15 @@ class DecodingChoice(DecodingConfig):
     @model_validator(mode="before")
     @classmethod
     def _null_is_not_given(cls, values: object) -> object:
-        return {key: one for key, one in values.items() if one is not None} if isinstance(values, dict) else values
+        if not isinstance(values, dict):
+            return values
+        return {key: value for key, value in values.items() if value is not None}
 
-    def is_given(self, key: str) -> bool:
+    def differs_from_default(self, key: str) -> bool:
         return key in self.model_fields_set
 
     def over(self, own: DecodingConfig) -> DecodingConfig:
-        """Returns the choice completed by a model's own decoding.
+        """Return the choice completed by a model's own decoding.
 
         Raises:
             ValidationError: the two contradict each other.
@@ -93,12 +99,11 @@ class DecodingChoice(DecodingConfig):
         given = {key: getattr(self, key) for key in self.model_fields_set & DecodingConfig.model_fields.keys()}
         return DecodingConfig.model_validate(own.model_dump() | given)
 
-    def contradictions(self) -> Iterator[str]:
-        # A model's own decoding can only be a plain beam search (ModelDescription). Of everything that contradictions
-        # are about, only the size of its beam is not known yet.
-        complete = self if self.is_given("beam_size") else self.model_copy(update={"beam_size": MOST_BEAMS})
-        yield from DecodingConfig.contradictions(complete)
+    @property
+    def _largest_beam(self) -> int:
+        # A model's own decoding is a plain beam search (ModelDescription), and only its beam size is unknown here.
+        return self.beam_size if self.differs_from_default("beam_size") else MAX_BEAM_SIZE
 
     @model_serializer
     def _given(self) -> dict[str, object]:
-        return {key: getattr(self, key) for key in type(self).model_fields if self.is_given(key)}
+        return {key: getattr(self, key) for key in type(self).model_fields if self.differs_from_default(key)}

@@ -1,7 +1,9 @@
-"""What every section of a config shares: its rules, and the types of its numbers and texts with their ranges."""
+"""The base class of all sections of a config, and the types of their numbers and texts with their ranges."""
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -28,19 +30,18 @@ class Section(BaseModel):
     )
 
     def contradictions(self) -> Iterator[str]:
-        """Yields a message for every combination of values that cannot work, though each value could by itself. The
+        """Yield a message for every combination of values that cannot work, though each value could by itself. The
         message names the keys."""
         yield from ()
 
-    def is_given(self, key: str) -> bool:
-        """Returns whether a key has another value than its default."""
+    def differs_from_default(self, key: str) -> bool:
+        """Return whether a key has another value than its default."""
         return bool(getattr(self, key) != type(self).model_fields[key].default)
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> Self:
-        found = list(self.contradictions())
-        if found:
-            raise ValueError("\n".join(found))
+        if messages := list(self.contradictions()):
+            raise ValueError("\n".join(messages))
         return self
 
 
@@ -63,7 +64,7 @@ def _fits_file_systems(path: str) -> str:
 
 
 def _matching(pattern: str, what: str) -> Callable[[str], str]:
-    """Returns a check that refuses a text with the message "must be …" unless the whole of it matches a pattern."""
+    """Return a check that refuses a text with the message "must be …" unless the whole of it matches a pattern."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -71,6 +72,12 @@ def _matching(pattern: str, what: str) -> Callable[[str], str]:
         return text
 
     return check
+
+
+def repeated_paths(paths: Iterable[str]) -> Iterator[str]:
+    """Yield a message for each path that is given more than once."""
+    counts = Counter(map(os.path.abspath, paths))
+    yield from (f"{path} is given twice" for path, count in sorted(counts.items()) if count > 1)
 
 
 NotABool = BeforeValidator(_not_a_switch)

@@ -52,7 +52,7 @@ class TransformerConfig(Section):
             yield f"heads={self.heads} does not divide width={self.width}; nearest that does: {nearest}"
         if self.positions == "sinusoidal" and self.width % 2:
             yield f"sinusoidal positions need an even width, not {self.width}"
-        if self.positions == "sinusoidal" and self.is_given("max_positions"):
+        if self.positions == "sinusoidal" and self.differs_from_default("max_positions"):
             yield f"max_positions={self.max_positions} is for positions=learned, not sinusoidal"
 
 

@@ -1,5 +1,4 @@
-"""What happens to a line before it is cut into pieces, and how training pairs are changed so that the model meets what
-people type."""
+"""The text layer, and the augmentation of training pairs with capitals, typos and the like."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
@@ -14,12 +13,12 @@ FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 MAX_PIECES = 256
 """Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
 a source grow with their square."""
-MOST_CHARACTERS = 500_000
+MAX_TERMS_SIZE = 500_000
 """The most characters of all terms together."""
 
 
 class KeptConfig(Section):
-    """What is not to be translated, beside what the rules know."""
+    """Terms and patterns that are not translated, in addition to the rules."""
 
     terms: Annotated[Texts, Field(max_length=20_000)] = ()
     """Words that are not to be translated, such as names of products. They are found as they are written here, but not
@@ -28,8 +27,8 @@ class KeptConfig(Section):
     """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
 
     def contradictions(self) -> Iterator[str]:
-        if (characters := sum(map(len, self.terms))) > MOST_CHARACTERS:
-            yield f"terms has {characters:,} characters, and more than {MOST_CHARACTERS:,} would make every line slow"
+        if (characters := sum(map(len, self.terms))) > MAX_TERMS_SIZE:
+            yield f"terms has {characters:,} characters, and more than {MAX_TERMS_SIZE:,} would make every line slow"
 
 
 class RulesConfig(KeptConfig):
@@ -49,7 +48,7 @@ class RulesConfig(KeptConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         for name in ("slots", "terms", "patterns"):
-            if not self.enabled and self.is_given(name):
+            if not self.enabled and self.differs_from_default(name):
                 yield f"{name} need the text layer, which enabled=false switches off"
 
 
@@ -112,7 +111,7 @@ class AugmentationConfig(Section):
 
 
 class TextConfig(RulesConfig):
-    """The text layer and what the model learns for it."""
+    """The text layer, and the augmentation that teaches it to the model."""
 
     augmentation: AugmentationConfig = AugmentationConfig()
 

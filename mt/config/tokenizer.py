@@ -9,7 +9,7 @@ from mt.config.fields import NotABool, PathText, Probability, Section
 
 
 class PiecesConfig(Section):
-    """What a trained tokenizer is, whoever uses it."""
+    """The properties of a trained tokenizer."""
 
     kind: Literal["bpe", "unigram", "char"] = "bpe"
     """bpe (Sennrich et al. 2016), unigram (Kudo 2018), or char: single characters."""

@@ -42,7 +42,7 @@ class OptimizerConfig(Section):
     """In every update the weights shrink by this share, times the learning rate."""
 
     def contradictions(self) -> Iterator[str]:
-        if self.kind == "adamw" and self.is_given("muon_iterations"):
+        if self.kind == "adamw" and self.differs_from_default("muon_iterations"):
             yield f"muon_iterations={self.muon_iterations} is for kind=muon or auto, not adamw"
 
 
@@ -144,11 +144,11 @@ class TrainingConfig(Section):
                 f"average={self.average} is more than the {saved} checkpoints of max_updates={self.max_updates}: take "
                 f"average={saved}, or save more often (save_every)"
             )
-        if self.weights != "average" and self.is_given("average"):
+        if self.weights != "average" and self.differs_from_default("average"):
             yield f"average={self.average} is for weights=average, not {self.weights}"
-        if self.objective == "cross_entropy" and self.is_given("consistency"):
+        if self.objective == "cross_entropy" and self.differs_from_default("consistency"):
             yield f"consistency={self.consistency} is for objective=simcut or r_drop, not cross_entropy"
-        if self.objective != "simcut" and self.is_given("cutoff"):
+        if self.objective != "simcut" and self.differs_from_default("cutoff"):
             yield f"cutoff={self.cutoff} is for objective=simcut, not {self.objective}"
         if self.init_from and self.initial_embeddings != "random":
             yield (
@@ -170,7 +170,7 @@ class TrainingConfig(Section):
 
 
 def scheduled_checkpoints(max_updates: int, validate_every: int, save_every: int | None) -> int:
-    """Returns how many checkpoints an undisturbed run saves: one at each multiple of both intervals, and one in the
+    """Return how many checkpoints an undisturbed run saves: one at each multiple of both intervals, and one in the
     end."""
     save_every = save_every or validate_every
     both = max_updates // math.lcm(validate_every, save_every)

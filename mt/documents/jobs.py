@@ -89,7 +89,7 @@ def _refuse_settings_for_lines(config: TranslateConfig) -> None:
     advice = "format=lines treats the input as lines"
     if config.reference is not None:
         raise InputError(f"reference={config.reference} is for lines, and the input is a document: {advice}")
-    if decoding.is_given("n_best") and decoding.n_best > 1:
+    if decoding.differs_from_default("n_best") and decoding.n_best > 1:
         raise InputError(f"decoding.n_best={decoding.n_best} is for lines: a document has one translation")
     if decoding.alignments is not None:
         raise InputError(f"decoding.alignments is for lines, and the input is a document: {advice}")

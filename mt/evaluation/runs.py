@@ -20,7 +20,7 @@ from mt.storage.run_folder import (
     read_scored,
     refuse_changed_files,
 )
-from mt.training.provenance import as_it_went, read_provenance
+from mt.training.provenance import read_provenance, with_conditions
 
 
 class _Record(BaseModel):
@@ -93,7 +93,7 @@ def read_run(folder: Path) -> Run:
     refuse_changed_files(folder, results)
     config = read_config(folder)
     scored = read_scored(folder)
-    provenance = as_it_went(read_provenance(folder))
+    provenance = with_conditions(read_provenance(folder))
     return Run(folder, config, results, provenance, _read_metrics(folder / METRICS), scored)
 
 

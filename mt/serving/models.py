@@ -49,10 +49,8 @@ class ServedModel:
 
     async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
         """Return the translation of each text, followed by up to ``alternatives`` others. HTML has none."""
-        cut = [
-            cut_into_blocks(without_surrogates(text)) if html else cut_into_lines(without_surrogates(text))
-            for text in texts
-        ]
+        cut_text = cut_into_blocks if html else cut_into_lines
+        cut = [cut_text(without_surrogates(text)) for text in texts]
         lines = [line for pieces in cut for line in pieces[::2] if line.strip()]
         translated = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
         translations = []

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import regex
 
 from mt.core.errors import InputError
+from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
 from mt.core.wording import brief
 from mt.text.slots import SLOT, TAG
@@ -166,10 +167,8 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
         any_of_them = "|".join(map(regex.escape, longest_first))
         compiled.append(regex.compile(rf"(?<!{WORD_CHARACTER})(?:{any_of_them})(?!{WORD_CHARACTER})"))
     for pattern in patterns:
-        try:
+        with optional_packages():
             import re2
-        except ImportError:
-            raise InputError("text.patterns needs google-re2: pip install google-re2") from None
         try:
             options = re2.Options()
             options.log_errors = False

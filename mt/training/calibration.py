@@ -20,9 +20,9 @@ from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.text.tokenizer import SPECIAL
-from mt.training.choice import CorpusFacts, Speed, pieces_of
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
+from mt.training.time_estimates import CorpusFacts, Speed, pieces_of
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
 
@@ -32,16 +32,16 @@ GPU_BATCHES = (1024, 16384)
 """On a GPU small batches take as long as larger ones."""
 REPEATS = 3
 """Updates with each batch; the median counts. One more comes first, because it also allocates memory."""
-MOST_SENTENCES = 64
+MAX_SENTENCES = 64
 """Sentences that are translated."""
-LEAST = 1e-9
+MIN_SECONDS = 1e-9
 """Seconds. Where noise hides the difference between the batches, no figure may be zero or less."""
 
 
 def measure(
     config: TrainConfig, facts: CorpusFacts, workers: Workers, model_config: ModelConfig, vocabulary: int
 ) -> Speed:
-    """Returns the speed of a model, the same on every worker.
+    """Return the speed of a model, the same on every worker.
 
     Args:
         config: How it is trained, and how it translates the test set.
@@ -66,13 +66,13 @@ def measure(
         greedy, beam = (
             _search_seconds(model.eval(), config.decoding, source, target, is_greedy) for is_greedy in (True, False)
         )
-    token = max((many - few) / (batches[1].target_tokens - batches[0].target_tokens) / workers.size, LEAST)
-    update = max(few - batches[0].target_tokens * workers.size * token, LEAST)
+    token = max((many - few) / (batches[1].target_tokens - batches[0].target_tokens) / workers.size, MIN_SECONDS)
+    update = max(few - batches[0].target_tokens * workers.size * token, MIN_SECONDS)
     return workers.run_on_leader(lambda: Speed(update, token, greedy / workers.size, beam / workers.size))
 
 
 def _random_batch(pairs: int, source: int, target: int, vocabulary: int) -> Batch:
-    """Returns a batch of so many pairs of the given lengths."""
+    """Return a batch of so many pairs of the given lengths."""
 
     def side(length: int) -> list[list[int]]:
         return torch.randint(len(SPECIAL), vocabulary, (pairs, max(1, length - 1))).tolist()
@@ -83,7 +83,7 @@ def _random_batch(pairs: int, source: int, target: int, vocabulary: int) -> Batc
 def _update_seconds(
     config: TrainConfig, model: Seq2Seq, batches: list[Batch], precision: torch.dtype, workers: Workers
 ) -> tuple[list[float], nn.Module]:
-    """Returns the seconds of an update with each of the batches, and the replica that was updated."""
+    """Return the seconds of an update with each of the batches, and the replica that was updated."""
     settings = config.training.model_copy(update={"objective": "cross_entropy"})
     objective = Objective(model, settings)
     replica = data_parallel(objective, workers, precision)
@@ -106,12 +106,12 @@ def _update_seconds(
 
 
 def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, target: int, greedy: bool) -> float:
-    """Returns the seconds of a search for each sentence. Hypotheses of a model without training do not end, so their
+    """Return the seconds of a search for each sentence. Hypotheses of a model without training do not end, so their
     limit is the usual length of a target."""
     limited = decoding.model_copy(update={"max_length_ratio": 1e-6, "max_length_extra": target})
     engine = TorchEngine(model, limited)
     rows = 1 if greedy else decoding.beam_size
-    sentences = max(1, min(MOST_SENTENCES, decoding.batch_tokens // (source * rows)))
+    sentences = max(1, min(MAX_SENTENCES, decoding.batch_tokens // (source * rows)))
     tokens = torch.randint(len(SPECIAL), model.output_weight.shape[0], (sentences, source - 1)).tolist()
     keys = [(number,) for number in range(sentences)]
     threads = torch.get_num_threads() if model.device.type == "cpu" else 1
@@ -127,7 +127,7 @@ def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, targe
 
 
 def _median(work: Callable[[], object]) -> float:
-    """Returns the seconds that ``work`` usually takes."""
+    """Return the seconds that ``work`` usually takes."""
     work()
     seconds = []
     for _ in range(REPEATS):
@@ -138,6 +138,6 @@ def _median(work: Callable[[], object]) -> float:
 
 
 def _wait(workers: Workers) -> None:
-    """Waits until a GPU has done what it was asked for."""
+    """Wait until a GPU has done its work."""
     if workers.device.type == "cuda":
         torch.cuda.synchronize(workers.device)

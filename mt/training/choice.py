@@ -1,113 +1,40 @@
-"""Chooses the settings of a run that has a number of minutes: the rules.
+"""The rules of ``training.minutes``, which chooses the settings of a run for a number of minutes.
 
-``choose`` is a function of what is asked for, of the corpus, of the measured speed and of the seconds that are there.
-It reads no clock, no file and no random number, so equal questions have equal answers. A setting that the user gave is
+``choose`` is a function of the config, the corpus, the measured speed and the remaining seconds.
+It reads no clock, no file and no random number, so equal arguments give equal choices. A setting that the user gave is
 never chosen. Where a figure comes from a measurement, the comment names the table of docs/lab-notebook.md; every other
 figure is a guess, and docs/time-budget.md says so.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
 
-from mt.config import ModelConfig, Section, TrainConfig, TransformerConfig
+from mt.config import ModelConfig, TrainConfig, TransformerConfig
+from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
+from mt.training.decision import Decision, Value
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
-
-RULES = 3
-"""The version of these rules. It is raised with every change, so that no run takes over a choice by other rules."""
-Value = str | int | float
-Part = TypeVar("Part", bound=Section)
-
-
-@dataclass(frozen=True)
-class CorpusFacts:
-    """What the rules know of a corpus, before there is a tokenizer."""
-
-    pairs: int
-    """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
-    source_characters: float
-    """Mean length of a source."""
-    target_characters: float
-    distinct_words: int | None
-    """Of both sides; None if only some of the pairs were looked at."""
-    valid_pairs: int
-    test_pairs: int
-
-
-@dataclass(frozen=True)
-class Speed:
-    """How fast a model is on this machine, in seconds."""
-
-    update: float
-    """The part of an update's time that does not depend on the batch."""
-    token: float
-    """The rest of it, for each target token of the batch."""
-    greedy: float
-    """Of greedy search, for each sentence."""
-    beam: float
-    """Of the search that the test set is translated with, for each sentence."""
-
+from mt.training.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
+from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
 
 Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """One row of the choice."""
-
-    name: str
-    """The setting, or ``model`` for all sizes of a preset."""
-    value: Value
-    settings: dict[str, Value]
-    """What is set by it. It leaves out what the user gave."""
-    reason: str
-
-
-@dataclass(frozen=True)
-class Size:
-    """A preset in conf/model, and what it is for."""
-
-    preset: str
-    fewest_pairs: int
-    fewest_tokens: float
-    """Target tokens that there must be time for."""
-    vocabulary: int
-    rate: float
-    """The learning rate of a short run."""
-
-
-SIZES = (
-    Size("transformer_tiny", 0, 0, 8_000, 4e-3),
-    Size("transformer_small", 20_000, 0, 8_000, 4e-3),  # "Multi30k": 29,000 pairs, better than published tiny models
-    Size("transformer_base", 300_000, 100e6, 32_000, 2e-3),
-    Size("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
-)
-SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
-TIMES_AS_SLOW = 8
-"""How many times as slow each size from transformer_small on is than the one before, per token."""
-SMALL_VOCABULARIES = ((5_000, 2_000), (20_000, 4_000))
-"""Vocabularies of corpora with fewer pairs. 8,000 pieces suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6
-BLEU on validation, 16,000 gained 0.3 and are slower)."""
 PIECES_OF_WORDS = 500
 """A vocabulary has at most this many pieces and half of the distinct words: SentencePiece refuses more than the text
 has."""
-CHARACTERS_PER_PIECE = {False: 4.2, True: 1.4}
-"""Of languages with an alphabet, and of those with many characters."""
-
 FEW_PAIRS = 50_000
 """Up to here a batch has 1,024 tokens, as it was tuned for Multi30k, and above 1,536, as for Tatoeba."""
-MOST_UPDATES = 40_000
-"""Of the longest run that was measured. If there is time for more, batches grow, up to LARGEST_BATCH."""
-LARGEST_BATCH = 25_000
+MAX_UPDATES = 40_000
+"""Of the longest run that was measured. If there is time for more, batches grow, up to MAX_BATCH_TOKENS."""
+MAX_BATCH_TOKENS = 25_000
 """Tokens in an update of Vaswani et al. 2017."""
-MOST_PASSES = 200
+MAX_EPOCHS = 200
 """In passes of a single prediction, like those below. "Multi30k" still gained with 168."""
-FEWEST_AT_MOST = 5_000
-"""So many updates are always allowed: for a very small corpus they are more than MOST_PASSES."""
+MIN_UPDATE_LIMIT = 5_000
+"""So many updates are always allowed: for a very small corpus they are more than MAX_EPOCHS."""
 
 DROPOUT = ((2, 0.0), (8, 0.05), (40, 0.1), (math.inf, 0.2))
 """Dropout by passes over the pairs. 2: none gained 3 BLEU on the default corpus. 6 and 8: "Multi30k" (36.5 BLEU with
@@ -118,9 +45,9 @@ CONSISTENCY_PASSES = 20
 """From here on R-Drop is taken: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What helps
 on little data", "Multi30k"). It predicts every piece twice, so it makes half as many passes."""
 COUNTED_UPDATES, COUNTED_PASSES = 100, 1.5
-"""From so many updates and up to so many passes on, embeddings begin with what counting tells, if that takes no longer
-than it saves: 30.2 BLEU instead of 28.8 after one pass over Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 over
-Tatoeba ("Co-occurrence embeddings" in docs/lab-notebook.md)."""
+"""Use co-occurrence initialisation from this many updates up to this many epochs, if it takes no longer than it saves:
+30.2 BLEU instead of 28.8 after one epoch of Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 of Tatoeba
+("Co-occurrence embeddings" in docs/lab-notebook.md)."""
 COUNTING_SAVES = 1 / 8
 """Of the updates. There, random embeddings needed 12 to 29 % more updates to reach the same loss on validation."""
 COUNTING_A_PIECE = 45e-9
@@ -129,85 +56,84 @@ LONG_RUN = 10_000
 """From so many updates on, three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
 ADAMW_RATE = 1.5e-3
 """For a Transformer that AdamW moves ("Optimizers")."""
-WARMUP_SHARE, LONGEST_WARMUP = 12, 200
+WARMUP_SHARE, MAX_WARMUP = 12, 200
 """One twelfth of the updates, as in the default (100 of 1,200), and not more than in 40,000 updates of Multi30k."""
 
 SLOWER = 1.08
 """How many times as long an update takes as was measured: its batch also has to be made (docs/lab-notebook.md)."""
 VALIDATION_SHARE = 0.08
-"""Of the time for training, as long as there are 1 to MOST_VALIDATIONS of them."""
-MOST_VALIDATIONS = 20
+"""Of the time for training, as long as there are 1 to MAX_VALIDATIONS of them."""
+MAX_VALIDATIONS = 20
 FORWARD_SHARE = 1 / 3
 """What a token of the validation loss costs, as a share of one that is trained on: there is no backward pass."""
 SAVING = 0.5
 """Seconds for the checkpoints around a validation."""
-ALIGNED_PAIRS = 500
-"""The most validation pairs by which the attention that aligns words is chosen, after the last update."""
-PREPARING = 4.0
-PREPARING_A_PAIR = 60e-6
-"""Seconds until the first update, from the choice on, for the tokenizer and for cutting the pairs."""
-SCORING = 3.0
-SCORING_A_PAIR = 1e-3
-"""Seconds for scores, word counts and files after the test set has been translated."""
-FEWEST_UPDATES = 50
+MIN_UPDATES = 50
 """With fewer there is nothing to choose: the run is refused."""
 
 
 class Choice:
     """Makes the decisions of one run, one after another. Later ones depend on earlier ones."""
 
-    def __init__(self, config: TrainConfig, facts: CorpusFacts, presets: Mapping[str, ModelConfig]) -> None:
+    def __init__(self, resolved: Resolved[TrainConfig], facts: CorpusFacts, presets: Mapping[str, ModelConfig]) -> None:
         """
         Args:
-            config: What the user asked for. What is not in its ``model_fields_set`` is to be chosen.
+            resolved: The config before the choice. What is given there is not chosen.
             facts: The corpus.
             presets: The models in conf/model, by name.
         """
-        self.config = config
+        self.resolved = resolved
         self.facts = facts
         self.presets = presets
         self.decisions: list[Decision] = []
         self.counting = 0.0
         """Seconds that the first embeddings take."""
 
+    @property
+    def config(self) -> TrainConfig:
+        return self.resolved.config
+
     def set(self, name: str, value: Value, reason: str) -> None:
-        """Decides on one setting unless the user gave it."""
-        if not is_given(self.config, name):
+        """Choose the value of one setting unless the user has given it."""
+        if not self.resolved.is_given(name):
             self._decide(Decision(name, value, {name: value}, reason))
 
     def _decide(self, decision: Decision) -> None:
         self.decisions.append(decision)
-        self.config = with_settings(self.config, decision.settings)
+        try:
+            self.resolved = self.resolved.with_values(decision.settings, "chosen")
+        except InputError as error:
+            raise InputError(f"what training.minutes chose does not go with what was given: {error}") from None
 
     def choose_size(self, measure: Measure, seconds: Callable[[Speed], float]) -> Speed:
-        """Chooses the size of the model and of the vocabulary, and returns the speed of the model.
+        """Choose the size of the model and of the vocabulary, and returns the speed of the model.
 
         Args:
             measure: Measures a model.
             seconds: Returns the time for training with a model of that speed.
         """
-        asked, pairs = self.config, self.facts.pairs
-        is_open = isinstance(asked.model, TransformerConfig) and not is_given(asked, "model.width")
-        if not is_open or asked.training.init_from:
+        asked, pairs = self.resolved, self.facts.pairs
+        is_open = isinstance(self.config.model, TransformerConfig) and not asked.is_given("model.width")
+        if not is_open or self.config.training.init_from:
             self._choose_vocabulary(SIZES[1])
             return measure(self.config.model, self.config.tokenizer.vocabulary_size)
         fitting = [size for size in SIZES if size.fewest_pairs <= pairs]
         size = next(size for size in reversed(fitting) if not size.fewest_tokens)
         self._take_size(size, f"{pairs:,} training pairs")
         speed = measure(self.config.model, self.config.tokenizer.vocabulary_size)
-        tokens = seconds(speed) / (speed.update / LARGEST_BATCH + speed.token)
+        tokens = seconds(speed) / (speed.update / MAX_BATCH_TOKENS + speed.token)
         larger = fitting[fitting.index(size) + 1 :]
-        affordable = [one for n, one in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= one.fewest_tokens]
+        affordable = [size for n, size in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= size.fewest_tokens]
         if not affordable:
             return speed
-        self.config, self.decisions = asked, []
+        self.resolved, self.decisions = asked, []
         enough = f"time for more than {affordable[-1].fewest_tokens / 1e6:,.0f} million target tokens"
         self._take_size(affordable[-1], f"{pairs:,} training pairs, and {enough}")
         return measure(self.config.model, self.config.tokenizer.vocabulary_size)
 
     def _take_size(self, size: Size, reason: str) -> None:
         preset = self.presets[size.preset].model_dump()
-        settings = {key: preset[key.partition(".")[2]] for key in SIZE_KEYS if not is_given(self.config, key)}
+        settings = {key: preset[key.partition(".")[2]] for key in SIZE_KEYS if not self.resolved.is_given(key)}
         self._decide(Decision("model", size.preset, settings, reason))
         self._choose_vocabulary(size)
 
@@ -225,7 +151,7 @@ class Choice:
         self.set("tokenizer.vocabulary_size", pieces, reason)
 
     def choose_length(self, speed: Speed, seconds: float) -> None:
-        """Chooses the length of the run and what depends on it.
+        """Choose the length of the run and the settings that depend on it.
 
         Args:
             speed: Of the chosen model.
@@ -233,13 +159,14 @@ class Choice:
         """
         validation = self._validation_seconds(speed)
         fewest = self.config.training.average if self.config.training.weights == "average" else 1
-        most = max(MOST_VALIDATIONS, fewest)
+        most = max(MAX_VALIDATIONS, fewest)
         validating = min(max(VALIDATION_SHARE * seconds, fewest * validation), most * validation)
         updating = max(seconds - validating, 0.0)
         self._choose_batch(speed, updating)
         self._choose_objective(speed, updating)
         self._choose_embeddings(speed, updating)
         self._choose_updates(speed, max(updating - self.counting, 0.0))
+        self._refuse_short_run(speed, seconds)
         updates = self.config.training.max_updates
         self._choose_dropout(self._passes(updates) * self._predictions)
         self._choose_schedule(updates)
@@ -247,6 +174,20 @@ class Choice:
         why = f"{math.ceil(updates / every)} of them, which take about {validation:,.0f} s each"
         self.set("training.validate_every", every, why)
         self.set("training.patience", 0, "the learning rate falls to zero at the end; the best weights are kept anyway")
+
+    def _refuse_short_run(self, speed: Speed, seconds: float) -> None:
+        """Raise InputError if the minutes do not suffice for MIN_UPDATES."""
+        minutes = self.config.training.minutes
+        if minutes is None or self.resolved.is_given("training.max_updates"):
+            return
+        if self.config.training.max_updates < MIN_UPDATES:
+            overhead = 60 * minutes - seconds + self.counting
+            steps = "preparation, counting and test" if self.counting else "preparation and test"
+            needed = overhead + self.seconds_of(MIN_UPDATES, speed)
+            raise InputError(
+                f"training.minutes={minutes:g} leaves no time for training: {steps} take about "
+                f"{overhead / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
+            )
 
     @property
     def _target_pieces(self) -> float:
@@ -259,7 +200,7 @@ class Choice:
         return 1 if self.config.training.objective == "cross_entropy" else 2
 
     def _passes(self, updates: float) -> float:
-        """Returns how many passes over the pairs so many updates are."""
+        """Return how many passes over the pairs so many updates are."""
         training = self.config.training
         return updates * training.batch_tokens * training.accumulate / self._target_pieces
 
@@ -267,7 +208,7 @@ class Choice:
         return SLOWER * (speed.update + self.config.training.accumulate * batch * speed.token * predictions)
 
     def seconds_of(self, updates: int, speed: Speed) -> float:
-        """Returns how long so many updates and a validation take with the chosen settings."""
+        """Return how long so many updates and a validation take with the chosen settings."""
         each = self._update_seconds(speed, self.config.training.batch_tokens, self._predictions)
         return updates * each + self._validation_seconds(speed)
 
@@ -280,16 +221,16 @@ class Choice:
     def _choose_batch(self, speed: Speed, updating: float) -> None:
         batch = 1024 if self.facts.pairs <= FEW_PAIRS else 1536
         why = "small batches learn more from as many tokens"
-        while batch < LARGEST_BATCH and updating / self._update_seconds(speed, batch, 1) > MOST_UPDATES:
-            batch = min(2 * batch, LARGEST_BATCH)
-            why = f"smaller ones would make more than {MOST_UPDATES:,} updates in this time"
+        while batch < MAX_BATCH_TOKENS and updating / self._update_seconds(speed, batch, 1) > MAX_UPDATES:
+            batch = min(2 * batch, MAX_BATCH_TOKENS)
+            why = f"smaller ones would make more than {MAX_UPDATES:,} updates in this time"
         self.set("training.batch_tokens", batch, why)
 
     def _choose_objective(self, speed: Speed, updating: float) -> None:
         training = self.config.training
         updates = updating / self._update_seconds(speed, training.batch_tokens, 1)
-        passes = self._passes(training.max_updates if is_given(self.config, "training.max_updates") else updates)
-        if is_given(self.config, "model.dropout") and self.config.model.dropout == 0:
+        passes = self._passes(training.max_updates if self.resolved.is_given("training.max_updates") else updates)
+        if self.resolved.is_given("model.dropout") and self.config.model.dropout == 0:
             objective, why = "cross_entropy", "R-Drop needs dropout, and model.dropout=0 is given"
         elif passes < CONSISTENCY_PASSES:
             objective, why = "cross_entropy", f"R-Drop pays from {CONSISTENCY_PASSES} passes over the pairs on"
@@ -301,7 +242,7 @@ class Choice:
         self.set("training.objective", objective, why)
 
     def _choose_embeddings(self, speed: Speed, updating: float) -> None:
-        """Chooses what embeddings begin with. Sets ``counting`` to the seconds that this takes."""
+        """Choose the initialisation of embeddings. Set ``counting`` to the seconds that it takes."""
         facts, data, training = self.facts, self.config.data, self.config.training
         if training.init_from:
             return
@@ -309,7 +250,7 @@ class Choice:
         pieces = min(MAX_TOKENS, min(MAX_PAIRS, facts.pairs) * lengths)
         counting = COUNTING_A_PIECE * pieces * self.config.model.width
         each = self._update_seconds(speed, training.batch_tokens, self._predictions)
-        updates = training.max_updates if is_given(self.config, "training.max_updates") else updating / each
+        updates = training.max_updates if self.resolved.is_given("training.max_updates") else updating / each
         value = "random"
         if updates < COUNTED_UPDATES:
             why = f"counting was not measured for fewer than {COUNTED_UPDATES} updates"
@@ -327,7 +268,7 @@ class Choice:
         training = self.config.training
         each = self._update_seconds(speed, training.batch_tokens, self._predictions)
         updates = int(updating / each)
-        most = max(FEWEST_AT_MOST, int(MOST_PASSES / self._predictions / self._passes(1)))
+        most = max(MIN_UPDATE_LIMIT, int(MAX_EPOCHS / self._predictions / self._passes(1)))
         if updates <= most:
             why = (
                 f"{updating / 60:,.1f} minutes of updates, {each:.3f} s each; preparation, validation and test take "
@@ -336,9 +277,9 @@ class Choice:
         else:
             updates = most
             passes = _shown(self._passes(most))
-            limit = "as many as were ever tried" if most == FEWEST_AT_MOST else f"{passes} passes"
+            limit = "as many as were ever tried" if most == MIN_UPDATE_LIMIT else f"{passes} passes"
             why = f"{limit}, more was not measured on a corpus of this size; {most * each / 60:,.0f} minutes"
-        self.set("training.max_updates", updates, why)
+        self.set("training.max_updates", max(1, updates), why)
 
     def _choose_dropout(self, passes: float) -> None:
         dropout = next(rate for most, rate in DROPOUT if passes <= most)
@@ -363,21 +304,21 @@ class Choice:
             if updates >= LONG_RUN:
                 rate, reason = 0.75 * rate, f"{LONG_RUN:,} updates or more take smaller steps"
         self.set("training.optimizer.learning_rate", rate, reason)
-        warmup = min(updates // WARMUP_SHARE, LONGEST_WARMUP)
-        self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {LONGEST_WARMUP}")
+        warmup = min(updates // WARMUP_SHARE, MAX_WARMUP)
+        self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {MAX_WARMUP}")
 
 
 def choose(
-    config: TrainConfig,
+    resolved: Resolved[TrainConfig],
     facts: CorpusFacts,
     presets: Mapping[str, ModelConfig],
     measure: Measure,
     elapsed: Callable[[], float],
-) -> tuple[list[Decision], Speed]:
-    """Returns the decisions for a run, without the settings that the user gave, and the speed of its model.
+) -> tuple[Resolved[TrainConfig], list[Decision], Speed]:
+    """Choose the settings of a run that the user has left open, and return the decisions and the model's speed, too.
 
     Args:
-        config: What the user asked for, ``training.minutes`` among it.
+        resolved: The config before the choice, with ``training.minutes``.
         facts: The corpus.
         presets: The models in conf/model, by name.
         measure: Measures the speed of a model with a vocabulary.
@@ -386,62 +327,16 @@ def choose(
     Raises:
         InputError: The minutes do not suffice.
     """
-    minutes = config.training.minutes
+    minutes = resolved.config.training.minutes
     assert minutes is not None
-    choice = Choice(config, facts, presets)
+    choice = Choice(resolved, facts, presets)
 
     def left(speed: Speed) -> float:
-        return 60 * minutes - elapsed() - around_training(facts, speed)
+        return 60 * minutes - elapsed() - overhead_seconds(facts, speed)
 
     speed = choice.choose_size(measure, left)
-    seconds = left(speed)
-    choice.choose_length(speed, seconds)
-    if not is_given(config, "training.max_updates") and choice.config.training.max_updates < FEWEST_UPDATES:
-        around = 60 * minutes - seconds + choice.counting
-        steps = "preparation, counting and test" if choice.counting else "preparation and test"
-        needed = around + choice.seconds_of(FEWEST_UPDATES, speed)
-        raise InputError(
-            f"training.minutes={minutes:g} leaves no time for training: {steps} take about "
-            f"{around / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
-        )
-    return choice.decisions, speed
-
-
-def around_training(facts: CorpusFacts, speed: Speed) -> float:
-    """Returns about how many seconds a run takes after the choice, without updates and validations."""
-    return PREPARING + PREPARING_A_PAIR * facts.pairs + seconds_after_training(facts, speed)
-
-
-def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
-    """Return the estimated seconds of a run after its last validation."""
-    testing = facts.test_pairs * (speed.beam + SCORING_A_PAIR) + min(facts.valid_pairs, ALIGNED_PAIRS) * speed.greedy
-    return testing + SCORING
-
-
-def pieces_of(characters: float, language: str) -> float:
-    """Returns about how many pieces a text of that many characters is cut into, EOS included."""
-    return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]
-
-
-def is_given(config: TrainConfig, key: str) -> bool:
-    """Returns whether the user gave a setting, on the command line or in a config file."""
-    *sections, name = key.split(".")
-    part: Section = config
-    for section in sections:
-        part = getattr(part, section)
-    return name in part.model_fields_set
-
-
-def with_settings(config: TrainConfig, settings: Mapping[str, Value]) -> TrainConfig:
-    """Returns a config with other values at some keys. It is not checked."""
-    for key, value in settings.items():
-        config = _with(config, key.split("."), value)
-    return config
-
-
-def _with(section: Part, key: list[str], value: Value) -> Part:
-    name, *rest = key
-    return section.model_copy(update={name: _with(getattr(section, name), rest, value) if rest else value})
+    choice.choose_length(speed, left(speed))
+    return choice.resolved, choice.decisions, speed
 
 
 def _shown(passes: float) -> str:

@@ -14,6 +14,7 @@ import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.config import TrainConfig
+from mt.config.resolved import Resolved
 from mt.core.columns import release_memory
 from mt.core.device import (
     check_compiler,
@@ -38,13 +39,13 @@ from mt.storage.run_folder import CHOICE, LOG
 from mt.text.items import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.checkpoint import Progress
-from mt.training.choice import seconds_after_training
 from mt.training.choice_file import RecordedChoice, make_choice
 from mt.training.delivery import show_results
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
 from mt.training.run_state import RunState, run_state
 from mt.training.time_budget import TimeBudget
+from mt.training.time_estimates import seconds_after_training
 from mt.training.trainer import Trainer
 from mt.training.worker_count import worker_count
 
@@ -53,31 +54,34 @@ logger = logging.getLogger(__name__)
 LOCK = ".lock"
 
 
-def train(config: TrainConfig) -> None:
-    """Begins or continues the run in ``config.folder``, and trains up to the scores on the test set. Shows the results
-    if the run is finished already.
+def train(config: TrainConfig | Resolved[TrainConfig]) -> None:
+    """Begin or continue the run in ``config.folder``, and train up to the scores on the test set. Show the results if
+    the run is finished already.
 
     Raises:
         InputError: The config or the data cannot be used.
         RunError: Training diverged, or another process is at work on this run.
         Interrupted: A signal arrived. The state is saved.
     """
-    _start(config, _train_as_worker)
+    _start(config if isinstance(config, Resolved) else Resolved.of(config), _train_as_worker)
 
 
-def explain(config: TrainConfig) -> None:
-    """Prints what ``training.minutes`` chooses for a run, or chose when it was begun, without training.
+def explain(resolved: Resolved[TrainConfig]) -> None:
+    """Print the choice of ``training.minutes`` for a run, new or begun, without training.
 
     Raises:
         InputError: The config or the data cannot be used.
     """
-    if config.training.minutes is None and config.choice is None:
+    if resolved.config.training.minutes is None and resolved.config.choice is None:
         raise InputError("--explain shows what is chosen for a number of minutes: add training.minutes=N")
-    _start(config, _explain_as_worker)
+    _start(resolved, _explain_as_worker)
 
 
-def _start(config: TrainConfig, work: Callable[[TrainConfig, int, RankInfo | None], None]) -> None:
-    """Calls ``work`` in as many processes as the config says."""
+def _start(
+    resolved: Resolved[TrainConfig], work: Callable[[Resolved[TrainConfig], int, RankInfo | None], None]
+) -> None:
+    """Call ``work`` in as many processes as the config says."""
+    config = resolved.config
     cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(config.training.device)
     choose_precision(config.training.precision, device)  # refuses what the device cannot do before any work is done
@@ -87,40 +91,42 @@ def _start(config: TrainConfig, work: Callable[[TrainConfig, int, RankInfo | Non
                 f"training.workers={config.training.workers}: torchrun sets the number of workers with "
                 "--nproc-per-node; leave training.workers out"
             )
-        work(config, config.training.threads, rank_info_from_torchrun())
+        work(resolved, config.training.threads, rank_info_from_torchrun())
         return
     size = worker_count(config.training, device)
     if size == 1:
-        work(config, config.training.threads, None)
+        work(resolved, config.training.threads, None)
         return
-    share = functools.partial(work, config, config.training.threads or max(1, cpu_threads() // size))
+    share = functools.partial(work, resolved, config.training.threads or max(1, cpu_threads() // size))
     with local_workers(size, share) as info:
         share(info)
 
 
-def _explain_as_worker(config: TrainConfig, threads: int, info: RankInfo | None) -> None:
+def _explain_as_worker(resolved: Resolved[TrainConfig], threads: int, info: RankInfo | None) -> None:
+    config = resolved.config
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
     with working_together(choose_device(config.training.device), info) as workers:
-        state = run_state(config)
+        state = run_state(resolved)
         if state.checkpoint or state.is_finished:
             recorded = RecordedChoice.read(config.folder)
         else:
             corpus, _ = read_corpus(state.config, state.tokenizer_from, workers)
-            recorded = make_choice(state.config, corpus, workers, started)
+            _, recorded = make_choice(state.resolved, corpus, workers, started)
         if workers.is_leader:
-            print(recorded.table(config), flush=True)
+            print(recorded.table(state.resolved), flush=True)
 
 
-def _train_as_worker(config: TrainConfig, threads: int, info: RankInfo | None) -> None:
+def _train_as_worker(resolved: Resolved[TrainConfig], threads: int, info: RankInfo | None) -> None:
+    config = resolved.config
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
     with working_together(choose_device(config.training.device), info) as workers:
         if not workers.is_leader:
             workers.barrier()
-            _train(config, workers, started)
+            _train(resolved, workers, started)
             return
         run = config.folder
         new = [folder for folder in (run, *run.parents) if not os.path.lexists(folder)]
@@ -136,19 +142,18 @@ def _train_as_worker(config: TrainConfig, threads: int, info: RankInfo | None) -
         with _only_process(run), _removed_if_refused(run, new), _log_file(run / LOG), logging_redirect_tqdm():
             recover_folders(run)
             workers.barrier()
-            _train(config, workers, started)
+            _train(resolved, workers, started)
 
 
-def _train(config: TrainConfig, workers: Workers, started: float) -> None:
-    """Does the part of ``train`` that every worker takes part in, once the leader has made the run folder.
+def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
+    """Do the part of ``train`` that every worker takes part in, once the leader has made the run folder.
 
     Args:
-        config: What is asked for.
+        resolved: The config of the command line.
         workers: The processes that train together.
         started: The time at which they began, by ``time.perf_counter``.
     """
-    has_minutes = config.training.minutes is not None  # not only in the choice of another run
-    state = run_state(config)
+    state = run_state(resolved)
     _refuse_another_checkpoint(state, workers)
     config = state.config
     if state.is_finished:
@@ -166,20 +171,21 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
-    if state.checkpoint is None:
-        config = _chosen(config, corpus, workers, started)
+    resolved = state.resolved if state.checkpoint else _with_choice(state.resolved, corpus, workers, started)
+    config = resolved.config
     data = prepare(config, corpus, dropped, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
     begins_from_scratch = state.checkpoint is None and not config.training.init_from
     if begins_from_scratch and (advice := advice_on_size(config.model, data.tokenizers, data.train)):
         logger.warning("%s", advice)
-    trainer = Trainer(config, data, workers, state.checkpoint)
+    trainer = Trainer(config, data, workers, state.checkpoint, resolved.origins)
     trainer.begin()
     # What preparing the data took is given back. From now on, each step asks for the same memory again.
     return_freed_memory()
     release_memory()
     keep_freed_memory()
-    budget = _time_budget(config, trainer.progress, started) if has_minutes and workers.is_leader else None
+    has_budget = state.resolved.is_given("training.minutes") and config.training.minutes and workers.is_leader
+    budget = _time_budget(config, trainer.progress, started) if has_budget else None
     trainer.fit(budget)
     trainer.deliver()
     if config.training.minutes is not None and state.checkpoint is None:
@@ -187,29 +193,31 @@ def _train(config: TrainConfig, workers: Workers, started: float) -> None:
         logger.info("%.1f minutes in all; asked for: training.minutes=%g", minutes, config.training.minutes)
 
 
-def _chosen(config: TrainConfig, corpus: Corpus, workers: Workers, started: float) -> TrainConfig:
-    """Returns the config of a new run, with what ``training.minutes`` chooses. The choice is written into the run."""
-    if config.training.minutes is None and config.choice is None:
+def _with_choice(
+    resolved: Resolved[TrainConfig], corpus: Corpus, workers: Workers, started: float
+) -> Resolved[TrainConfig]:
+    """Choose the open settings of a new run for ``training.minutes``, and write the choice into the run folder."""
+    folder = resolved.config.folder
+    if resolved.config.training.minutes is None and resolved.config.choice is None:
         if workers.is_leader:
-            (config.folder / CHOICE).unlink(missing_ok=True)  # of a run that never came to a checkpoint
-        return config
-    recorded = make_choice(config, corpus, workers, started)
-    complete = recorded.applied(config)
-    logger.info("chosen for training.minutes=%g:\n%s", complete.training.minutes, recorded.table(config))
+            (folder / CHOICE).unlink(missing_ok=True)  # of a run that never came to a checkpoint
+        return resolved
+    chosen, recorded = make_choice(resolved, corpus, workers, started)
+    logger.info("chosen for training.minutes=%g:\n%s", recorded.minutes, recorded.table(resolved))
     if workers.is_leader:
-        recorded.write(config.folder)
-    return complete
+        recorded.write(folder)
+    return chosen
 
 
 def _time_budget(config: TrainConfig, progress: Progress, started: float) -> TimeBudget:
     """Return the time budget of a run with ``training.minutes``. Its test set takes as long as the choice measured."""
     recorded = RecordedChoice.read(config.folder)
-    after = seconds_after_training(recorded.question.corpus, recorded.speed)
+    after = seconds_after_training(recorded.corpus, recorded.speed)
     return TimeBudget(config.training, progress, after, lambda: time.perf_counter() - started)
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
-    """Raises RunError unless all workers found the same checkpoint."""
+    """Raise RunError unless all workers found the same checkpoint."""
     update = state.checkpoint.progress.update if state.checkpoint else None
     leaders = workers.run_on_leader(lambda: update)
     if update != leaders:
@@ -221,7 +229,7 @@ def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
 
 @contextlib.contextmanager
 def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
-    """Leaves no folder behind if training is refused before it begins: removes the run folder if it holds nothing but
+    """Leave no folder behind if training is refused before it begins: removes the run folder if it holds nothing but
     the log and the lock, and then the folders around it that were made for it.
 
     Args:
@@ -241,7 +249,7 @@ def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _only_process(run: Path) -> Iterator[None]:
-    """Locks the run for the time of this context. The lock ends with the process that holds it, however that ends.
+    """Lock the run for the time of this context. The lock ends with the process that holds it, however that ends.
 
     Raises:
         RunError: Another process is working on the run.

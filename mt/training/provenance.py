@@ -1,19 +1,17 @@
-"""Records what a run was made from and with: code, libraries, machine, data, and the values its settings resolved to.
-
-provenance.json describes how the run began. A run that goes on elsewhere, or with newer libraries, adds what is
-different from then on to the list ``resumed``. Nothing that was true before is overwritten.
-"""
+"""provenance.json: the data of a run, and the code, libraries, machine and resolved settings of each of its starts."""
 
 import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from mt.config import TrainConfig
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
@@ -25,7 +23,7 @@ from mt.data.corpus import Corpus, evenly_spaced
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.hub import pinned_hub_name
-from mt.storage.run_folder import PROVENANCE, TOOK_EFFECT
+from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 
@@ -33,21 +31,22 @@ Value = str | int | float | bool | None
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the code."""
-MAY_CHANGE = ("code_revision", "libraries", "python", "machine", TOOK_EFFECT)
-"""The entries of provenance.json that may be different when a run goes on."""
+CONDITIONS = ("code_revision", "libraries", "python", "machine", RESOLVED_SETTINGS)
+"""The entries of a start that two runs are compared by."""
 
 
-class _Resumed(BaseModel):
-    """What was different when the run was resumed after ``update``: some of the entries that MAY_CHANGE names."""
+class _Start(BaseModel):
+    """The conditions of a start of the run. It resumes after ``update``; 0 for the first."""
 
     model_config = ConfigDict(strict=True)
 
     update: NonNegativeInt
-    code_revision: str | None = None
-    libraries: dict[str, Value] = {}
-    python: str | None = None
-    machine: dict[str, Value] = {}
-    took_effect: dict[str, dict[str, Value]] = {}
+    code_revision: str | None
+    libraries: dict[str, Value]
+    python: str
+    machine: dict[str, Value]
+    resolved_settings: dict[str, dict[str, Value]]
+    origins: dict[str, str]
 
 
 class _File(BaseModel):
@@ -81,31 +80,28 @@ class _Recorded(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    code_revision: str | None
-    libraries: dict[str, Value]
-    python: str
-    machine: dict[str, Value]
     data: _Data
     files: dict[str, list[_File]] = {}
     initial_weights: str | None
     base_model: str | None
-    took_effect: dict[str, dict[str, Value]]
-    resumed: list[_Resumed]
+    starts: Annotated[list[_Start], Field(min_length=1)]
 
 
 def begin_provenance(
     data: PreparedData,
     workers: Workers,
-    took_effect: dict[str, dict],
+    settings: dict[str, dict],
+    origins: Mapping[str, str],
     initial_weights: str | None,
     base_model: str | None,
 ) -> dict:
-    """Returns the content of provenance.json for a run that begins, except for the checksum of its final weights.
+    """Return the content of provenance.json for a new run, except for the checksum of its final weights.
 
     Args:
-        data: What the run learns from and is measured on.
+        data: The prepared data.
         workers: The processes that train together.
-        took_effect: What ``took_effect`` returned.
+        settings: The resolved settings.
+        origins: The origin of each key of the config that has not its default.
         initial_weights: Checksum of the weights that ``training.init_from`` brought; None if they were drawn at random.
         base_model: What ``base_model`` returned for ``training.init_from``.
     """
@@ -120,7 +116,8 @@ def begin_provenance(
         "hydra-core",
         "numpy",
     )
-    return {
+    start = {
+        "update": 0,
         "code_revision": code_revision(),
         "libraries": {package: version(package) for package in packages},
         "python": platform.python_version(),
@@ -133,6 +130,10 @@ def begin_provenance(
             "threads": torch.get_num_threads(),
             "workers": workers.size,
         },
+        RESOLVED_SETTINGS: settings,
+        "origins": dict(origins),
+    }
+    return {
         "data": {
             split: {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
             for split, pairs in (
@@ -144,13 +145,12 @@ def begin_provenance(
         **({"files": files} if (files := _files(data.corpus)) else {}),
         "initial_weights": initial_weights,
         "base_model": base_model,
-        TOOK_EFFECT: took_effect,
-        "resumed": [],
+        "starts": [start],
     }
 
 
 def base_model(origin: str) -> str | None:
-    """Returns the model of the Hugging Face hub that the weights of a folder go back to, as OWNER/NAME@COMMIT; None if
+    """Return the model of the Hugging Face hub that the weights of a folder go back to, as OWNER/NAME@COMMIT; None if
     none is recorded.
 
     Args:
@@ -177,7 +177,7 @@ def _files(corpus: Corpus) -> dict[str, list[dict]]:
 
 
 def changed_files(recorded: dict, now: dict) -> Iterator[str]:
-    """Yields a line for each input file that was not there, is no longer there, has other pairs, or was left out at
+    """Yield a line for each input file that was not there, is no longer there, has other pairs, or was left out at
     one time only.
 
     Args:
@@ -202,7 +202,7 @@ def changed_files(recorded: dict, now: dict) -> Iterator[str]:
                 yield f"{split}: {name}: has other pairs"
 
 
-def took_effect(
+def resolved_settings(
     config: TrainConfig,
     data: PreparedData,
     workers: Workers,
@@ -210,11 +210,8 @@ def took_effect(
     optimizer: Optimizer,
     longer_than_a_batch: int,
 ) -> dict[str, dict[str, Value]]:
-    """Returns the values that the settings resolved to: what ``auto`` and null stand for, which optimizer updates each
-    group of parameters, and how many pairs there were where a setting asks for a number of them.
-
-    The values are grouped under headings. A comparison lists those that differ between two runs.
-    """
+    """Return, under headings, the values of settings such as ``auto`` and null, the optimizer of each group of
+    parameters, and numbers of pairs. A comparison lists those that differ between two runs."""
     settings, device = config.training, workers.device
     sides = {"source": data.tokenizers.source, "target": data.tokenizers.target}
     dropped = data.corpus.report[0].dropped
@@ -264,85 +261,52 @@ def read_provenance(run: Path) -> dict:
     return content
 
 
-def up_to(recorded: dict, update: int) -> dict:
-    """Returns the content of provenance.json without the sessions that resumed the run at ``update`` or later. Nothing
-    is left of them, because they were killed before they saved a checkpoint."""
-    return recorded | {"resumed": [one for one in recorded["resumed"] if one["update"] < update]}
+def with_start(recorded: dict, current: dict, update: int) -> dict:
+    """Add a start that resumes a run to the content of its provenance.json.
 
-
-def gone_on(recorded: dict, now: dict, update: int) -> dict:
-    """Returns the content of provenance.json for a run that goes on.
+    Earlier starts at this update or later are dropped: they were killed before they saved a checkpoint.
 
     Args:
-        recorded: The content ``up_to`` that update.
-        now: What would be written for a run that begins now.
-        update: The last update that is done. This session begins with the next.
+        recorded: The content of the file.
+        current: The content for a new run in these conditions.
+        update: The last update that is done.
     """
-    changed = _changes(latest(recorded), {name: now[name] for name in MAY_CHANGE})
-    resumed = [*recorded["resumed"], *([{"update": update, **changed}] if changed else [])]
-    # The checksum is left out, because the weights are about to change.
-    return {name: value for name, value in recorded.items() if name != "weights_sha256"} | {"resumed": resumed}
+    first, *others = recorded["starts"]
+    starts = [first, *(start for start in others if start["update"] < update)]
+    (start,) = current["starts"]
+    # The weights are about to change.
+    kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
+    return kept | {"starts": [*starts, start | {"update": update}]}
 
 
-def latest(recorded: dict) -> dict:
-    """Returns the entries named in MAY_CHANGE, as recorded by the latest session of the run."""
-    return _with_changes(recorded, lambda before, after, update: after)
+def precision_of(start: dict) -> Value:
+    """Return the number format of training."""
+    return start[RESOLVED_SETTINGS]["arithmetic"]["precision"]
 
 
-def precision_of(facts: dict) -> Value:
-    """Returns the number format of training; None if it is not recorded."""
-    return facts.get(TOOK_EFFECT, {}).get("arithmetic", {}).get("precision")
+def with_conditions(recorded: dict) -> dict:
+    """Replace the starts in the content of provenance.json by their conditions. A value that changed names the updates
+    (``bf16, from update 1,201 on fp32``), so two runs differ even if only some of their starts did."""
+    starts = [(start["update"], {name: start[name] for name in CONDITIONS}) for start in recorded["starts"]]
+    return {name: value for name, value in recorded.items() if name != "starts"} | _combine(starts)
 
 
-def as_it_went(recorded: dict) -> dict:
-    """Returns the content of provenance.json, where each value that changed when the run went on says so: ``bf16, from
-    update 1,201 on fp32``. So two runs differ even if only some of their sessions did."""
-
-    def told(before: Value, after: Value, update: int) -> str:
-        return f"{format_value(before)}, from update {update + 1:,} on {format_value(after)}"
-
-    return {name: value for name, value in recorded.items() if name != "resumed"} | _with_changes(recorded, told)
-
-
-def _with_changes(recorded: dict, combined: Callable[[Value, Value, int], Value]) -> dict:
-    """Returns the facts that may change, after each of their changes has been combined with the value before it.
-
-    Args:
-        recorded: The content of provenance.json.
-        combined: Returns the combined value, given the value before a change, the value after it, and the update after
-            which the change came.
-    """
-    facts = {name: recorded[name] for name in MAY_CHANGE}
-    for change in recorded["resumed"]:
-        changed = {name: change[name] for name in MAY_CHANGE if name in change}
-        facts = _applied(facts, changed, combined, change["update"])
-    return facts
-
-
-def _applied(before: dict, changes: dict, combined: Callable[[Value, Value, int], Value], update: int) -> dict:
-    after = dict(before)
-    for name, value in changes.items():
-        if isinstance(value, dict):
-            after[name] = _applied(before.get(name) or {}, value, combined, update)
-        else:
-            after[name] = combined(before.get(name), value, update)
-    return after
-
-
-def _changes(before: dict, now: dict) -> dict:
-    """Returns the values that are different now, or new. Sections are compared value by value."""
-    found = {}
-    for name, value in now.items():
-        if isinstance(value, dict):
-            if inner := _changes(before.get(name) or {}, value):
-                found[name] = inner
-        elif name not in before or before[name] != value:
-            found[name] = value
-    return found
+def _combine(values: Sequence[tuple[int, Any]]) -> Any:
+    """Combine the values of a condition, each with the update after which it began. Sections are combined by key."""
+    first = values[0][1]
+    if isinstance(first, dict):
+        keys = dict.fromkeys(key for _, section in values for key in section)
+        return {key: _combine([(update, section.get(key)) for update, section in values]) for key in keys}
+    changes = [
+        f"from update {update + 1:,} on {format_value(value)}"
+        for (_, before), (update, value) in pairwise(values)
+        if value != before
+    ]
+    return ", ".join([format_value(first), *changes]) if changes else first
 
 
 def code_revision() -> str | None:
-    """Returns the commit of the code, or None if git cannot tell. If the code has been changed since, a checksum of the
+    """Return the commit of the code, or None if git cannot tell. If the code has been changed since, a checksum of the
     changed code follows. For an installed wheel, returns its version: the repository around it, if there is one, is
     another project's."""
     if IS_INSTALLED:
@@ -361,7 +325,7 @@ def code_revision() -> str | None:
 
 
 def code_checksum(package: Path) -> str:
-    """Returns the SHA-256 of all Python files in a folder."""
+    """Return the SHA-256 of all Python files in a folder."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\n{path.stat().st_size}\n".encode() + path.read_bytes())

@@ -5,7 +5,7 @@ import logging
 from mt.config import TrainConfig
 from mt.core.errors import InputError
 from mt.storage.run_folder import PROVENANCE
-from mt.training.provenance import changed_files, gone_on, latest, precision_of, read_provenance, up_to
+from mt.training.provenance import changed_files, precision_of, read_provenance, with_start
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
         InputError: The run's data have changed since it began.
     """
     run = config.folder
-    recorded = up_to(read_provenance(run), update)
+    recorded = read_provenance(run)
     if files := list(changed_files(recorded, current)):
         more = [f"and {len(files) - MAX_FILES_NAMED} more"] if len(files) > MAX_FILES_NAMED else []
         raise InputError(
@@ -39,8 +39,9 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
             f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}); "
             "give a new run another name (name=…)"
         )
-    before, now = precision_of(latest(recorded)), precision_of(current)
-    if before not in (None, now):
+    recorded = with_start(recorded, current, update)
+    before, now = (precision_of(start) for start in recorded["starts"][-2:])
+    if before != now:
         logger.warning(
             "training.precision=%s is %s here, but was %s up to update %d: the result will be another than where the "
             "run began",
@@ -49,4 +50,4 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
             before,
             update,
         )
-    return gone_on(recorded, current, update)
+    return recorded

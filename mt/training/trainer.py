@@ -3,7 +3,9 @@
 import contextlib
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 
 import torch
 
@@ -31,20 +33,22 @@ from mt.training.checkpoint import (
     save_checkpoint,
     scheduled_checkpoints,
 )
-from mt.training.choice import ALIGNED_PAIRS
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
 from mt.training.initial_weights import initial_model
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
-from mt.training.provenance import begin_provenance, took_effect
+from mt.training.provenance import begin_provenance, resolved_settings
 from mt.training.resuming import resumed_provenance
 from mt.training.signals import StopRequest
 from mt.training.time_budget import TimeBudget
+from mt.training.time_estimates import ALIGNED_PAIRS
 from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import choose_alignment
+
+NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +57,21 @@ class Trainer:
     """Trains one model. Each worker holds one, with its copy of the model, its part of the data and the progress."""
 
     def __init__(
-        self, config: TrainConfig, data: PreparedData, workers: Workers, checkpoint: Checkpoint | None
+        self,
+        config: TrainConfig,
+        data: PreparedData,
+        workers: Workers,
+        checkpoint: Checkpoint | None,
+        origins: Mapping[str, str] = NO_ORIGINS,
     ) -> None:
+        """
+        Args:
+            config: The run's settings.
+            data: The prepared corpus.
+            workers: All of them construct a trainer.
+            checkpoint: The checkpoint to resume from.
+            origins: The origin of each setting that has not its default, for provenance.json.
+        """
         self.config = config
         self.data = data
         self.workers = workers
@@ -76,11 +93,11 @@ class Trainer:
         self.stop = StopRequest()
         self.monitor: Monitor | None = None
         """Records and shows the progress, on the leader while it trains."""
-        resolved = took_effect(
+        settings = resolved_settings(
             config, data, workers, self.precision, self.updater.optimizer, self.batches.longer_than_a_batch
         )
         self.provenance = workers.run_on_leader(
-            lambda: begin_provenance(data, workers, resolved, initial.checksum, initial.base_model)
+            lambda: begin_provenance(data, workers, settings, origins, initial.checksum, initial.base_model)
         )
         """The content of provenance.json."""
         if checkpoint:

@@ -22,7 +22,7 @@ if its scores are not finite.
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +166,13 @@ class CTranslate2Engine(Engine):
             results = dict(zip(fitting, translated, strict=True))
             for index, result in results.items():
                 all_hypotheses[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
-            if beam_size == 1:
-                all_hypotheses = self._ended_at_limit(all_hypotheses, results, sources, limits)
+            if beam_size == 1:  # A greedy hypothesis beyond its limit ends there. The model scores it.
+                beyond = [n for n, result in results.items() if len(result.hypotheses[0]) > limits[n]]
+                beyond = [n for n in beyond if math.isfinite(results[n].scores[0])]
+                ended = [self._numbers(results[n].hypotheses[0][: limits[n]]) for n in beyond]
+                totals = forced_log_probabilities(self.model, [sources[n] for n in beyond], ended) if beyond else []
+                for n, tokens, total in zip(beyond, ended, totals, strict=True):
+                    all_hypotheses[n] = [Hypothesis(tokens, total)]
         return all_hypotheses
 
     def _translate(self, sources: Sequence[list[int]], max_length: int, beam_size: int) -> list[Any]:
@@ -197,25 +202,6 @@ class CTranslate2Engine(Engine):
             Hypothesis(self._numbers(names[:-1]), score * len(names) ** self.config.length_penalty)
             for names, score in best
         ]
-
-    def _ended_at_limit(
-        self,
-        all_hypotheses: list[list[Hypothesis]],
-        results: Mapping[int, Any],
-        sources: Sequence[list[int]],
-        limits: Sequence[int],
-    ) -> list[list[Hypothesis]]:
-        """Replace greedy hypotheses that are longer than their limit: end them there and score them with the model."""
-        written = {
-            index: self._numbers(result.hypotheses[0][: limits[index]])
-            for index, result in results.items()
-            if len(result.hypotheses[0]) > limits[index] and math.isfinite(result.scores[0])
-        }
-        if written:
-            totals = forced_log_probabilities(self.model, [sources[n] for n in written], list(written.values()))
-            for (index, tokens), total in zip(written.items(), totals, strict=True):
-                all_hypotheses[index] = [Hypothesis(tokens, total)]
-        return all_hypotheses
 
     def _numbers(self, names: Sequence[str]) -> list[int]:
         return [self._target_numbers[name] for name in names]

@@ -14,7 +14,7 @@ import yaml
 
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS, Command, load_function
-from mt.cli.composition import Files
+from mt.cli.config_files import Files
 from mt.cli.keys import schema_keys
 from mt.cli.reference import help_text
 from mt.config import TrainConfig, TranslateConfig
@@ -352,7 +352,7 @@ def test_jobs_that_would_share_a_result_or_the_input_are_refused(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("module", ["omegaconf", "torch._C", "mt.cli.translate"])
+@pytest.mark.parametrize("module", ["omegaconf", "torch._C", "mt.translation.lines"])
 def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, module: str) -> None:
     """Wherever it comes: while the config, PyTorch or the command itself is imported. Python tells what it has
     imported."""

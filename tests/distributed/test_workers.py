@@ -98,7 +98,7 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
         assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
     _assert_alike(one.folder, two.folder)
     _assert_alike(one.folder, sharded.folder)
-    assert json.loads((two.folder / "provenance.json").read_text())["machine"]["workers"] == 2
+    assert json.loads((two.folder / "provenance.json").read_text())["starts"][0]["machine"]["workers"] == 2
 
 
 @pytest.mark.slow

@@ -25,7 +25,8 @@ from pydantic.fields import FieldInfo
 
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS as REGISTRY
-from mt.cli.composition import _quoted, compose_jobs
+from mt.cli.composition import compose_jobs
+from mt.cli.config_files import quote
 from mt.cli.translate import translate
 from mt.config import (
     CleaningConfig,
@@ -236,8 +237,9 @@ class Export(Command):
 
     def bases(self) -> dict[str, list[str]]:
         run = self.place.runs[0]
-        output = {"ctranslate2": "exported", "hugging_face": "exported", "argos": "exported.argosmodel"}
-        return {format: [f"format={format}", f"run={run}", f"output={path}"] for format, path in output.items()}
+        outputs = {"ctranslate2": "exported", "hugging_face": "exported", "argos": "exported.argosmodel"}
+        words = [[f"format={format}", f"run={run}", f"output={path}"] for format, path in outputs.items()]
+        return {" " * number: line for number, line in enumerate(words)}
 
     def work(self, config: Section) -> None:
         assert isinstance(config, ExportConfig)
@@ -301,7 +303,7 @@ def values_of(annotation: object, metadata: Sequence[object] = ()) -> Iterator[s
     elif annotation is bool:
         yield from ("true", "false")
     elif annotation is str:
-        yield from map(_quoted, TEXTS)
+        yield from map(quote, TEXTS)
     else:
         for argument in arguments:
             yield from values_of(argument)
@@ -407,7 +409,7 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
         command.work(config)
 
     try:
-        with _streams(), mock.patch("mt.cli.composition.hydra.compose", _compose_once):
+        with _streams(), mock.patch("mt.cli.config_files.hydra.compose", _compose_once):
             status = exit_status(lambda: run_command(REGISTRY[name], [*case.base, *case.tried], work))
     except Exception as error:  # whatever it is, it is what is looked for
         command.place.clear()

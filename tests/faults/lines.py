@@ -11,9 +11,9 @@ from subprocess import PIPE
 
 import psutil
 
-from mt.cli.translate import _text
 from mt.config import DecodingConfig
 from mt.storage.run_folder import read_config
+from mt.translation.lines import decode_lines
 from mt.translation.results import LINE_BREAKS, ScoredText
 from mt.translation.translator import Translator
 from tests.faults.outcome import Outcome
@@ -78,7 +78,7 @@ def translate(hostile: list[bytes], seed: int, run: Path) -> Outcome:
     architecture = read_config(run).model.architecture
     outcome = Outcome(f"hostile line ({architecture})")
     searches = {name: s for name, s in SEARCHES.items() if architecture == "transformer" or "engine" not in s}
-    lines = list(_text(iter(hostile), "hostile lines"))
+    lines = list(decode_lines(iter(hostile), "hostile lines"))
     order = random.Random(seed).sample(range(count), count)
     ties = 0
     for name, search in searches.items():

@@ -128,7 +128,8 @@ def _keep(config: TrainConfig, *left_out: str) -> None:
 
     kept = Path(shutil.copytree(config.folder, CURRENT / config.name, ignore=ignored))
     made = read_json(kept / PROVENANCE)
-    made["machine"] |= {"system": "Linux", "processor": "a processor", "instruction sets": ""}
+    for start in made["starts"]:
+        start["machine"] |= {"system": "Linux", "processor": "a processor", "instruction sets": ""}
     write_json(kept / PROVENANCE, made)
     if (kept / RESULTS).exists():
         write_json(kept / RESULTS, read_json(kept / RESULTS) | {FILES: file_checksums(kept)})

@@ -15,24 +15,18 @@ from safetensors.torch import load_file
 from mt.cli.composition import compose_jobs
 from mt.config import TrainConfig
 from mt.config.presets import model_presets
+from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, read_config
 from mt.training import choice_file
 from mt.training.calibration import measure
-from mt.training.choice import (
-    FEWEST_UPDATES,
-    CorpusFacts,
-    Speed,
-    around_training,
-    choose,
-    is_given,
-    pieces_of,
-    with_settings,
-)
-from mt.training.choice_file import DECIDED, RecordedChoice
+from mt.training.choice import MIN_UPDATES, choose
+from mt.training.choice_file import RecordedChoice
 from mt.training.command import train
+from mt.training.decision import CHOSEN_KEYS
+from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
 from tests import toy
 from tests.processes import Together, finish, run
 
@@ -47,19 +41,21 @@ PRESETS = model_presets("transformer")
 
 
 @functools.cache
-def _asked(*words: str) -> TrainConfig:
-    return compose_jobs("train", TrainConfig, ["name=run", *words], multirun=False)[0].config
+def _asked(*words: str) -> Resolved[TrainConfig]:
+    return compose_jobs("train", TrainConfig, ["name=run", *words], multirun=False)[0].resolved
 
 
 def _chosen(facts: CorpusFacts, *words: str, speed: Speed = SLOW, minutes: float | None = None) -> TrainConfig:
     """The config that the choice for a command line comes to, checked."""
     asked = _asked(*words)
     if minutes is not None:
-        asked = with_settings(asked, {"training.minutes": minutes})
-    decisions, _ = choose(asked, facts, PRESETS, lambda model, vocabulary: speed, lambda: ELAPSED)
+        asked = asked.with_values({"training.minutes": minutes}, "typed")
+    chosen, decisions, _ = choose(asked, facts, PRESETS, lambda model, vocabulary: speed, lambda: ELAPSED)
     settings = {key: value for decision in decisions for key, value in decision.settings.items()}
-    assert settings.keys() <= set(DECIDED)
-    return TrainConfig.model_validate(with_settings(asked, settings).model_dump())
+    assert settings.keys() <= set(CHOSEN_KEYS)
+    assert {key for key, origin in chosen.origins.items() if origin == "chosen"} == settings.keys()
+    assert all(chosen.value(key) == value for key, value in settings.items())
+    return chosen.config
 
 
 def _predicted(config: TrainConfig) -> float:
@@ -95,7 +91,7 @@ def test_more_minutes_are_never_less_training_and_none_are_overdrawn(facts, spee
         enough = re.search(r"take training\.minutes=(\d+) or more", str(error))
         assert enough
         less = _chosen(facts, "training.minutes=1", minutes=float(enough[1]), speed=speed)
-        assert less.training.max_updates >= FEWEST_UPDATES
+        assert less.training.max_updates >= MIN_UPDATES
         return
     more = _chosen(facts, "training.minutes=1", minutes=minutes * times, speed=speed)
     rounding = 4 * more.training.batch_tokens
@@ -106,7 +102,7 @@ def test_more_minutes_are_never_less_training_and_none_are_overdrawn(facts, spee
         validation = facts.valid_pairs * pair * speed.token / 3 + min(500, facts.valid_pairs) * speed.greedy
         seconds = (
             ELAPSED
-            + around_training(facts, speed)
+            + overhead_seconds(facts, speed)
             + training.max_updates * speed.update
             + _predicted(config) * speed.token
             + -(-training.max_updates // training.validate_every) * validation
@@ -197,7 +193,7 @@ def test_words_are_counted_in_a_whole_corpus_alone(folder, monkeypatch):
     assert facts.source_characters == pytest.approx(
         sum(map(len, corpus.train["source"])) / len(corpus.train), abs=0.005
     )
-    monkeypatch.setattr(choice_file, "PAIRS_LOOKED_AT", len(corpus.train) - 1)
+    monkeypatch.setattr(choice_file, "SAMPLED_PAIRS", len(corpus.train) - 1)
     part = choice_file.corpus_facts(corpus)
     assert part.distinct_words is None and part.pairs == facts.pairs == len(corpus.train)
 
@@ -216,15 +212,15 @@ GIVEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("key", DECIDED)
+@pytest.mark.parametrize("key", CHOSEN_KEYS)
 @pytest.mark.parametrize("minutes", [5, 600])
 def test_what_is_given_is_not_chosen(key, minutes):
     asked = _asked(f"training.minutes={minutes}", f"{key}={GIVEN[key]}")
-    decisions, _ = choose(asked, MULTI30K, PRESETS, lambda model, vocabulary: SLOW, lambda: ELAPSED)
+    _, decisions, _ = choose(asked, MULTI30K, PRESETS, lambda model, vocabulary: SLOW, lambda: ELAPSED)
     settings = {name for decision in decisions for name in decision.settings}
     assert key not in settings
     if not key.startswith("model."):
-        assert settings == set(DECIDED) - {key}
+        assert settings == set(CHOSEN_KEYS) - {key}
 
 
 def test_a_preset_gives_sizes_and_an_experiment_gives_what_it_says():
@@ -235,7 +231,7 @@ def test_a_preset_gives_sizes_and_an_experiment_gives_what_it_says():
     }
     assert _chosen(MULTI30K, "training.minutes=600", "model=transformer_tiny", "model.dropout=0.0").model.dropout == 0
     speedrun = _asked(*words, "experiment=multi30k_speedrun")
-    given_keys = {key for key in DECIDED if is_given(speedrun, key)}
+    given_keys = {key for key in CHOSEN_KEYS if speedrun.is_given(key)}
     assert {"model.width", "model.dropout", "training.max_updates", "training.schedule.warmup"} <= given_keys
     assert not given_keys & {"training.optimizer.learning_rate", "training.objective", "tokenizer.vocabulary_size"}
 
@@ -248,7 +244,7 @@ def test_a_run_is_named_by_what_was_chosen_and_by_nobody():
         (["training.minutes=5", "model=rnn_attention"], "tatoeba_en_fr-rnn_attention"),
     ):
         assert compose_jobs("train", TrainConfig, words, multirun=False)[0].config.name == name
-    assert _asked().model == PRESETS["transformer_small"]
+    assert _asked().config.model == PRESETS["transformer_small"]
 
 
 def test_r_drop_is_never_chosen_without_dropout():
@@ -315,7 +311,7 @@ def test_a_run_is_bitwise_that_of_the_same_settings_typed(folder, measured):
 
 
 def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measured, monkeypatch):
-    config, whole = _toy(folder), _toy(folder, name="whole")
+    config, whole = _toy(folder), _toy(folder, name="whole", choice=str(folder / "runs/toy"))
     stopped = RuntimeError("stopped")
 
     def fail(*_):
@@ -328,7 +324,7 @@ def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measur
     before = (config.folder / CHOICE).read_bytes()
     train(config)
     assert len(measured) == 1 and (config.folder / CHOICE).read_bytes() == before
-    train(whole)  # asks the same, so it takes the same choice
+    train(whole)
     assert len(measured) == 1
     one, other = (load_file(each.folder / "model.safetensors") for each in (config, whole))
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -337,7 +333,7 @@ def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measur
 def test_what_is_refused_and_what_may_grow_when_a_run_goes_on(folder, measured):
     config = _toy(folder)
     train(config)
-    with pytest.raises(InputError, match=r"training\.minutes=5: the settings were chosen for 3 minutes"):
+    with pytest.raises(InputError, match=r"training\.minutes: 3\.0 in the run, now 5"):
         train(_toy(folder, minutes=5))
     with pytest.raises(InputError, match=r"training\.patience: 0 in the run, now 2"):
         train(_toy(folder, patience=2))
@@ -347,15 +343,6 @@ def test_what_is_refused_and_what_may_grow_when_a_run_goes_on(folder, measured):
     train(_toy(folder, max_updates=updates + 5))
     assert json.loads((config.folder / "results.json").read_text())["updates"] == updates + 5
     assert len(measured) == 1
-
-
-def test_seeds_share_a_choice_and_another_question_does_not(folder, measured):
-    first, second = _toy(folder, "first"), _toy(folder, "second", seed=2)
-    train(first)
-    train(second)
-    assert _recorded(first) == _recorded(second) and len(measured) == 1
-    train(_toy(folder, "other", valid_bleu_pairs=9))
-    assert len(measured) == 2
 
 
 def test_a_choice_can_be_taken_elsewhere(folder, measured):
@@ -393,7 +380,7 @@ def test_measuring_finds_times_and_leaves_training_as_it_was(folder):
 def _words(config: TrainConfig, *more: str) -> list[str]:
     """What one would type if all but the sizes are to be chosen."""
     sizes = ("model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers")
-    is_open = set(DECIDED) - {*sizes, "tokenizer.vocabulary_size"} | {"training.minutes"}
+    is_open = set(CHOSEN_KEYS) - {*sizes, "tokenizer.vocabulary_size"} | {"training.minutes"}
     return [*(word for word in toy.words(config) if word.partition("=")[0] not in is_open), *more]
 
 
@@ -403,7 +390,7 @@ def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
     done = run("train.py", *words, "--explain")
     assert done.returncode == 0, done.stderr.decode()
     said = done.stdout.decode()
-    for key in set(DECIDED) - {"model.width"}:
+    for key in set(CHOSEN_KEYS) - {"model.width"}:
         assert key in said
     assert not config.folder.exists()
     without = run("train.py", *_words(config), "--explain")
@@ -420,5 +407,5 @@ def test_workers_agree_on_the_choice(folder, sharded):
     status, said = finish(Together(words, workers=2))
     assert status == 0, said
     recorded = _recorded(config)
-    assert recorded.question.machine["workers"] == 2
+    assert recorded.machine["workers"] == 2
     assert read_config(config.folder).training.validate_every == recorded.settings["training.validate_every"]

@@ -15,7 +15,7 @@ from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
-from mt.training.provenance import as_it_went, code_checksum, gone_on, latest, read_provenance, up_to
+from mt.training.provenance import code_checksum, read_provenance, with_conditions, with_start
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
@@ -65,7 +65,7 @@ def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, exp
     config = toy.config(folder, architecture=architecture, training={"optimizer": optimizer})
     trainer = _trainer(config)
     trainer.begin()
-    effect = _recorded(config)["took_effect"]
+    effect = _recorded(config)["starts"][0]["resolved_settings"]
     names = ["embeddings and output layer", "hidden matrices", "biases and other vectors"]
     groups = {name: effect[name] for name in names}
     assert [group["optimizer"] for group in groups.values()] == ["AdamW", expected, "AdamW"]
@@ -87,7 +87,7 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
     config = toy.config(folder, data=data, tokenizer=tokenizer, training=training)
     trainer = _trainer(config)
     trainer.begin()
-    effect = _recorded(config)["took_effect"]
+    effect = _recorded(config)["starts"][0]["resolved_settings"]
     arithmetic = effect["arithmetic"]
     assert arithmetic["precision"] in ("fp32", "bf16") and arithmetic["device"] == "cpu"
     assert arithmetic["sharded"] is arithmetic["compiled"] is False
@@ -116,78 +116,83 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
         "longer than a batch": long,
     }
     assert long and f"{long} pairs have more pieces than training.batch_tokens=8" in caplog.text
-    machine = _recorded(config)["machine"]
+    machine = _recorded(config)["starts"][0]["machine"]
     assert machine["processor"] and isinstance(machine["instruction sets"], str)
 
 
-BEGINNING = {
+FIRST = {
+    "update": 0,
     "code_revision": "a",
     "libraries": {"torch": "2.11"},
     "python": "3.11",
     "machine": {"gpu": None, "workers": 2},
+    "resolved_settings": {"arithmetic": {"precision": "bf16", "threads": 2}},
+    "origins": {"seed": "typed"},
+}
+NEW = {
     "data": {split: {"pairs": 9, "sha256": "0"} for split in ("train", "valid", "test")},
     "initial_weights": None,
     "base_model": None,
-    "took_effect": {"arithmetic": {"precision": "bf16", "threads": 2}},
-    "resumed": [],
+    "starts": [FIRST],
 }
 
 
 def _elsewhere(precision):
-    return BEGINNING | {
+    start = FIRST | {
         "libraries": {"torch": "2.13"},
         "machine": {"gpu": "H200", "workers": 2},
-        "took_effect": {"arithmetic": {"precision": precision, "threads": 2}},
+        "resolved_settings": {"arithmetic": {"precision": precision, "threads": 2}},
     }
+    return NEW | {"starts": [start]}
 
 
-def test_a_run_that_goes_on_elsewhere_keeps_what_was_and_adds_what_is_different():
-    assert gone_on(up_to(BEGINNING, 5), BEGINNING, 5) == BEGINNING
-    second = gone_on(up_to(BEGINNING, 5), _elsewhere("fp16"), 5)
-    assert {name: value for name, value in second.items() if name != "resumed"} | {"resumed": []} == BEGINNING
-    (session,) = second["resumed"]
-    assert session == {
-        "update": 5,
-        "libraries": {"torch": "2.13"},
-        "machine": {"gpu": "H200"},
-        "took_effect": {"arithmetic": {"precision": "fp16"}},
-    }
-    assert gone_on(up_to(second, 9), _elsewhere("fp16"), 9) == second
-    third = gone_on(up_to(second, 1500), _elsewhere("fp32"), 1500)
-    assert latest(third)["took_effect"]["arithmetic"] == {"precision": "fp32", "threads": 2}
-    told = as_it_went(third)
-    assert told["took_effect"]["arithmetic"] == {
+def test_each_start_of_a_run_is_recorded_and_conditions_name_their_changes():
+    second = with_start(NEW, _elsewhere("fp16"), 5)
+    assert second["starts"] == [FIRST, *(start | {"update": 5} for start in _elsewhere("fp16")["starts"])]
+    assert second | {"starts": [FIRST]} == NEW
+    third = with_start(second, _elsewhere("fp32"), 1500)
+    assert [start["update"] for start in third["starts"]] == [0, 5, 1500]
+    conditions = with_conditions(third)
+    assert conditions["resolved_settings"]["arithmetic"] == {
         "precision": "bf16, from update 6 on fp16, from update 1,501 on fp32",
         "threads": 2,
     }
-    assert told["machine"] == {"gpu": "null, from update 6 on H200", "workers": 2}
-    assert told["data"] == BEGINNING["data"] and "resumed" not in told
-    assert gone_on(up_to(second, 5), BEGINNING, 5) == BEGINNING, "a session that saved nothing left no trace"
+    assert conditions["machine"] == {"gpu": "null, from update 6 on H200", "workers": 2}
+    assert conditions["libraries"] == {"torch": "2.11, from update 6 on 2.13"}
+    assert conditions["data"] == NEW["data"] and "starts" not in conditions
+    assert with_conditions(with_start(NEW, NEW, 5)) == with_conditions(NEW)
+
+
+def test_a_start_that_saved_nothing_leaves_no_trace():
+    again = with_start(with_start(NEW, _elsewhere("fp16"), 5), NEW, 5)
+    assert again["starts"] == [FIRST, FIRST | {"update": 5}]
+    assert with_start(NEW, NEW, 0)["starts"] == [FIRST, FIRST]
 
 
 def test_the_weights_that_a_checksum_is_of_are_gone_when_a_run_goes_on():
-    assert "weights_sha256" not in gone_on(up_to(BEGINNING | {"weights_sha256": "0"}, 5), BEGINNING, 5)
+    assert "weights_sha256" not in with_start(NEW | {"weights_sha256": "0"}, NEW, 5)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"took_effect": []},
-        {"took_effect": {"arithmetic": "bf16"}},
-        {"resumed": {}},
-        {"resumed": [{"update": -1}]},
-        {"resumed": [{}]},
-        {"machine": {"gpu": {"name": {}}}},
+        {"starts": {}},
+        {"starts": []},
+        {"starts": [{}]},
+        {"starts": [FIRST | {"update": -1}]},
+        {"starts": [FIRST | {"resolved_settings": []}]},
+        {"starts": [FIRST | {"resolved_settings": {"arithmetic": "bf16"}}]},
+        {"starts": [FIRST | {"machine": {"gpu": {"name": {}}}}]},
         {"data": 3},
         {"base_model": 3},
     ],
 )
 def test_a_damaged_provenance_is_refused(tmp_path, change):
     path = tmp_path / "provenance.json"
-    write_json(path, BEGINNING | change)
+    write_json(path, NEW | change)
     with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {next(iter(change))}"):
         read_provenance(tmp_path)
-    write_json(path, {name: value for name, value in BEGINNING.items() if name not in change})
+    write_json(path, {name: value for name, value in NEW.items() if name not in change})
     with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {next(iter(change))}"):
         read_provenance(tmp_path)
 
@@ -200,19 +205,20 @@ def _warnings_of_precision(caplog):
 def test_another_precision_is_told_once(folder, monkeypatch, caplog):
     config = toy.config(folder, training={"precision": "auto"})
     monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.bfloat16)
-    assert _begun(config)["took_effect"]["arithmetic"]["precision"] == "bf16"
-    assert _gone_on(config)["resumed"] == [] and not _warnings_of_precision(caplog)
+    assert provenance.precision_of(_begun(config)["starts"][0]) == "bf16"
+    assert len(_gone_on(config)["starts"]) == 2 and not _warnings_of_precision(caplog)
     monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.float32)
-    content = _gone_on(config)
+    first, resumed = _gone_on(config)["starts"]
     assert _warnings_of_precision(caplog) == [
         "training.precision=auto is fp32 here, but was bf16 up to update 0: the result will be another than where the "
         "run began"
     ]
-    assert content["took_effect"]["arithmetic"]["precision"] == "bf16"
-    (resumed,) = content["resumed"]
+    assert provenance.precision_of(first) == "bf16"
     # An LSTM's layers are in fp32 before, too, on processors where they have to be.
     lstm = {} if recurrent_layers_need_fp32(torch.device("cpu")) else {"precision of LSTM layers": "fp32"}
-    assert resumed == {"update": 0, "took_effect": {"arithmetic": {"precision": "fp32"} | lstm}}
+    settings = first["resolved_settings"]
+    arithmetic = settings["arithmetic"] | {"precision": "fp32"} | lstm
+    assert resumed == first | {"resolved_settings": settings | {"arithmetic": arithmetic}}
 
 
 def test_changed_code_has_another_checksum(tmp_path):

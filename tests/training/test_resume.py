@@ -154,23 +154,6 @@ def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, c
     assert read_config(config.folder).training.max_updates == 30
 
 
-def test_an_unfinished_run_of_the_same_settings_under_another_name_is_told_of(folder, monkeypatch, caplog):
-    """So whoever repeats a command whose default name has changed since does not begin anew without knowing."""
-    old = toy.config(folder, "old-name")
-    stop_after(monkeypatch, [12])
-    with pytest.raises(Interrupted):
-        train(old)
-    told = f"{old.folder} is an unfinished run with the same settings: name=old-name goes on with it"
-    with caplog.at_level(logging.INFO):
-        train(toy.config(folder, "another", training={"batch_tokens": 128}))
-        assert told not in caplog.text
-        train(toy.config(folder, "new-name"))
-        assert caplog.text.count(told) == 1
-        train(old)
-        train(toy.config(folder, "newer-name"))
-    assert caplog.text.count(told) == 1
-
-
 def test_a_changed_config_is_refused_with_the_keys_that_differ(folder):
     train(toy.config(folder))
     with pytest.raises(InputError, match=r"training\.batch_tokens: 256 in the run, now 128"):

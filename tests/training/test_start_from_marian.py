@@ -16,6 +16,7 @@ from safetensors.torch import load_file  # noqa: E402
 from mt.cli.composition import compose_jobs  # noqa: E402
 from mt.config import ExportConfig, TrainConfig  # noqa: E402
 from mt.config.presets import default_model  # noqa: E402
+from mt.config.resolved import Resolved  # noqa: E402
 from mt.core.errors import InputError, Interrupted  # noqa: E402
 from mt.core.json_file import read_json  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
@@ -93,10 +94,10 @@ def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
     )
     assert asks_for_none == asks_for_it
     with pytest.raises(InputError, match=r"^model\.width=192 .*: the model is that of training\.init_from=.*; leave"):
-        run_state(tuned(corpus, start, model=asks_for_it))
-    assert run_state(tuned(corpus, start, model=asks_for_none)).config.model.width == 32
+        run_state(Resolved.of(tuned(corpus, start, model=asks_for_it)))
+    assert run_state(Resolved.of(tuned(corpus, start, model=asks_for_none))).config.model.width == 32
     some = asks_for_none.model_copy(update={"width": 32, "heads": 4})
-    assert run_state(tuned(corpus, start, model=some)).config.model.activation == "silu"
+    assert run_state(Resolved.of(tuned(corpus, start, model=some))).config.model.activation == "silu"
 
 
 def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start, tmp_path, monkeypatch):

@@ -16,7 +16,6 @@ from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, Transformer
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
 from mt.storage.native import NativeFolder
-from mt.storage.run_folder import config_differences, read_config, write_config
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
 from mt.text.tokenizer_training import train_tokenizer
@@ -251,15 +250,6 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
         export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
-
-
-def test_runs_from_before_there_were_engines_are_the_same_runs(run):
-    config = toy.config(run)
-    write_config(run, config)
-    text = (run / "config.yaml").read_text()
-    (run / "config.yaml").write_text(text.replace("  engine: torch\n", "").replace("  compute_type: null\n", ""))
-    assert "engine" not in (run / "config.yaml").read_text()
-    assert config_differences(read_config(run), config) == {}
 
 
 def _state(folder: Path) -> dict[str, tuple[int, int]]:

@@ -60,7 +60,7 @@ def _conditions(output: Output) -> dict[str, object]:
     languages = output.model.source_language, output.model.target_language
     conditions: dict[str, object] = {
         "direction": NOT_KNOWN if UNKNOWN_LANGUAGE in languages else "→".join(languages),
-        **dict(_flat("took effect", provenance.get("took_effect", {}))),
+        **dict(_flat("took effect", provenance.get("resolved_settings", {}))),
         **dict(_flat("alignment", output.model.alignment.model_dump())),
     }
     if provenance:

@@ -77,7 +77,9 @@ def test_the_run_says_what_was_dropped(whole: Path) -> None:
     dropped = read_dropped(whole)
     assert dropped["copy"].tolist() == list(range(10)) and len(dropped["duplicate"]) == 10
     assert len(dropped["translation"]) > 20
-    told = {rule: count for rule, count in provenance(whole)["took_effect"]["cleaning"].items() if count}
+    told = {
+        rule: count for rule, count in provenance(whole)["starts"][0]["resolved_settings"]["cleaning"].items() if count
+    }
     assert told == {rule: len(ids) for rule, ids in dropped.items() if len(ids)}
 
 

@@ -102,7 +102,7 @@ def _compare(output, *systems, **values):
 def test_conditions_are_those_of_every_seed(runs, tmp_path):
     other = tmp_path / "transformer-2"
     toy.copy_to_change(runs["transformer-2"], other)
-    toy.change_json(other / "provenance.json", lambda made: made["machine"].update(gpu="H200"))
+    toy.change_json(other / "provenance.json", lambda made: made["starts"][0]["machine"].update(gpu="H200"))
     systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
     found, page = _compare(tmp_path / "o", *systems)
     conditions = found["differing_conditions"]
@@ -315,7 +315,9 @@ def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
     config = read_config(other)
     without = TextConfig(enabled=False, augmentation=config.text.augmentation)
     write_config(other, config.model_copy(update={"text": without}))
-    toy.change_json(other / "provenance.json", lambda made: made["took_effect"]["text"].update(enabled=False))
+    toy.change_json(
+        other / "provenance.json", lambda made: made["starts"][0]["resolved_settings"]["text"].update(enabled=False)
+    )
     found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
     assert found["differing_settings"]["text.enabled"] == ["true", "false"]
     assert found["differing_conditions"]["took effect: text: enabled"] == ["true", "false"]

@@ -6,21 +6,24 @@ from types import SimpleNamespace
 
 import pytest
 
-from mt.cli.translate import _as_json, _progress_of, _text, _translated, translate
+from mt.cli.translate import translate
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
+from mt.translation.lines import as_json, decode_lines, progress_display, translate_window
 from mt.translation.results import ScoredText
 from tests.processes import PROJECT
 
 
 def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
-    lines = list(_text([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"], "it"))
+    lines = list(
+        decode_lines([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"], "it")
+    )
     assert lines == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
 
 
 def test_json_lines_stay_lines_and_read_back():
     text = 'a\u2028b\x85c"\\é漢'
-    line = _as_json(text, [ScoredText(text, -1.5), ScoredText("", None)])
+    line = as_json(text, [ScoredText(text, -1.5), ScoredText("", None)])
     assert line.splitlines() == [line]
     assert "é漢" in line
     assert json.loads(line) == {
@@ -37,14 +40,19 @@ def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
             return [[ScoredText("" if line in ("", "ba") else "de", None)] for line in lines]
 
     config = TranslateConfig(run="any")
-    assert [line for line, _ in _translated(Silent(), ["", "fi", "ba", "ba"], 7, None, config)] == ["", "de", "", ""]
+    assert [line for line, _ in translate_window(Silent(), ["", "fi", "ba", "ba"], 7, None, config)] == [
+        "",
+        "de",
+        "",
+        "",
+    ]
     assert caplog.messages == ["line 10 and 1 of those after it: not blank, but the translation is empty"]
 
 
 def test_a_reference_that_ends_early_is_refused_with_its_number_of_lines():
     config = TranslateConfig(run="any", reference="ref.txt")
     with pytest.raises(InputError, match=r"reference=ref\.txt has 4 lines, fewer than the input"):
-        list(_translated(None, ["ba", "de"], 3, iter(["fi"]), config))
+        list(translate_window(None, ["ba", "de"], 3, iter(["fi"]), config))
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -63,5 +71,5 @@ def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_pa
 
 def test_progress_inside_a_window_is_shown():
     shown = []
-    _progress_of(["ba"] * 3, SimpleNamespace(set_postfix_str=shown.append))(1, 4)
+    progress_display(["ba"] * 3, SimpleNamespace(set_postfix_str=shown.append))(1, 4)
     assert shown[0].startswith("next 3: 25%, ") and shown[0].endswith(" s to go")

@@ -1,0 +1,98 @@
+"""A resolved config: its values, and the origin of each that is not a default."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Self, TypeVar
+
+from pydantic import ValidationError
+
+from mt.config.fields import Section
+from mt.core.errors import InputError
+
+Origin = Literal["preset", "typed", "inherited", "chosen"]
+"""A config file in conf/; the command line or Python; the base run or the run folder; training.minutes."""
+Config = TypeVar("Config", bound=Section)
+
+
+@dataclass(frozen=True)
+class Resolved(Generic[Config]):
+    """A config that is never changed in place: ``with_values`` derives another one."""
+
+    config: Config
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    """The origin of each dotted key, such as ``training.schedule.warmup``. Other keys have their defaults."""
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """Resolve a config that was built in Python: everything that it sets counts as typed."""
+        return cls(config, dict.fromkeys(_set_keys(config), "typed"))
+
+    def is_given(self, key: str) -> bool:
+        """Return whether a key has neither its default nor a chosen value."""
+        return self.origins.get(key, "chosen") != "chosen"
+
+    def with_values(self, values: Mapping[str, object], origin: Origin) -> Self:
+        """Derive a config with other values at dotted keys. The value of a section is a mapping that replaces it whole.
+
+        Raises:
+            InputError: The values contradict each other or those that were given.
+        """
+        if not values:
+            return self
+        sections = tuple(f"{key}." for key, value in values.items() if isinstance(value, Mapping))
+        kept = (
+            {key: own for key, own in self.origins.items() if not key.startswith(sections)}
+            if sections
+            else self.origins
+        )
+        plain: dict[str, Any] = {}
+        for key in kept:
+            _set_value(plain, key, self.value(key))
+        for key, value in values.items():
+            _set_value(plain, key, value)
+        try:
+            config = type(self.config).model_validate(plain)
+        except ValidationError as error:
+            messages = [str(details.get("ctx", {}).get("error", details["msg"])) for details in error.errors()]
+            raise InputError("; ".join(messages)) from None
+        changed = dict(flat_values(dict(values)))
+        return type(self)(config, {**kept, **dict.fromkeys(changed, origin)})
+
+    def value(self, key: str) -> object:
+        """Return the value of a dotted key."""
+        value: object = self.config
+        for name in key.split("."):
+            value = getattr(value, name)
+        return _plain(value)
+
+
+def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value of nested mappings under its dotted key."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat_values(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _set_keys(section: Section, prefix: str = "") -> Iterator[str]:
+    for name in section.model_fields_set:
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            yield from _set_keys(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def _set_value(values: dict[str, Any], key: str, value: object) -> None:
+    *sections, name = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+    values[name] = value
+
+
+def _plain(value: object) -> object:
+    """Return a value as pydantic reads it: sections in lists, such as the corpora of a mixture, as mappings."""
+    if isinstance(value, Section):
+        return value.model_dump(exclude_unset=True)
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value

@@ -1,0 +1,144 @@
+"""The settings of ``train.py``, and the description of a trained model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Self
+
+from mt.config.data import DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
+from mt.config.decoding import DecodingConfig
+from mt.config.fields import (
+    LanguageCode,
+    PathText,
+    RunName,
+    Section,
+    Seed,
+)
+from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.config.text import MAX_PIECES, AlignmentConfig, TextConfig, TextDescription
+from mt.config.tokenizer import PiecesConfig, TokenizerConfig
+from mt.config.training import TrainingConfig
+
+
+class TrainConfig(Section):
+    """``python train.py``"""
+
+    name: RunName
+    """The name of the run, and of its folder. Unless given, the experiment's name, or DATA-MODEL."""
+    runs: PathText = "runs"
+    """The folder that holds the run folders."""
+    seed: Seed = 1
+    """Decides everything random: first weights, order of the batches, dropout, subword sampling."""
+    data: DataConfig
+    text: TextConfig = TextConfig()
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+    choice: PathText | None = None
+    """A run whose choice by training.minutes this run takes instead of making its own, to be compared with it."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.runs) / self.name
+
+    def contradictions(self) -> Iterator[str]:
+        if self.training.objective == "r_drop" and not (
+            self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
+        ):
+            yield "training.objective=r_drop compares predictions under two dropouts: it needs model.dropout > 0"
+        optimizer = self.training.optimizer
+        if isinstance(self.model, RNNAttentionConfig):
+            if self.model.variational_dropout and not self.model.dropout:
+                yield "model.variational_dropout=true is a way of dropping out: it needs model.dropout > 0"
+            if optimizer.kind == "muon":
+                yield "training.optimizer.kind=muon is for Transformers: an LSTM is moved by AdamW, take auto or adamw"
+            elif optimizer.kind == "auto" and optimizer.differs_from_default("muon_iterations"):
+                yield (
+                    f"training.optimizer.muon_iterations={optimizer.muon_iterations} is for Transformers: an LSTM is "
+                    "moved by AdamW"
+                )
+        first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
+        if isinstance(first, PileConfig) and first.tagged:
+            yield (
+                "data.tagged=true is for the second corpus of a mixture and those behind it: validation and test data "
+                "come from the first, and what is translated with the model has no tag"
+            )
+        splits: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
+        for split in splits:
+            key = f"{split}_pairs"
+            corpora = [
+                corpus
+                for corpus in (first, self.data)
+                if isinstance(corpus, UnsplitConfig) and corpus.differs_from_default(key)
+            ]
+            if corpora and names_split(first, split):
+                pairs = getattr(corpora[0], key)
+                yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
+        if self.training.compile and not isinstance(self.model, TransformerConfig):
+            yield "training.compile=true is for Transformers: the LSTM's steps would be compiled anew for every length"
+        if self.training.init_from and self.tokenizer.reuse:
+            yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
+        if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":
+            longest = self.data.max_length + 1  # with EOS
+            if self.model.max_positions < longest:
+                yield (
+                    f"model.max_positions={self.model.max_positions} is too small for "
+                    f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
+                )
+        if self.decoding.method == "sample" or self.decoding.n_best > 1:
+            yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
+        elif self.decoding.differs_from_default("seed"):
+            yield f"decoding.seed={self.decoding.seed} is for sampling, and the test set is translated by beam search"
+        if self.decoding.markup is not None:
+            yield "the test set is plain text: leave decoding.markup out"
+        if self.decoding.engine != "torch":
+            yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
+
+
+class ModelDescription(Section):
+    """``model.yaml``: all that translating must know beside the tokenizer and the weights."""
+
+    source_language: LanguageCode
+    target_language: LanguageCode
+    text: TextDescription
+    model: ModelConfig
+    tokenizer: PiecesConfig
+    decoding: DecodingConfig
+    """How translations are searched for unless the user says otherwise."""
+    alignment: AlignmentConfig = AlignmentConfig()
+
+    @classmethod
+    def of(cls, config: TrainConfig, text: TextDescription, alignment: AlignmentConfig) -> Self:
+        """Describe the model of a run, with the text layer and the alignment that its training has learnt."""
+        return cls(
+            source_language=config.data.source_language,
+            target_language=config.data.target_language,
+            text=text,
+            model=config.model,
+            tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
+            decoding=config.decoding,
+            alignment=alignment,
+        )
+
+    @property
+    def max_source_length(self) -> int:
+        """The most pieces of a sentence that the model translates as a whole by default."""
+        own = self.decoding.max_source_length
+        if own != "auto":
+            return own
+        return self.text.long_source if self.text.enabled else MAX_PIECES
+
+    def contradictions(self) -> Iterator[str]:
+        layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
+        if self.alignment.layer >= layers:
+            yield f"alignment.layer={self.alignment.layer}: the decoder attends to the source in {layers} layers"
+        if (
+            self.decoding.method != "beam"
+            or self.decoding.n_best > 1
+            or self.decoding.engine != "torch"
+            or self.decoding.markup is not None
+        ):
+            yield (
+                "a model's own decoding is one best translation of plain text by the model itself: "
+                "decoding.method=beam, decoding.n_best=1, decoding.engine=torch, decoding.markup=null"
+            )

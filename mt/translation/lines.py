@@ -1,0 +1,210 @@
+"""Translation of text line by line, from a file or standard input, in bounded memory."""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from tqdm import tqdm
+
+from mt.config import TranslateConfig
+from mt.core.errors import InputError
+from mt.core.files import read_lines, resolved
+from mt.core.output import is_device, partial_file, partial_path
+from mt.core.terminal import visible
+from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
+from mt.translation.translator import Translator, windows
+
+logger = logging.getLogger(__name__)
+
+
+def translate_lines(config: TranslateConfig, translator: Translator) -> None:
+    """Write one line of output for each line of input.
+
+    Raises:
+        InputError: The reference has another number of lines than the input.
+        RunError: Another process is writing the same output.
+    """
+    escape = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
+    if config.input is None:
+        lines = decode_lines(sys.stdin.buffer, "the input")
+    else:
+        lines = decode_lines(read_lines(Path(config.input)), config.input)
+    references = (
+        None if config.reference is None else decode_lines(read_lines(Path(config.reference)), config.reference)
+    )
+    alignments = config.decoding.alignments
+    is_interactive = config.input is None and sys.stdin.isatty()
+    with (
+        _output("output", config.output) as output,
+        nullcontext() if alignments is None else _output("decoding.alignments", alignments) as links,
+        tqdm(unit=" lines", disable=None, leave=False) as bar,
+    ):
+        written = 0
+        for window in windows(lines, one_by_one=is_interactive):
+            progress = progress_display(window, bar)
+            for line, alignment in translate_window(translator, window, written, references, config, progress):
+                output.write(escape(line).encode() + b"\n")
+                if links is not None:
+                    links.write(_pharaoh_format(alignment).encode() + b"\n")
+            output.flush()
+            if links is not None:
+                links.flush()
+            written += len(window)
+            bar.set_postfix_str("", refresh=False)
+            bar.update(len(window))
+        if references is not None and next(references, None) is not None:
+            raise InputError(f"reference={config.reference} has more lines than the input's {written}")
+    if written == 0:
+        logger.warning("the input has no lines")
+
+
+def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]:
+    """Return a function that shows on a progress bar how many of the batches of a window are done."""
+    began = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        seconds = (time.monotonic() - began) * (total / done - 1)
+        bar.set_postfix_str(f"next {len(window):,}: {done / total:.0%}, {seconds:,.0f} s to go")
+
+    return show
+
+
+def check_line_files(config: TranslateConfig) -> None:
+    """Check, before any work, what can be checked of the files. Raise InputError if they cannot be used."""
+    _refuse_to_overwrite(config)
+    _refuse_other_counts(config)
+    if config.retranslate:
+        raise InputError("retranslate=true is for documents, and the input is lines")
+
+
+def _refuse_to_overwrite(config: TranslateConfig) -> None:
+    """Raise InputError if an output would overwrite a folder, an input or the other output."""
+    written = {"output": config.output, "decoding.alignments": config.decoding.alignments}
+    protected = {
+        resolved(path): f"the {name}, {path}"
+        for name, path in (("input", config.input), ("reference", config.reference))
+        if path is not None
+    }
+    for name, path in written.items():
+        if path is None:
+            continue
+        if resolved(path).is_dir():
+            raise InputError(f"{name}={path} is a folder")
+        if config.input is None and _is_stream(str(partial_path(path)), sys.stdin):
+            raise InputError(f"{name}={path} would overwrite the input, {partial_path(path)}")
+        if name != "output" and config.output is None and _is_stream(path, sys.stdout):
+            raise InputError(f"{name}={path} is the standard output, which has the translations: give output=FILE")
+        for file in (resolved(path), partial_path(path)):
+            if file in protected:
+                raise InputError(f"{name}={path} would overwrite {protected[file]}")
+        if not is_device(path):
+            protected |= dict.fromkeys((resolved(path), partial_path(path)), f"{name}={path}")
+
+
+def _refuse_other_counts(config: TranslateConfig) -> None:
+    """Raise InputError if the input and the reference have different numbers of lines.
+
+    This is checked before any work, but only if both are regular files, which can be read twice.
+    """
+    paths = [Path(path) for path in (config.input, config.reference) if path is not None]
+    if len(paths) == 2 and all(path.is_file() and not path.is_relative_to("/dev") for path in paths):
+        lines, references = (sum(1 for _ in read_lines(path)) for path in paths)
+        if lines != references:
+            raise InputError(f"reference={config.reference} has {references:,} lines, but the input {lines:,}")
+
+
+def translate_window(
+    translator: Translator,
+    window: list[str],
+    first_line: int,
+    references: Iterator[str] | None,
+    config: TranslateConfig,
+    after_batch: Callable[[int, int], None] | None = None,
+) -> Iterator[tuple[str, Alignment | None]]:
+    """Yield the output lines for a window of input lines, each with its word alignment, if that is asked for."""
+    aligned = config.decoding.alignments is not None
+    if references is not None:
+        expected = list(islice(references, len(window)))
+        if len(expected) < len(window):
+            raise InputError(
+                f"reference={config.reference} has {first_line + len(expected)} lines, fewer than the input"
+            )
+        scored = translator.score(window, expected, aligned)
+        yield from ((as_json(line, [text]), text.alignment) for line, text in zip(window, scored, strict=True))
+        return
+    numbers = range(first_line, first_line + len(window))
+    hypotheses = translator.hypotheses(window, numbers, after_batch, aligned)
+    pairs = enumerate(zip(window, hypotheses, strict=True), first_line + 1)
+    if empty := [number for number, (line, best) in pairs if line.strip() and not best[0].text]:
+        others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
+        logger.warning("line %d%s: not blank, but the translation is empty", empty[0], others)
+    if translator.config.n_best > 1:
+        for line, several in zip(window, hypotheses, strict=True):
+            yield as_json(line, several), several[0].alignment
+    else:
+        yield from ((best[0].text, best[0].alignment) for best in hypotheses)
+
+
+def _pharaoh_format(alignment: Alignment | None) -> str:
+    return " ".join(f"{source}-{target}" for source, target in alignment or ())
+
+
+def as_json(source: str, hypotheses: list[ScoredText]) -> str:
+    records = [
+        {"text": text.text, "score": text.score}
+        | ({} if text.alignment is None else {"alignment": _pharaoh_format(text.alignment)})
+        for text in hypotheses
+    ]
+    line = json.dumps({"source": source, "hypotheses": records}, ensure_ascii=False)
+    return LINE_BREAKS.sub(lambda match: "".join(f"\\u{ord(character):04x}" for character in match.group()), line)
+
+
+def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Decode lines of UTF-8.
+
+    What is not UTF-8 becomes U+FFFD, with a warning that names ``name``. A CR at the end of a line and a byte-order
+    mark at the start of the first are dropped.
+    """
+    invalid_lines = 0
+    for number, line in enumerate(lines):
+        content = line.removesuffix(b"\n").removesuffix(b"\r")
+        text = content.decode("utf-8", errors="replace")
+        if "\ufffd" in text and text.encode() != content:
+            invalid_lines += 1
+            if invalid_lines == 1:
+                logger.warning(
+                    "line %d of %s is not UTF-8: invalid bytes are replaced by \N{REPLACEMENT CHARACTER}",
+                    number + 1,
+                    name,
+                )
+        yield text.removeprefix("\ufeff") if number == 0 else text
+    if invalid_lines > 1:
+        logger.warning("%s: %d lines were not UTF-8", name, invalid_lines)
+
+
+def _is_stream(path: str, stream: TextIO | None) -> bool:
+    """Return whether a path, such as ``/dev/stdout``, is the file, device or pipe of a stream."""
+    try:
+        return stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
+    except (OSError, ValueError):  # no such file, or a stream without a file descriptor
+        return False
+
+
+@contextmanager
+def _output(name: str, path: str | None) -> Iterator[BinaryIO]:
+    """Open the output that a setting names: standard output, a device or pipe, or a file that is complete or absent."""
+    if path is None or _is_stream(path, sys.stdout):
+        yield sys.stdout.buffer
+    elif is_device(path):
+        with Path(path).open("wb") as output:
+            yield output
+    else:
+        with partial_file(path, name, resumes=False) as output:
+            yield output
