@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, islice, pairwise
 
-from mt.config import TextDescription
+from mt.config import TextLayerDescription
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.text.case import Case, begun_with_capitals, case_of, lowercased
@@ -34,7 +34,7 @@ class TextLayer:
 
     def __init__(
         self,
-        config: TextDescription,
+        config: TextLayerDescription,
         tokenizers: TokenizerPair,
         source_language: str,
         target_language: str,
@@ -56,7 +56,7 @@ class TextLayer:
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
-    def with_config(self, config: TextDescription) -> "TextLayer":
+    def with_config(self, config: TextLayerDescription) -> "TextLayer":
         """Return a text layer with another config and everything else as it is here."""
         return TextLayer(config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
@@ -78,7 +78,7 @@ class TextLayer:
         # Values are taken out first, so that no sentence ends inside one.
         masked = replace_spans(line, spans, [slot(0)] * len(spans))
         segments = sentences(masked, self.source_language) if split else []
-        if len(segments) <= self.config.most_sentences:
+        if len(segments) <= self.config.max_sentences:
             segments = [masked]
         return [
             self._part(stretch, correct)

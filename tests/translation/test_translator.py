@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mt.config import (
     DecodingConfig,
     RNNAttentionConfig,
-    TextDescription,
+    TextLayerDescription,
     TokenizerConfig,
     TransformerConfig,
 )
@@ -164,7 +164,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
 
 @both_models
 def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, config, caplog):
-    translator = _translator(tokenizers, config, TextDescription(enabled=False), beam_size=1)
+    translator = _translator(tokenizers, config, TextLayerDescription(enabled=False), beam_size=1)
     (line,) = translator.cut([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]
