@@ -20,8 +20,7 @@ from mt.models.build import build_model
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import TokenizerPair
 from mt.text.tokenizer_training import train_tokenizer
-from mt.translation.engine import SearchRequest
-from mt.translation.engines import ENGINES
+from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
@@ -68,7 +67,7 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
         trained = TrainedModel(description, tokenizers, model, None)
-        engine = ENGINES[values.engine].open(model, trained, Path(folder), values)
+        engine = engine_class(values.engine).open(model, trained, Path(folder), values)
     return Translator(model, layer, values, engine=engine)
 
 
