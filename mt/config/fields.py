@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 MAX_PATH_BYTES = 4095
 """What Linux takes."""
 MAX_NAME_BYTES = 255
 """What the usual file systems take for the name of a file or folder."""
+
+IGNORE_CONTRADICTIONS = "ignore contradictions"
+"""A context for ``model_validate``, which checks each value by itself. ``all_contradictions`` finds the rest."""
 
 
 class Section(BaseModel):
@@ -38,9 +41,22 @@ class Section(BaseModel):
         """Return whether a key has another value than its default."""
         return bool(getattr(self, key) != type(self).model_fields[key].default)
 
+    def all_contradictions(self, key: str = "") -> Iterator[str]:
+        """Yield the contradictions in this section, which stands at a key, and in the sections inside it."""
+        for message in self.contradictions():
+            names_key = re.match(r"[\w.]+=", message)
+            yield message if not key else f"{key}.{message}" if names_key else f"{key}: {message}"
+        for name, value in self:
+            full = f"{key}.{name}" if key else name
+            parts = [(full, value)] if isinstance(value, Section) else []
+            if isinstance(value, tuple):
+                parts = [(f"{full}[{number}]", item) for number, item in enumerate(value) if isinstance(item, Section)]
+            for part_key, part in parts:
+                yield from part.all_contradictions(part_key)
+
     @model_validator(mode="after")
-    def _without_contradictions(self) -> Self:
-        if messages := list(self.contradictions()):
+    def _without_contradictions(self, info: ValidationInfo) -> Self:
+        if info.context != IGNORE_CONTRADICTIONS and (messages := list(self.contradictions())):
             raise ValueError("\n".join(messages))
         return self
 

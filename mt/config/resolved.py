@@ -47,9 +47,9 @@ class Resolved(Generic[Config]):
         )
         plain: dict[str, Any] = {}
         for key in kept:
-            _set_value(plain, key, self.value(key))
+            set_value(plain, key, self.value(key))
         for key, value in values.items():
-            _set_value(plain, key, value)
+            set_value(plain, key, value)
         try:
             config = type(self.config).model_validate(plain)
         except ValidationError as error:
@@ -69,7 +69,7 @@ class Resolved(Generic[Config]):
 def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each value of nested mappings under its dotted key."""
     for name, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from flat_values(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
@@ -84,7 +84,8 @@ def _set_keys(section: Section, prefix: str = "") -> Iterator[str]:
             yield prefix + name
 
 
-def _set_value(values: dict[str, Any], key: str, value: object) -> None:
+def set_value(values: dict[str, Any], key: str, value: object) -> None:
+    """Set the value of a dotted key in nested mappings."""
     *sections, name = key.split(".")
     for section in sections:
         values = values.setdefault(section, {})
