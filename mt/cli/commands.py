@@ -26,11 +26,9 @@ from mt.core.extras import optional_packages
 
 @dataclass(frozen=True)
 class Command:
-    """A command. Its defaults and examples are in ``conf/NAME.yaml``."""
+    """A command. Its summary, examples and groups are in ``conf/NAME.yaml``."""
 
     name: str
-    summary: str
-    """One line for ``python -m mt`` and ``--help``."""
     schema: type[Section]
     work: str
     """The function that runs a config, as "module:function"."""
@@ -59,7 +57,6 @@ COMMANDS = {
     for command in (
         Command(
             "train",
-            "Train a translation model. One run: corpus → tokenizer → model → test scores, in the folder runs/NAME.",
             TrainConfig,
             "mt.training.command:train",
             explain="mt.training.command:explain",
@@ -70,51 +67,44 @@ COMMANDS = {
         ),
         Command(
             "translate",
-            "Translate, score or sample with a trained model: one line of output for each line of input; or documents.",
             TranslateConfig,
-            "mt.cli.translate:translate",
+            "mt.documents.command:translate",
             script="translate.py",
             sweep_example="output=beam${decoding.beam_size}.txt",
             input="input",
         ),
         Command(
             "compare",
-            "Compare runs, models or files of translations on one test set: which translates better, and at what cost?",
             CompareConfig,
             "mt.evaluation.comparison.command:compare",
             sweep_example="output=comparison-${device}",
         ),
         Command(
             "robustness",
-            "Measure how a run translates typos, capitals, numbers, links, placeholders and tags.",
             RobustnessConfig,
             "mt.evaluation.robustness.command:measure_robustness",
             sweep_example="output=robustness-${sentences}",
         ),
         Command(
             "clean",
-            "Show which pairs of a corpus cleaning drops, before anything is trained.",
             CleaningConfig,
             "mt.data.cleaning.command:clean",
             sweep_example="output=cleaned-${data.cleaning}",
         ),
         Command(
             "synthesize",
-            "Make training pairs from existing runs: back-translation, distillation, diversification.",
             SynthesisConfig,
             "mt.synthesis.command:synthesise",
             sweep_example="output=${method}.jsonl",
         ),
         Command(
             "serve",
-            "Serve models over HTTP: to the clients of LibreTranslate and Apertium, and on a page in the browser.",
             ServingConfig,
             "mt.serving.command:serve",
             output=None,
         ),
         Command(
             "export",
-            "Export a trained Transformer for CTranslate2, Hugging Face's transformers, or Argos Translate.",
             ExportConfig,
             "mt.export.command:export",
             sweep_example="output=demo-${format}",

@@ -26,7 +26,7 @@ INDENT = 40
 
 def command_list() -> str:
     """Return the commands, a line each."""
-    summaries = {name: command.summary for name, command in COMMANDS.items()}
+    summaries = {name: _title(CONF / f"{name}.yaml") for name in COMMANDS}
     summaries["settings"] = "Print every setting of every command (docs/settings.md)."
     lines = [f"  python -m mt {name:<11} {summary}" for name, summary in summaries.items()]
     return "\n".join(["Usage: python -m mt COMMAND [--help] [key=value …]", "", *lines]) + "\n"
@@ -35,7 +35,7 @@ def command_list() -> str:
 def help_text(command: Command, config_dir: Path | None = None) -> str:
     """Return the help of a command: its usual uses, its groups with their options, and every key with its default."""
     files = Files(command.name, config_dir)
-    lines = [command.summary, head_comment(CONF / f"{command.name}.yaml")]
+    lines = [head_comment(CONF / f"{command.name}.yaml")]
     if defaults := files.group_defaults():
         lines += ["", "Choices (GROUP=OPTION; * is taken unless told otherwise):"]
     for group, default in defaults.items():
@@ -67,7 +67,7 @@ def settings_page() -> str:
     ]
     for command in COMMANDS.values():
         files = Files(command.name)
-        lines += ["", f"## `{command.typed}`", "", command.summary]
+        lines += ["", f"## `{command.typed}`", "", _title(CONF / f"{command.name}.yaml")]
         for group, default in files.group_defaults().items():
             lines += ["", f"Options of `{group}=`" + (f" (`{default}` unless given):" if default else ":"), ""]
             lines += [f"- `{name}`: {_title(file)}" for name, file in files.options(group).items()]

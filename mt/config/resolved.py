@@ -40,15 +40,9 @@ class Resolved(Generic[Config]):
         if not values:
             return self
         sections = tuple(f"{key}." for key, value in values.items() if isinstance(value, Mapping))
-        kept = (
-            {key: own for key, own in self.origins.items() if not key.startswith(sections)}
-            if sections
-            else self.origins
-        )
+        kept = {key: origin for key, origin in self.origins.items() if not key.startswith(sections)}
         plain: dict[str, Any] = {}
-        for key in kept:
-            set_value(plain, key, self.value(key))
-        for key, value in values.items():
+        for key, value in [*((key, self.value(key)) for key in kept), *values.items()]:
             set_value(plain, key, value)
         try:
             config = type(self.config).model_validate(plain)

@@ -179,7 +179,7 @@ def folder(runs, tmp_path_factory):
         (["run=whole", "sentences=0"], b"sentences"),
         (["run=whole", "decoding.method=sample"], b"one best translation"),
         (["run=whole", "decoding.n_best=2", "decoding.beam_size=2"], b"one best translation"),
-        (["run=whole", "decoding.seed=2"], b"decoding.seed=2 is for sampling"),
+        (["run=whole", "decoding.seed=2"], b"decoding.seed=2 is for method=sample"),
         (["--multirun", "run=whole,other"], b"several jobs need an output each"),
         (["--multirun", "run=whole,other", "output=x"], b"would both write to"),
     ],
