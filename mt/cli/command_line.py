@@ -5,7 +5,6 @@ import io
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,59 +50,49 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
         work: What to do with a config, instead of what the command does.
     """
     flags, words = _split_flags(arguments)
-    if flags.explain and command.explain is None:
+    folder = flags.get("config_dir")
+    if folder is not None and not os.path.isdir(folder):
+        raise InputError(f"--config-dir: no such folder: {folder}" if folder else "--config-dir needs a folder")
+    if "explain" in flags and command.explain is None:
         raise InputError("--explain is for training: there is nothing to choose here")
-    if flags.config_dir is not None and not os.path.isdir(flags.config_dir):
-        missing = f": no such folder: {flags.config_dir}" if flags.config_dir else " needs a folder"
-        raise InputError(f"--config-dir{missing}")
-    config_dir = Path(flags.config_dir) if flags.config_dir else None
-    if flags.completion is not None:
-        text = _completion(command, flags.completion, config_dir)
-    elif flags.help:
+    config_dir = Path(folder) if folder else None
+    if "completion" in flags:
+        text = _completion(command, flags["completion"], config_dir)
+    elif "help" in flags:
         text = help_text(command, config_dir)
     else:
-        jobs = compose_jobs(command.name, command.schema, words, flags.multirun, config_dir)
+        jobs = compose_jobs(command.name, command.schema, words, "multirun" in flags, config_dir)
         text = "---\n".join(OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs)
-    if flags.completion is not None or flags.help or flags.show_config:
+    if flags.keys() & {"completion", "help", "cfg"}:
         print(text, end="", flush=True)
         return
     _refuse_shared_results(command, jobs)
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
             log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        function = work or load_function((flags.explain and command.explain) or command.work)
+        function = work or load_function(("explain" in flags and command.explain) or command.work)
         function(job.resolved if command.takes_origins and not work else job.config)
 
 
-FLAGS = {"--help": "help", "-h": "help", "--multirun": "multirun", "-m": "multirun", "--explain": "explain"}
-FLAGS |= dict.fromkeys(("--cfg", "-c", "--cfg=job"), "show_config")
+SWITCHES = {"--help": "help", "-h": "help", "--multirun": "multirun", "-m": "multirun", "--explain": "explain"}
+SWITCHES |= dict.fromkeys(("--cfg", "-c", "--cfg=job"), "cfg")
 FLAGS_WITH_VALUE = {"--config-dir": "config_dir", "-cd": "config_dir"}
-FLAGS_WITH_VALUE |= dict.fromkeys(("--shell-completion", "-sc"), "completion")
+FLAGS_WITH_VALUE |= {"--shell-completion": "completion", "-sc": "completion"}
+"""The flags of Hydra, as far as they make sense here, by the name under which they are kept."""
 
 
-@dataclass
-class _Flags:
-    """The words of a command line that are not settings. They are those of Hydra, as far as they make sense here."""
-
-    help: bool = False
-    explain: bool = False
-    show_config: bool = False
-    multirun: bool = False
-    config_dir: str | None = None
-    completion: str | None = None
-
-
-def _split_flags(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
-    """Return the flags of a command line and its other words."""
-    flags, words = _Flags(), []
+def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the flags of a command line with their values, and its other words."""
+    flags: dict[str, str] = {}
+    words = []
     remaining = iter(arguments)
     for word in remaining:
         name, is_joined, value = word.partition("=")
-        if word in FLAGS:
-            setattr(flags, FLAGS[word], True)
+        if word in SWITCHES:
+            flags[SWITCHES[word]] = ""
         elif name in FLAGS_WITH_VALUE:
-            setattr(flags, FLAGS_WITH_VALUE[name], value if is_joined else next(remaining, ""))
-        elif word != "job" or not flags.show_config:  # Hydra's --cfg job; no other config can be shown
+            flags[FLAGS_WITH_VALUE[name]] = value if is_joined else next(remaining, "")
+        elif word != "job" or "cfg" not in flags:  # Hydra's --cfg job; no other config can be shown
             words.append(word)
     return flags, words
 

@@ -9,18 +9,8 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mt import config
 from mt.cli.start import ending_at_once
-from mt.config import (
-    CleaningConfig,
-    CompareConfig,
-    ExportConfig,
-    RobustnessConfig,
-    Section,
-    ServingConfig,
-    SynthesisConfig,
-    TrainConfig,
-    TranslateConfig,
-)
 from mt.core.extras import optional_packages
 
 
@@ -29,7 +19,7 @@ class Command:
     """A command. Its summary, examples and groups are in ``conf/NAME.yaml``."""
 
     name: str
-    schema: type[Section]
+    schema: type[config.Section]
     work: str
     """The function that runs a config, as "module:function"."""
     explain: str | None = None
@@ -57,7 +47,7 @@ COMMANDS = {
     for command in (
         Command(
             "train",
-            TrainConfig,
+            config.TrainConfig,
             "mt.training.command:train",
             explain="mt.training.command:explain",
             takes_origins=True,
@@ -67,7 +57,7 @@ COMMANDS = {
         ),
         Command(
             "translate",
-            TranslateConfig,
+            config.TranslateConfig,
             "mt.documents.command:translate",
             script="translate.py",
             sweep_example="output=beam${decoding.beam_size}.txt",
@@ -75,37 +65,37 @@ COMMANDS = {
         ),
         Command(
             "compare",
-            CompareConfig,
+            config.CompareConfig,
             "mt.evaluation.comparison.command:compare",
             sweep_example="output=comparison-${device}",
         ),
         Command(
             "robustness",
-            RobustnessConfig,
+            config.RobustnessConfig,
             "mt.evaluation.robustness.command:measure_robustness",
             sweep_example="output=robustness-${sentences}",
         ),
         Command(
             "clean",
-            CleaningConfig,
+            config.CleaningConfig,
             "mt.data.cleaning.command:clean",
             sweep_example="output=cleaned-${data.cleaning}",
         ),
         Command(
             "synthesize",
-            SynthesisConfig,
+            config.SynthesisConfig,
             "mt.synthesis.command:synthesise",
             sweep_example="output=${method}.jsonl",
         ),
         Command(
             "serve",
-            ServingConfig,
+            config.ServingConfig,
             "mt.serving.command:serve",
             output=None,
         ),
         Command(
             "export",
-            ExportConfig,
+            config.ExportConfig,
             "mt.export.command:export",
             sweep_example="output=demo-${format}",
         ),

@@ -54,7 +54,8 @@ class ErrorFormatter:
             value = errors[0].get("ctx", {}).get("tag", errors[0]["input"])
             match errors[0]["type"]:
                 case "extra_forbidden":
-                    mistakes += [self.unknown_key(full, part) for full, part in flat_values({key: value})]
+                    unknown = dict(flat_values({key: value})) or {key: value}
+                    mistakes += [self.unknown_key(full, part) for full, part in unknown.items()]
                 case "missing":
                     mistakes.append(Mistake(key, f"{key}: is needed", is_missing=True))
                 case "union_tag_not_found":

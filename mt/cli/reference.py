@@ -44,7 +44,7 @@ def help_text(command: Command, config_dir: Path | None = None) -> str:
             lines.append(f"  {name:<11} {'*' if option == default else ' '} {option:<22} {_title(file)}")
     lines += ["", "Keys (KEY=VALUE, here with their defaults before any choice; a key without a default shows …):"]
     for section, settings in _by_section(command.schema).items():
-        lines += ["", f"{_heading(section, command.schema)}:"] if section else []
+        lines += ["", f"{section}:"] if section else []
         for setting in settings:
             start, text = f"  {setting.key}={setting.default}", setting.label + setting.meaning.partition("\n\n")[0]
             indent = " " * INDENT
@@ -72,7 +72,7 @@ def settings_page() -> str:
             lines += ["", f"Options of `{group}=`" + (f" (`{default}` unless given):" if default else ":"), ""]
             lines += [f"- `{name}`: {_title(file)}" for name, file in files.options(group).items()]
         for section, settings in _by_section(command.schema).items():
-            lines += ["", f"### {_heading(section, command.schema)}"] if section else []
+            lines += ["", f"### {section}"] if section else []
             lines += ["", "| key | default | values | meaning |", "|---|---|---|---|"]
             for setting in settings:
                 meaning = " ".join((setting.label + setting.meaning).split()).replace("|", "\\|")
@@ -133,22 +133,18 @@ def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
     found: dict[str, dict[tuple[str, str], _Setting]] = {"": {}}
     for name, top in schema.model_fields.items():
         kinds = sections_in(top.annotation)
+        section = (f"{name} ({top.description})" if top.description else name) if kinds else ""
         fields = [(kind, key, info) for kind in kinds for key, info in schema_keys(kind, f"{name}.")]
         for kind, key, info in fields or [(schema, name, top)]:
             default = "null" if issubclass(kind, DecodingChoice) else "…" if info.is_required() else None
             meaning = info.description or inspect.getdoc(kind) or ""
             setting = _Setting(key, default or format_value(info.default), meaning)
-            setting = found.setdefault(name if kinds else "", {}).setdefault((key, meaning), setting)
+            setting = found.setdefault(section, {}).setdefault((key, meaning), setting)
             setting.kinds.append(kind_of(kind)[1])
             setting.values |= dict.fromkeys([*(f"`{choice}`" for choice in _choices(info.annotation)), *_limits(info)])
-        for setting in found.get(name, {}).values():
+        for setting in found[section].values():
             setting.kinds = setting.kinds if len(setting.kinds) < len(kinds) else []
     return {name: sorted(settings.values(), key=lambda each: each.default != "…") for name, settings in found.items()}
-
-
-def _heading(section: str, schema: type[Section]) -> str:
-    is_choice = issubclass(sections_in(schema.model_fields[section].annotation)[0], DecodingChoice)
-    return f"{section} (null: what the model's own model.yaml says)" if is_choice else section
 
 
 def _choices(annotation: object) -> list[str]:

@@ -90,6 +90,7 @@ class RobustnessConfig(MachineConfig):
     seed: Seed = 1
     """Decides what is planted and mistyped where, and the random numbers of intervals and tests."""
     decoding: DecodingChoice = DecodingChoice()
+    """null: what the model's own model.yaml says"""
 
     def contradictions(self) -> Iterator[str]:
         yield from repeated_paths(path for path in (self.run, self.second) if path is not None)

@@ -131,9 +131,7 @@ NonNegativeFloat = Annotated[float, NotABool, Field(ge=0, le=1e9)]
 Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
 Share = Annotated[float, NotABool, Field(gt=0, le=1)]
 Weight = Annotated[float, NotABool, Field(ge=1e-4, le=1e4)]
-NotNul = AfterValidator(
-    _check(lambda text: "\0" not in text, "must not have a NUL character: no file name can have one")
-)
+NotNul = AfterValidator(_check(lambda text: "\0" not in text, "must not have a NUL character, as no file name has"))
 TOO_LONG = f"is too long: a path has at most {MAX_PATH_BYTES:,} bytes, and a name in it {MAX_NAME_BYTES}"
 NotTooLong = AfterValidator(_check(_fits_file_systems, TOO_LONG))
 Text = Annotated[str, Field(min_length=1), NotNul]

@@ -21,6 +21,7 @@ class DecodingCommandConfig(PrecisionConfig):
     """The settings of all commands that search for translations."""
 
     decoding: DecodingChoice = DecodingChoice()
+    """null: what the model's own model.yaml says"""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
