@@ -54,13 +54,16 @@ class ErrorFormatter:
             value = errors[0].get("ctx", {}).get("tag", errors[0]["input"])
             match errors[0]["type"]:
                 case "extra_forbidden":
-                    unknown = dict(flat_values({key: value})) or {key: value}
-                    mistakes += [self.unknown_key(full, part) for full, part in unknown.items()]
+                    mistakes += [self.unknown_key(full, part) for full, part in flat_values({key: value})]
                 case "missing":
                     mistakes.append(Mistake(key, f"{key}: is needed", is_missing=True))
                 case "union_tag_not_found":
                     kinds = [kind_of(kind)[1] for kind in sections_at(self.schema, key.rpartition(".")[0])]
                     mistakes.append(Mistake(key, f"{key}: is needed, one of {', '.join(kinds)}", is_missing=True))
+                case "model_type" | "model_attributes_type":
+                    keys = dict.fromkeys(name for kind in sections_at(self.schema, key) for name in kind.model_fields)
+                    hint = f"must be a section: {{key:value,…}} with keys of {', '.join(keys)}"
+                    mistakes.append(Mistake(key, f"{key}={brief(format_value(value))}: {hint}"))
                 case _:
                     reasons = dict.fromkeys(_reason(key, details) for details in errors)
                     mistakes.append(Mistake(key, f"{key}={brief(format_value(value))}: {' or '.join(reasons)}"))
@@ -99,7 +102,6 @@ REASONS = {
     "int": "must be a whole number",
     "float": "must be a number",
     "bool": "must be true or false",
-    "model": "must be a section: {key:value,…}",
 }
 """Reasons by pydantic's type of an error, or by the part of it before the first _."""
 

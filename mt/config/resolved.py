@@ -62,7 +62,7 @@ class Resolved(Generic[Config]):
 def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each value of nested mappings under its dotted key."""
     for name, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from flat_values(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
