@@ -1,9 +1,9 @@
 """The text layer: prepares a line for the tokenizer, and restores its translation.
 
-A line is cut into sentences if it has more than the lines that the model learnt from. Values that are not to be
-translated (``mt.text.items``) are replaced by slots, a sentence in capitals or title case is lowercased, typing errors
-are corrected (``mt.text.spelling``), and final punctuation is added (``mt.text.final_punctuation``). ``restore`` undoes
-it (``mt.text.part``).
+A line is cut into sentences if it has more than the lines that the model learnt from. Slots replace values that are not
+to be translated (``mt.text.non_translatables``), a sentence in capitals or title case is lowercased, typing errors are
+corrected (``mt.text.spelling``), and final punctuation is added (``mt.text.final_punctuation``). ``restore`` undoes it
+(``mt.text.part``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from mt.core.language import writes_spaces
 from mt.text.case import Case, begun_with_capitals, case_of, lowercased
 from mt.text.clauses import starts_of_parts
 from mt.text.final_punctuation import missing_mark
-from mt.text.items import FamiliarCharacters, find_items, own_patterns
+from mt.text.non_translatables import FamiliarCharacters, find_values, own_patterns
 from mt.text.part import Part
 from mt.text.sentences import sentences
 from mt.text.shared_values import Replacement, is_plain_number, shared_values
@@ -49,7 +49,7 @@ class TextLayer:
         self.slots = min(tokenizers.source.slots, tokenizers.target.slots)
         patterns = own_patterns(config.terms, config.patterns)
         self._finders = [
-            partial(find_items, patterns=patterns, characters=FamiliarCharacters(tokenizer, language))
+            partial(find_values, patterns=patterns, characters=FamiliarCharacters(tokenizer, language))
             for tokenizer, language in ((tokenizers.source, source_language), (tokenizers.target, target_language))
         ]
 
