@@ -84,7 +84,8 @@ def open_model(path: str | Path) -> TrainedModel:
         )
     if description.text.enabled and not (tokenizers.source.slots and tokenizers.target.slots):
         raise InputError(
-            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no slots: restore the tokenizer files of its run"
+            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no slots: "
+            "restore the tokenizer files of its run"
         )
     spelling = _spelling(folder, description)
     # A description may claim a model of any size. Memory is allocated only after the weights have confirmed the shapes.
