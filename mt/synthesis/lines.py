@@ -1,14 +1,15 @@
 """The lines to translate: those of a file, or one side of the training pairs of a run."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
 import datasets
 
+from mt.core.columns import tables
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.readers.text import text_lines
@@ -16,6 +17,7 @@ from mt.data.sentence_key import sentence_key
 from mt.text.slots import TAG
 
 Side = Literal["source", "target"]
+OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
     """Return one side of the training pairs, without tags."""
 
     def since(first: int) -> Iterator[str]:
-        for line in islice(_texts(corpus.train, side), first, None):
+        for line in islice(texts(corpus.train, side), first, None):
             yield line.removeprefix(f"{TAG} ")
 
     return _lines(since)
@@ -52,9 +54,12 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
     """Return the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
-    sides: tuple[Side, Side] = ("source", "target")
-    splits = corpus.valid, corpus.test
-    return {side: frozenset(sentence_key(text) for pairs in splits for text in _texts(pairs, side)) for side in sides}
+    return {side: frozenset(map(sentence_key, held_out_texts(corpus, side))) for side in OTHER}
+
+
+def held_out_texts(corpus: Corpus, side: Side) -> Iterator[str]:
+    """Yield the texts of one side of the validation and test pairs."""
+    return chain(texts(corpus.valid, side), texts(corpus.test, side))
 
 
 def _lines(since: Callable[[int], Iterator[str]]) -> Lines:
@@ -65,6 +70,7 @@ def _lines(since: Callable[[int], Iterator[str]]) -> Lines:
     return Lines(count, digest.hexdigest(), since)
 
 
-def _texts(pairs: datasets.Dataset, side: Side) -> Iterable[str]:
-    for batch in pairs.select_columns([side]).iter(batch_size=10_000):
-        yield from batch[side]
+def texts(pairs: datasets.Dataset, side: Side) -> Iterator[str]:
+    """Yield the texts of one side of pairs."""
+    for table in tables(pairs, [side]):
+        yield from table[side].to_pylist()
