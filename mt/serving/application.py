@@ -1,7 +1,7 @@
 """The server as an ASGI application."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -18,31 +18,30 @@ from mt.serving.apertium import Apertium
 from mt.serving.libretranslate import LibreTranslate
 from mt.serving.models import ServedModels
 from mt.serving.page import Page, file_routes
-from mt.serving.requests import Clients, Endpoint, Values, as_json
+from mt.serving.requests import Clients, Endpoint, as_json
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
     """Return the application. When it ends, all models answer their waiting requests first."""
     libre, apy, page = LibreTranslate(served, config), Apertium(served, config), Page(served, config)
-    apis: dict[Callable[[int, str], object], dict[str, Callable[[Values], Awaitable[object]]]] = {
-        libretranslate.as_error: {
-            "POST /translate": libre.translate,
-            "POST /detect": libre.detect,
-            "GET /languages": libre.languages,
-            "GET /health": libre.health,
-            "GET /frontend/settings": libre.settings,
-            "GET /page/models": page.models,
-            "POST /page/translate": page.translate,
-            "POST /page/attention": page.attention,
-        },
-        apertium.as_error: {
-            "GET /translate": apy.translate,
-            "GET /listPairs": apy.pairs,
-        },
-    }
     clients = Clients(config.requests_per_minute)
     routes = file_routes()
-    for as_error, handlers in apis.items():
+    for as_error, handlers in (
+        (
+            libretranslate.as_error,
+            {
+                "POST /translate": libre.translate,
+                "POST /detect": libre.detect,
+                "GET /languages": libre.languages,
+                "GET /health": libre.health,
+                "GET /frontend/settings": libre.settings,
+                "GET /page/models": page.models,
+                "POST /page/translate": page.translate,
+                "POST /page/attention": page.attention,
+            },
+        ),
+        (apertium.as_error, {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}),
+    ):
         for route, handler in handlers.items():
             method, path = route.split()
             routes.append(Route(path, Endpoint(handler, as_error, clients, config.seconds).respond, methods=[method]))
