@@ -54,12 +54,11 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
     breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
     lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
     passages = []
-    is_cell, done = False, 0
-    for token in tokens:
-        is_cell = token.type in ("th_open", "td_open") or (is_cell and token.type == "inline")
+    done = 0
+    for opening, token in pairwise(tokens):
         if token.type == "inline" and token.map and is_translatable(token.content):
-            spans = _spans(text, lines[slice(*token.map)], token.content, done if is_cell else None)
-            if spans:
+            is_cell = opening.type in ("th_open", "td_open")
+            if spans := _spans(text, lines[slice(*token.map)], token.content, done if is_cell else None):
                 done = spans[-1][1]
                 passages.append(_passage(text, spans, references, is_cell))
     return Document(text, tuple(passages))

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -62,10 +63,8 @@ class PairWriter:
 
     def row(self, side: Side, number: int, line: str, translation: ScoredText) -> bytes:
         """Return the table's row for a line, given its number from 1 on."""
-        texts = {side: line, OTHER[side]: translation.text}
-        row = {
-            self.languages["source"]: texts["source"],
-            self.languages["target"]: texts["target"],
+        sides = {side: line, OTHER[side]: translation.text}
+        row = {self.languages[each]: sides[each] for each in OTHER} | {
             "score": None if translation.score is None else round(translation.score, SCORE_DIGITS),
             "line": number,
         }
@@ -194,7 +193,7 @@ def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer:
         logger.info("going on behind %s of %s lines", f"{done:,}", f"{total:,}")
     with tqdm(total=total, initial=done, unit=" lines", disable=None, leave=False) as bar:
         for each, progress, translator in zip(passes, progress_of_passes, translators, strict=True):
-            for window in windows(each.lines.since(progress.lines)):
+            for window in windows(islice(each.lines.read(), progress.lines, None)):
                 numbers = range(progress.lines, progress.lines + len(window))
                 rows: list[bytes] = []
                 translations = translator.hypotheses(window, numbers, n_best=1)

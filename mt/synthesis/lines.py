@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -22,12 +22,11 @@ OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that can be read again, starting at any of them."""
+    """Lines that can be read again."""
 
     count: int
     sha256: str
-    since: Callable[[int], Iterator[str]]
-    """Returns all lines except the first N."""
+    read: Callable[[], Iterator[str]]
 
 
 def lines_of_file(path: Path) -> Lines:
@@ -36,7 +35,7 @@ def lines_of_file(path: Path) -> Lines:
     Raises:
         InputError: The file is missing, damaged, empty or not in UTF-8.
     """
-    lines = _lines(lambda first: islice(text_lines(path), first, None))
+    lines = _lines(lambda: text_lines(path))
     if not lines.count:
         raise InputError(f"input={path}: the file is empty")
     return lines
@@ -44,12 +43,7 @@ def lines_of_file(path: Path) -> Lines:
 
 def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
     """Return one side of the training pairs, without tags."""
-
-    def since(first: int) -> Iterator[str]:
-        for line in islice(texts(corpus.train, side), first, None):
-            yield line.removeprefix(f"{TAG} ")
-
-    return _lines(since)
+    return _lines(lambda: (line.removeprefix(f"{TAG} ") for line in texts(corpus.train, side)))
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
@@ -62,12 +56,12 @@ def held_out_texts(corpus: Corpus, side: Side) -> Iterator[str]:
     return chain(texts(corpus.valid, side), texts(corpus.test, side))
 
 
-def _lines(since: Callable[[int], Iterator[str]]) -> Lines:
+def _lines(read: Callable[[], Iterator[str]]) -> Lines:
     count, digest = 0, hashlib.sha256()
-    for line in since(0):
+    for line in read():
         count += 1
         digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
-    return Lines(count, digest.hexdigest(), since)
+    return Lines(count, digest.hexdigest(), read)
 
 
 def texts(pairs: datasets.Dataset, side: Side) -> Iterator[str]:
