@@ -186,7 +186,7 @@ def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
 def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:
     """Translate the remaining lines of all passes, a window at a time."""
     translators = [Translator.load(each.folders, config.decoding, config.device, config.precision) for each in passes]
-    table.record.took_effect = [_resolved_settings(translator) for translator in translators]
+    table.record.resolved_settings = [_engine_settings(translator) for translator in translators]
     progress_of_passes = table.record.passes
     total, done = sum(each.lines.count for each in passes), sum(progress.lines for progress in progress_of_passes)
     if done:
@@ -209,7 +209,7 @@ def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer:
     table.finish()
 
 
-def _resolved_settings(translator: Translator) -> dict[str, object]:
+def _engine_settings(translator: Translator) -> dict[str, object]:
     return {
         **translator.config.model_dump(mode="json"),
         "engine": translator.engine.name,

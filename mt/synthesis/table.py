@@ -55,7 +55,7 @@ class TableRecord:
     made_with: Conditions
     code_revision: str | None
     passes: list[PassProgress]
-    took_effect: list[dict[str, Any]] = field(default_factory=list)
+    resolved_settings: list[dict[str, Any]] = field(default_factory=list)
     """The resolved settings of each pass."""
     size: int = 0
     """The size of the finished part of the table, in bytes."""

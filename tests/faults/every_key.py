@@ -237,8 +237,9 @@ class Export(Command):
 
     def bases(self) -> dict[str, list[str]]:
         run = self.place.runs[0]
-        output = {"ctranslate2": "exported", "hugging_face": "exported", "argos": "exported.argosmodel"}
-        return {format: [f"format={format}", f"run={run}", f"output={path}"] for format, path in output.items()}
+        outputs = {"ctranslate2": "exported", "hugging_face": "exported", "argos": "exported.argosmodel"}
+        words = [[f"format={format}", f"run={run}", f"output={path}"] for format, path in outputs.items()]
+        return {" " * number: line for number, line in enumerate(words)}
 
     def work(self, config: Section) -> None:
         assert isinstance(config, ExportConfig)
