@@ -29,7 +29,10 @@ def choose_device(wanted: str, key: str = "device") -> torch.device:
     Raises:
         InputError: ``wanted`` is not the name of a device, or this machine does not have that device.
     """
-    _keep_cudnn_exact_and_quick()
+    # Otherwise cuDNN's recurrent layers would round fp32 to TF32's ten bits.
+    torch.backends.cudnn.allow_tf32 = False
+    # cuDNN's attention makes a new plan for every shape, and batches and decoding steps keep coming in new shapes.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -51,13 +54,6 @@ def _named_device(name: str) -> torch.device | None:
         if device.type in ("cpu", "mps", "cuda") and str(device) == name and (device.index or 0) < 100:
             return device
     return None
-
-
-def _keep_cudnn_exact_and_quick() -> None:
-    # Otherwise cuDNN's recurrent layers would round fp32 to TF32's ten bits.
-    torch.backends.cudnn.allow_tf32 = False
-    # cuDNN's attention makes a new plan for every shape, and batches and decoding steps keep coming in new shapes.
-    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def choose_precision(wanted: str, device: torch.device, key: str = "precision") -> torch.dtype:
@@ -121,28 +117,22 @@ def mkl_is_slow() -> bool:
         torch.backends.mkl.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and torch.backends.cpu.get_cpu_capability() == "AVX512"
-        and _processor_maker() == "AuthenticAMD"
+        and _cpu_info("vendor_id") == "AuthenticAMD"
     )
 
 
-def _processor_maker() -> str:
-    """Return the maker as x86 processors name it, or an empty text on systems other than Linux."""
-    match = re.search(r"vendor_id\s*: (\w+)", _cpu_info())
-    return match[1] if match else ""
-
-
-def _cpu_info() -> str:
-    """Return /proc/cpuinfo, or an empty text on systems other than Linux."""
-    try:
-        return CPU_INFO.read_text(encoding="utf-8")
-    except OSError:
-        return ""
+def _cpu_info(field: str) -> str:
+    """Return a field of /proc/cpuinfo, or an empty text on systems other than Linux."""
+    with contextlib.suppress(OSError):
+        if match := re.search(rf"^{field}\s*: (.*\S)", CPU_INFO.read_text(encoding="utf-8"), re.MULTILINE):
+            return match[1]
+    return ""
 
 
 def processor_name() -> str:
     """Return the processor's name as its maker wrote it, or as much as the system tells."""
-    if match := re.search(r"^model name\s*: (.*\S)", _cpu_info(), re.MULTILINE):
-        return match[1]
+    if name := _cpu_info("model name"):
+        return name
     if sys.platform == "darwin":
         command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
         with contextlib.suppress(OSError, subprocess.CalledProcessError):
