@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
 from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
-from mt.text.items import FamiliarCharacters, find_items
 from mt.text.layer import TextLayer
+from mt.text.non_translatables import FamiliarCharacters, find_values
 from mt.text.part import Part
 from mt.text.sentences import sentences
 from mt.text.shared_values import PLAIN_NUMBER, Replacement
@@ -125,12 +125,12 @@ def test_positions_agree_with_what_is_restored(
 @given(LINES)
 def test_without_rules_nothing_is_touched(line: str) -> None:
     layer = languages.layer(enabled=False)
-    assert layer.cut(line) == [Part(line, (), line, False, (), "", "", "")]
+    assert layer.cut(line) == [Part(line, written=line)]
     assert restored(layer, line) == line
     assert layer.prepare_pair(line, line + "x") == (line, line + "x")
     (part,) = layer.cut(line)
     assert layer.without_surplus(part, A + line + A) == (A + line + A, 0)
-    assert layer.missing_slots(Part(A, (), A, False, (), "", "", ""), "") == 0
+    assert layer.missing_slots(Part(A, written=A), "") == 0
     assert layer.restore(part, A + line.upper()) == A + line.upper()
     assert part.positions(f"ß{A}", "de") == [0, 1, 2]
 
@@ -317,7 +317,7 @@ def test_pairs_share_their_slots(
     # By brute force: which items stand on both sides equally often.
     source, target = (SLOT.sub("\ufffd", text) for text in (source, target))
     sides = [
-        [text[slice(*span)] for span in find_items(text, (), FamiliarCharacters(tokenizer, language))]
+        [text[slice(*span)] for span in find_values(text, (), FamiliarCharacters(tokenizer, language))]
         for text, tokenizer, language in (
             (source, layer.tokenizers.source, source_language),
             (target, layer.tokenizers.target, target_language),
