@@ -59,11 +59,8 @@ class TrainConfig(Section):
             )
         for split in SPLITS:
             key = f"{split}_pairs"
-            if (
-                isinstance(self.data, UnsplitConfig)
-                and self.data.differs_from_default(key)
-                and names_split(first, split)
-            ):
+            is_held_out = isinstance(self.data, UnsplitConfig) and self.data.differs_from_default(key)
+            if is_held_out and names_split(first, split):
                 pairs = getattr(self.data, key)
                 yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
         if self.training.init_from and self.tokenizer.reuse:
@@ -75,9 +72,7 @@ class TrainConfig(Section):
                     f"model.max_positions={self.model.max_positions} is too small for "
                     f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
                 )
-        yield from self.decoding.refuse(
-            "the test set gets the trained model's best translations as plain text", *ONE_BEST
-        )
+        yield from self.decoding.refuse("the test set is scored on one best translation", *ONE_BEST)
 
 
 class ModelDescription(Section):
