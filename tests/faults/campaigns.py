@@ -47,17 +47,8 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
     if network.can_be_made():
         for number, times in ((2, 7), (4, 7)):
             found[f"machines-{number}"] = times, on_training(machines.fail, "transformer", workers=number)
-    for command, times in (
-        ("train", 2800),
-        ("translate", 900),
-        ("compare", 600),
-        ("robustness", 600),
-        ("export", 200),
-        ("export_hugging_face", 150),
-        ("export_argos", 150),
-        ("synthesis", 600),
-        ("cleaning", 600),
-    ):
+    for command in every_key.WORK:
+        times = {"train": 2800, "translate": 900, "export": 500}.get(command, 600)
         found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))
     return found | {
         "workers": (10, on_training(interruption.kill_workers, "transformer", workers=2)),
