@@ -64,11 +64,6 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, content: bytes) -> 
         read(tmp_path / "a.xz", content)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.xz: no such file"):
-        list(read_lines(tmp_path / "gone.xz"))
-
-
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     for content in (b"no xz at all, but text", FIRST[:20] + b"\xff" * 4 + FIRST[24:]):
         with pytest.raises(InputError, match=r"a\.xz: cannot be read"):

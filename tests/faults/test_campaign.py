@@ -4,7 +4,6 @@ from functools import cache
 
 import pytest
 
-from tests import toy
 from tests.faults import configs, disk, every_key, hostile, interruption, lines
 
 
@@ -32,8 +31,7 @@ def test_a_killed_run_goes_on(subject, architecture):
     _assert_survived(interruption.kill(subject(architecture), 2, 7))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", toy.MODELS)
+@pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
 def test_a_signal_is_obeyed_and_nothing_lost(subject, architecture):
     _assert_survived(interruption.stop(subject(architecture), 2, 7, prompt=60))
 

@@ -175,8 +175,3 @@ def test_what_cannot_be_replayed_is_refused(folder, base, tmp_path, change):
     with pytest.raises(InputError, match=r"training\.replay=0\.25: ") as refused:
         with_replay(load_corpus(run.data), run)
     assert expected in str(refused.value)
-
-
-def test_replay_needs_a_run_to_begin_from(tmp_path):
-    with pytest.raises(ValueError, match=r"replay=0\.5 needs init_from"):
-        toy.config(tmp_path, training={"replay": 0.5})

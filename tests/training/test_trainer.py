@@ -20,8 +20,6 @@ from mt.training.command import train
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.updater import Updater
-from mt.translation.trained_model import open_model
-from mt.translation.translator import Translator
 from tests import toy
 from tests.clock import Clock
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after
@@ -335,13 +333,6 @@ def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
     assert not tuned.folder.exists()
 
 
-def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
-    monkeypatch.setattr("mt.metrics.metric.Metric.corpus_score", lambda *arguments: 0.0)
-    config = toy.config(folder)
-    train(config)
-    assert read_results(config)["best_update"] == 20
-
-
 @pytest.mark.parametrize("scores", [(-float("nan"), -float("nan"), -9.0, -float("nan"), -8.0, -8.0), 6 * (0.0,)])
 def test_a_loss_that_is_no_number_is_worse_than_any(scores):
     """Also as the first one, with which all later ones are compared, and where BLEU is the same each time."""
@@ -352,13 +343,6 @@ def test_a_loss_that_is_no_number_is_worse_than_any(scores):
         best.append(progress.record_validation(score, loss))
     assert best == [True, False, True, False, True, False]
     assert (progress.best_update, progress.best_loss) == (5, 8.0)
-
-
-def test_separate_vocabularies(folder):
-    config = toy.config(folder, tokenizer={"joint": False, "vocabulary_size": 310})
-    train(config)
-    assert not open_model(config.folder).tokenizers.joint
-    assert len(Translator.load(config.folder, device="cpu").translate(["ba de", "fi"])) == 2
 
 
 def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):

@@ -170,11 +170,6 @@ def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
         load(kind="table", train=str(path), source_column="de", target_column="fr")
 
 
-def test_recipes_know_their_languages() -> None:
-    with pytest.raises(InputError, match="data=tatoeba_en_fr has en and fr, not de"):
-        load(kind="recipe", recipe="tatoeba_en_fr")
-
-
 def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_path: Path) -> None:
     columns = {"source_column": "de", "target_column": "en"}
 
