@@ -7,13 +7,15 @@ import re
 import tomllib
 from pathlib import Path
 
+RUNTIME_EXTRAS = ("documents", "fast", "hub", "reports")
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def lowest_versions() -> list[str]:
-    """Like ``numpy==2.0``, of what running needs and of the faster engine, not of the developers' tools."""
+    """Return lines such as ``numpy==2.0``, without the developers' tools."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["fast"]]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *(line for name in RUNTIME_EXTRAS for line in extras[name])]
     bounds = [re.fullmatch(r"([\w-]+)>=([\w.]+)", requirement) for requirement in needed]
     assert all(bounds), needed
     return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound and bound[1] != "torch"]

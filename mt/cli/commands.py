@@ -21,6 +21,7 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
+from mt.core.extras import optional_packages
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,6 @@ COMMANDS = {
 def load_function(path: str) -> Callable[..., None]:
     """Import the function that "module:function" names. Meanwhile, signals end the process at once."""
     module, _, name = path.partition(":")
-    with ending_at_once():
+    with ending_at_once(), optional_packages():
         function: Callable[..., None] = getattr(importlib.import_module(module), name)
     return function

@@ -10,17 +10,17 @@ from mt.config.fields import Section
 
 def defaults(schema: type[Section], config: object) -> dict[str, Any]:
     """Return the schema's default for every key that has one; of a section's kinds, those of the one in ``config``."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, field in schema.model_fields.items():
         part = config._get_node(name) if isinstance(config, DictConfig) else None
         kinds = sections_in(field.annotation)
         chosen = [kind for kind in kinds if len(kinds) == 1 or _is_of_kind(part, kind)]
         if chosen:
-            found[name] = defaults(chosen[0], part)
+            values[name] = defaults(chosen[0], part)
         elif not kinds and not field.is_required():
             default = field.default
-            found[name] = list(default) if isinstance(default, tuple) else default
-    return found
+            values[name] = list(default) if isinstance(default, tuple) else default
+    return values
 
 
 def _is_of_kind(part: object, section: type[Section]) -> bool:

@@ -12,7 +12,6 @@ from mt.core.errors import InputError
 from mt.documents.jobs import document_jobs
 from mt.documents.translation import translate_documents
 from mt.translation.lines import check_line_files, translate_lines
-from mt.translation.results import Statistics
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -45,28 +44,4 @@ def translate(config: TranslateConfig) -> None:
         translate_documents(config, documents, translator)
     else:
         translate_lines(config, translator)
-    _log_statistics(translator.statistics, are_lines=not documents)
-
-
-def _log_statistics(statistics: Statistics, are_lines: bool) -> None:
-    if statistics.repaired_items:
-        logger.warning(
-            "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
-            f"{statistics.items:,}",
-            f"{statistics.repaired_items:,}",
-        )
-    if statistics.long_sentences:
-        logger.info(
-            "sentences that are longer than nearly all of the training text, or have too many links and numbers, and "
-            "were translated in parts: %s%s",
-            f"{statistics.long_sentences:,}",
-            f", the first in line {statistics.first_long_line}" if are_lines else "",
-        )
-    if statistics.corrections:
-        logger.info(
-            "words that the training text does not have, taken for typing errors: %s (%s%s); "
-            "decoding.correct_typos=false leaves them as they are",
-            f"{statistics.corrections:,}",
-            ", ".join(f"{typed} → {word}" for typed, word in statistics.first_corrections.items()),
-            " …" if statistics.has_more_corrections else "",
-        )
+    translator.statistics.log(are_lines=not documents)

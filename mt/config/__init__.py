@@ -1,6 +1,7 @@
-"""The settings of every command, as a typed schema. Each setting has its type, range, default and description here and
-nowhere else; ``--help`` and ``docs/settings.md`` are made from it, and the files in ``conf/`` hold what presets
-change."""
+"""The settings of every command, as a typed schema: type, range, default and description of each.
+
+``--help`` and ``docs/settings.md`` are generated from it. The files in ``conf/`` hold the values of presets.
+"""
 
 from mt.config.cleaning import CleaningConfig
 from mt.config.data import (
@@ -27,9 +28,9 @@ from mt.config.text import (
     AlignmentConfig,
     AugmentationConfig,
     KeptConfig,
-    RulesConfig,
     TextConfig,
-    TextDescription,
+    TextLayerConfig,
+    TextLayerDescription,
 )
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.train import ModelDescription, TrainConfig

@@ -1,6 +1,5 @@
 """The settings of the commands that evaluate: compare and robustness."""
 
-import os
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from mt.config.fields import (
     Section,
     Seed,
     Threads,
+    repeated_paths,
 )
 from mt.config.translate import Folders, as_folders
 
@@ -78,9 +78,7 @@ class CompareConfig(Section):
             yield f"robustness=true is for two systems, and runs names {len(self.systems)}: compare two at a time"
         elif self.robustness and self.references is not None:
             yield "robustness=true is measured on the test set of a run: leave references out"
-        folders = [os.path.abspath(folder) for system in self.systems for folder in system]
-        for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
-            yield f"{folder} is given twice"
+        yield from repeated_paths(folder for system in self.systems for folder in system)
         # p is at least 1 / (trials + 1), or twice that where only one of two systems has several outputs, and each of
         # the systems has its share of the level, 0.05.
         numbers = [len(system) for system in self.systems]
@@ -114,8 +112,7 @@ class RobustnessConfig(Section):
     decoding: DecodingChoice = DecodingChoice()
 
     def contradictions(self) -> Iterator[str]:
-        if self.second is not None and os.path.abspath(self.run) == os.path.abspath(self.second):
-            yield f"{self.run} is given twice"
+        yield from repeated_paths(path for path in (self.run, self.second) if path is not None)
         if self.decoding.alignments is not None:
             yield "decoding.alignments is for translate.py: the report has none"
         if self.decoding.markup is not None:

@@ -1,7 +1,9 @@
 """The base class of all sections of a config, and the types of their numbers and texts with their ranges."""
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -70,6 +72,12 @@ def _matching(pattern: str, what: str) -> Callable[[str], str]:
         return text
 
     return check
+
+
+def repeated_paths(paths: Iterable[str]) -> Iterator[str]:
+    """Yield a message for each path that is given more than once."""
+    counts = Counter(map(os.path.abspath, paths))
+    yield from (f"{path} is given twice" for path, count in sorted(counts.items()) if count > 1)
 
 
 NotABool = BeforeValidator(_not_a_switch)

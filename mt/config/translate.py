@@ -1,6 +1,5 @@
 """The settings of the commands that translate: translate, serve and synthesize."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +16,7 @@ from mt.config.fields import (
     Section,
     Text,
     Threads,
+    repeated_paths,
 )
 from mt.config.text import KeptConfig
 
@@ -104,7 +104,7 @@ class ServingConfig(Section):
     """The most texts that a client, known by its address, may have translated in a minute. 0: any number."""
     device: Device = "auto"
     """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
+    precision: Precision = "fp32"
     """The number format of matrix products. auto: bf16 where the processor has instructions for it, fp16 on older GPUs,
     otherwise fp32."""
     threads: Threads = 0
@@ -114,12 +114,10 @@ class ServingConfig(Section):
 
     @property
     def runs(self) -> tuple[str, ...]:
-        return (self.run,) if isinstance(self.run, str) else self.run
+        return as_folders(self.run)
 
     def contradictions(self) -> Iterator[str]:
-        folders = [os.path.abspath(folder) for folder in self.runs]
-        for folder in sorted({folder for folder in folders if folders.count(folder) > 1}):
-            yield f"{folder} is given twice"
+        yield from repeated_paths(self.runs)
         if self.decoding.alignments is not None:
             yield "decoding.alignments is for translate.py: the page shows them"
         if self.decoding.markup is not None:
@@ -128,10 +126,7 @@ class ServingConfig(Section):
             yield "a server finds the best translations: leave decoding.method=beam and decoding.seed out"
         if self.decoding.differs_from_default("n_best"):
             yield "a request says how many translations it wants (alternatives): leave decoding.n_best out"
-        if self.precision != "fp32" and self.decoding.engine == "ctranslate2":
-            yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
-        if self.device == "cpu" and self.precision == "fp16":
-            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
+        yield from _contradictions_of_engines(self, ensemble_size=1)
 
 
 class SynthesisConfig(Section):
@@ -179,8 +174,8 @@ class SynthesisConfig(Section):
         if self.decoding.alignments is not None:
             yield "decoding.alignments is for translate.py: leave it out"
         yield from _contradictions_of_sampling(self.decoding)
-        together = 1 if self.method == "diversification" else len(as_folders(self.run))
-        yield from _contradictions_of_engines(self, together)
+        ensemble_size = 1 if self.method == "diversification" else len(as_folders(self.run))
+        yield from _contradictions_of_engines(self, ensemble_size)
 
 
 def _contradictions_of_sampling(decoding: DecodingChoice) -> Iterator[str]:
@@ -190,11 +185,12 @@ def _contradictions_of_sampling(decoding: DecodingChoice) -> Iterator[str]:
         yield f"decoding.seed={decoding.seed} is for sampling: it needs decoding.method=sample"
 
 
-def _contradictions_of_engines(config: "TranslateConfig | SynthesisConfig", together: int) -> Iterator[str]:
-    """``together`` is how many models translate together."""
+def _contradictions_of_engines(
+    config: TranslateConfig | SynthesisConfig | ServingConfig, ensemble_size: int
+) -> Iterator[str]:
     with_ctranslate2 = config.decoding.engine == "ctranslate2"
-    if together > 1 and with_ctranslate2:
-        yield f"run names {together} models, which CTranslate2 does not combine: leave decoding.engine=torch"
+    if ensemble_size > 1 and with_ctranslate2:
+        yield f"run names {ensemble_size} models, which CTranslate2 does not combine: leave decoding.engine=torch"
     if config.precision != "fp32" and with_ctranslate2:
         yield f"precision={config.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
     if config.device == "cpu" and config.precision == "fp16":

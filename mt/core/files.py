@@ -208,6 +208,15 @@ def try_lock(stream: IO, path: Path) -> bool:
         return True
 
 
+@contextlib.contextmanager
+def wait_for_lock(path: Path) -> Iterator[None]:
+    """Context manager: lock a file, after waiting for other processes. Without support of locks, do not wait."""
+    with path.open("a") as stream:
+        with contextlib.suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
 def recover_folders(folder: Path) -> None:
     """Clean up after a process that was killed inside ``new_folder`` or ``write_atomically``.
 

@@ -10,10 +10,10 @@ import datasets
 import numpy as np
 import pyarrow
 from datasets.table import MemoryMappedTable
-from filelock import FileLock
 from tqdm import tqdm
 
 from mt.core.columns import ROWS_AT_ONCE, mapped_table, selected_rows
+from mt.core.files import wait_for_lock
 
 ROWS = pyarrow.schema([("indices", pyarrow.uint64())])
 
@@ -41,7 +41,7 @@ def cached_table(
     path = Path(datasets.config.HF_DATASETS_CACHE) / "mt" / f"{key}.arrow"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_suffix(".lock")):
+        with wait_for_lock(path.with_suffix(".lock")):
             if not path.exists():
                 disable = None if doing else True
                 with tqdm(desc=doing, total=rows, unit=" pairs", disable=disable, leave=False, delay=5) as bar:

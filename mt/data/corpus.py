@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import datasets
-import huggingface_hub
 import numpy as np
 import pyarrow
 from datasets.table import concat_tables
@@ -102,6 +101,8 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
 
 
 def _silence_libraries() -> None:
+    import huggingface_hub  # datasets depends on it
+
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()
     huggingface_hub.utils.disable_progress_bars()

@@ -8,8 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-from markdown_it import MarkdownIt
-
+from mt.core.extras import optional_packages
 from mt.data.parsers.codes import Code, TaggedText, replace_codes
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, replaced_passage
 from mt.data.parsers.layout import always, cut_paragraphs
@@ -45,6 +44,8 @@ Span = tuple[int, int]
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read a Markdown file. Code, HTML blocks and front matter are not translated."""
+    with optional_packages():
+        from markdown_it import MarkdownIt
     text = decode_utf8(content)
     front = FRONT_MATTER.match(text)
     body = re.sub(r"[^\r\n]", " ", front.group()) + text[front.end() :] if front else text

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist, mean, variance
+from statistics import NormalDist, mean, median_high, variance
 
 import numpy as np
 
@@ -140,11 +140,8 @@ def combine_tests(tests: Sequence[Randomisation]) -> Randomisation:
     """
     if len(tests) == 1:
         return tests[0]
-    ordered = sorted(test.p for test in tests)
-    upper_median = ordered[len(ordered) // 2]
-    return Randomisation(
-        min(1.0, 2 * upper_median), max(test.differing for test in tests), all(test.exact for test in tests)
-    )
+    p = min(1.0, 2 * median_high(test.p for test in tests))
+    return Randomisation(p, max(test.differing for test in tests), all(test.exact for test in tests))
 
 
 def _all_exchanges(count: int) -> Iterator[np.ndarray]:
@@ -154,11 +151,17 @@ def _all_exchanges(count: int) -> Iterator[np.ndarray]:
 
 def _random_exchanges(count: int, trials: int, random: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield T random rows of the same kind, as matrices (t, n)."""
-    at_once = max(1, MAX_ELEMENTS // count)
-    for start in range(0, trials, at_once):
-        rows = min(at_once, trials - start)
+    for rows in _row_counts(trials, count):
         drawn = random.integers(0, 256, (rows, -(-count // 8)), dtype=np.uint8)
         yield np.unpackbits(drawn, axis=1, count=count).astype(np.float64)
+
+
+def _row_counts(rows: int, columns: int) -> Iterator[int]:
+    """Yield the numbers of rows of the parts of a matrix, each of which has at most MAX_ELEMENTS elements."""
+    while rows > 0:
+        part = min(rows, max(1, MAX_ELEMENTS // columns))
+        yield part
+        rows -= part
 
 
 def bootstrap_scores(
@@ -177,10 +180,8 @@ def bootstrap_scores(
         The scores, (systems, samples).
     """
     blocks = len(systems[0])
-    at_once = max(1, MAX_ELEMENTS // blocks)
     parts = []
-    for start in range(0, samples, at_once):
-        rows = min(at_once, samples - start)
+    for rows in _row_counts(samples, blocks):
         drawn = random.integers(0, blocks, (rows, blocks)) + blocks * np.arange(rows)[:, None]
         times = np.bincount(drawn.ravel(), minlength=rows * blocks).reshape(rows, blocks).astype(np.float64)
         parts.append(np.stack([score(times @ counts) for counts in systems]))
@@ -256,14 +257,14 @@ def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> 
         level: Significance level for ``least_difference``; the interval has confidence 1 - ``level``.
     """
     difference = mean(second) - mean(first)
-    numbers, variances = (len(first), len(second)), (variance(first), variance(second))
-    parts = [each / number for each, number in zip(variances, numbers, strict=True)]
-    if math.sqrt(sum(parts)) <= TIE:
+    numbers, variances = np.array([len(first), len(second)]), np.array([variance(first), variance(second)])
+    parts = variances / numbers
+    if math.sqrt(parts.sum()) <= TIE:
         return SeedTest(difference, None, -math.inf, math.inf, math.inf)
-    welch = sum(parts) ** 2 / sum(part**2 / (number - 1) for part, number in zip(parts, numbers, strict=True))
-    student = sum(numbers) - 2
-    pooled = sum((number - 1) * each for number, each in zip(numbers, variances, strict=True)) / student
-    tests = [(math.sqrt(sum(parts)), welch), (math.sqrt(pooled * sum(1 / number for number in numbers)), student)]
+    welch = parts.sum() ** 2 / (parts**2 / (numbers - 1)).sum()
+    student = numbers.sum() - 2
+    pooled = ((numbers - 1) * variances).sum() / student
+    tests = [(math.sqrt(parts.sum()), welch), (math.sqrt(pooled * (1 / numbers).sum()), student)]
     p = max(_tail_probability(abs(difference) / error, degrees) for error, degrees in tests)
     needed = max(error * _critical_t(level, degrees) for error, degrees in tests)
     return SeedTest(difference, p, difference - needed, difference + needed, needed)

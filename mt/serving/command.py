@@ -8,21 +8,14 @@ import socket
 import sys
 
 import torch
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mt.config import ServingConfig
 from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
-
-try:
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    from mt.serving.application import application
-    from mt.serving.models import ServedModels, open_models
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "multipart", "py3langid"):
-        raise
-    raise InputError(f"the server needs {error.name}: pip install -e '.[serving]'") from error
+from mt.serving.application import application
+from mt.serving.models import ServedModels, open_models
 
 logger = logging.getLogger(__name__)
 

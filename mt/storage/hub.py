@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from mt.core.errors import InputError
+from mt.core.extras import optional_packages
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 FILES = [
@@ -56,7 +57,8 @@ def download(name: str) -> Path:
     Raises:
         InputError: See ``resolve_model_path``.
     """
-    import huggingface_hub  # takes a while, and is needed for the hub only
+    with optional_packages():
+        import huggingface_hub
 
     repository, _, revision = name.partition("@")
     try:

@@ -20,9 +20,9 @@ from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.text.tokenizer import SPECIAL
-from mt.training.choice import CorpusFacts, Speed, pieces_of
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
+from mt.training.time_estimates import CorpusFacts, Speed, pieces_of
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
 

@@ -1,107 +1,30 @@
-"""Chooses the settings of a run that has a number of minutes: the rules.
+"""The rules of ``training.minutes``, which chooses the settings of a run for a number of minutes.
 
-``choose`` is a function of what is asked for, of the corpus, of the measured speed and of the seconds that are there.
-It reads no clock, no file and no random number, so equal questions have equal answers. A setting that the user gave is
+``choose`` is a function of the config, the corpus, the measured speed and the remaining seconds.
+It reads no clock, no file and no random number, so equal arguments give equal choices. A setting that the user gave is
 never chosen. Where a figure comes from a measurement, the comment names the table of docs/lab-notebook.md; every other
 figure is a guess, and docs/time-budget.md says so.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from mt.config import ModelConfig, TrainConfig, TransformerConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
+from mt.training.decision import Decision, Value
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
-
-CHOSEN_KEYS = (
-    "model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers",
-    "tokenizer.vocabulary_size", "training.batch_tokens", "training.objective", "training.max_updates",
-    "model.dropout", "training.optimizer.learning_rate", "training.schedule.warmup", "training.validate_every",
-    "training.patience", "training.initial_embeddings",
-)  # fmt: skip
-"""Every setting that training.minutes may choose."""
-Value = str | int | float
-
-
-@dataclass(frozen=True)
-class CorpusFacts:
-    """The facts about a corpus that the rules use, before there is a tokenizer."""
-
-    pairs: int
-    """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
-    source_characters: float
-    """Mean length of a source."""
-    target_characters: float
-    distinct_words: int | None
-    """Of both sides; None if only some of the pairs were looked at."""
-    valid_pairs: int
-    test_pairs: int
-
-
-@dataclass(frozen=True)
-class Speed:
-    """How fast a model is on this machine, in seconds."""
-
-    update: float
-    """The part of an update's time that does not depend on the batch."""
-    token: float
-    """The rest of it, for each target token of the batch."""
-    greedy: float
-    """Of greedy search, for each sentence."""
-    beam: float
-    """Of the search that the test set is translated with, for each sentence."""
-
+from mt.training.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
+from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
 
 Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """One row of the choice."""
-
-    name: str
-    """The setting, or ``model`` for all sizes of a preset."""
-    value: Value
-    settings: dict[str, Value]
-    """What is set by it. It leaves out what the user gave."""
-    reason: str
-
-
-@dataclass(frozen=True)
-class Size:
-    """A preset in conf/model, with its corpus size and its usual settings."""
-
-    preset: str
-    fewest_pairs: int
-    fewest_tokens: float
-    """Target tokens that there must be time for."""
-    vocabulary: int
-    rate: float
-    """The learning rate of a short run."""
-
-
-SIZES = (
-    Size("transformer_tiny", 0, 0, 8_000, 4e-3),
-    Size("transformer_small", 20_000, 0, 8_000, 4e-3),  # "Multi30k": 29,000 pairs, better than published tiny models
-    Size("transformer_base", 300_000, 100e6, 32_000, 2e-3),
-    Size("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
-)
-SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
-TIMES_AS_SLOW = 8
-"""How many times as slow each size from transformer_small on is than the one before, per token."""
-SMALL_VOCABULARIES = ((5_000, 2_000), (20_000, 4_000))
-"""Vocabularies of corpora with fewer pairs. 8,000 pieces suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6
-BLEU on validation, 16,000 gained 0.3 and are slower)."""
 PIECES_OF_WORDS = 500
 """A vocabulary has at most this many pieces and half of the distinct words: SentencePiece refuses more than the text
 has."""
-CHARACTERS_PER_PIECE = {False: 4.2, True: 1.4}
-"""Of languages with an alphabet, and of those with many characters."""
-
 FEW_PAIRS = 50_000
 """Up to here a batch has 1,024 tokens, as it was tuned for Multi30k, and above 1,536, as for Tatoeba."""
 MAX_UPDATES = 40_000
@@ -145,14 +68,6 @@ FORWARD_SHARE = 1 / 3
 """What a token of the validation loss costs, as a share of one that is trained on: there is no backward pass."""
 SAVING = 0.5
 """Seconds for the checkpoints around a validation."""
-ALIGNED_PAIRS = 500
-"""The most validation pairs by which the attention that aligns words is chosen, after the last update."""
-PREPARING = 4.0
-PREPARING_A_PAIR = 60e-6
-"""Seconds until the first update, from the choice on, for the tokenizer and for cutting the pairs."""
-SCORING = 3.0
-SCORING_A_PAIR = 1e-3
-"""Seconds for scores, word counts and files after the test set has been translated."""
 MIN_UPDATES = 50
 """With fewer there is nothing to choose: the run is refused."""
 
@@ -208,7 +123,7 @@ class Choice:
         speed = measure(self.config.model, self.config.tokenizer.vocabulary_size)
         tokens = seconds(speed) / (speed.update / MAX_BATCH_TOKENS + speed.token)
         larger = fitting[fitting.index(size) + 1 :]
-        affordable = [one for n, one in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= one.fewest_tokens]
+        affordable = [size for n, size in enumerate(larger, 1) if tokens / TIMES_AS_SLOW**n >= size.fewest_tokens]
         if not affordable:
             return speed
         self.resolved, self.decisions = asked, []
@@ -422,22 +337,6 @@ def choose(
     speed = choice.choose_size(measure, left)
     choice.choose_length(speed, left(speed))
     return choice.resolved, choice.decisions, speed
-
-
-def overhead_seconds(facts: CorpusFacts, speed: Speed) -> float:
-    """Return about how many seconds a run takes after the choice, without updates and validations."""
-    return PREPARING + PREPARING_A_PAIR * facts.pairs + seconds_after_training(facts, speed)
-
-
-def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
-    """Return the estimated seconds of a run after its last validation."""
-    testing = facts.test_pairs * (speed.beam + SCORING_A_PAIR) + min(facts.valid_pairs, ALIGNED_PAIRS) * speed.greedy
-    return testing + SCORING
-
-
-def pieces_of(characters: float, language: str) -> float:
-    """Return about how many pieces a text of that many characters is cut into, EOS included."""
-    return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]
 
 
 def _shown(passes: float) -> str:

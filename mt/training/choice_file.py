@@ -23,7 +23,9 @@ from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, flat_config
 from mt.training.calibration import measure
-from mt.training.choice import CHOSEN_KEYS, CorpusFacts, Decision, Speed, Value, choose
+from mt.training.choice import choose
+from mt.training.decision import CHOSEN_KEYS, Decision, Value
+from mt.training.time_estimates import CorpusFacts, Speed
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from mt.storage.marian import is_marian
 from mt.storage.run_folder import RESULTS, WEIGHTS, config_differences, flat_config, read_config
 from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
-from mt.training.choice import CHOSEN_KEYS
+from mt.training.decision import CHOSEN_KEYS
 
 FINE_TUNING_RATE = 1e-3
 """The default learning rate of fine-tuning, up to FINE_TUNING_WIDTH. That of wider models is smaller in proportion."""

@@ -33,7 +33,6 @@ from mt.training.checkpoint import (
     save_checkpoint,
     scheduled_checkpoints,
 )
-from mt.training.choice import ALIGNED_PAIRS
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
 from mt.training.initial_weights import initial_model
@@ -44,6 +43,7 @@ from mt.training.provenance import begin_provenance, resolved_settings
 from mt.training.resuming import resumed_provenance
 from mt.training.signals import StopRequest
 from mt.training.time_budget import TimeBudget
+from mt.training.time_estimates import ALIGNED_PAIRS
 from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import choose_alignment

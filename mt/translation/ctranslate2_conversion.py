@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.core.errors import InputError
+from mt.core.extras import optional_packages
 from mt.core.files import new_folder
 from mt.models.attention import MultiHeadAttention
 from mt.models.embedding import Embedding
@@ -42,13 +42,8 @@ def import_ctranslate2() -> Any:
     Raises:
         InputError: It is not installed.
     """
-    try:
+    with optional_packages():
         import ctranslate2
-    except ImportError as error:
-        raise InputError(
-            f"CTranslate2 is not installed ({error}): pip install -e '.[fast]' beside pyproject.toml, "
-            "or pip install ctranslate2"
-        ) from None
     return ctranslate2
 
 

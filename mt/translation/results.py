@@ -1,5 +1,6 @@
 """The results and statistics of a translator."""
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from torch import Tensor
 
 from mt.models.attention import AttentionMap
 from mt.text.part import Part
+
+logger = logging.getLogger(__name__)
 
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 """All characters that some program takes for the end of a line: the list of ``str.splitlines``."""
@@ -77,3 +80,27 @@ class Statistics:
                     self.first_corrections[each.typed] = part.text[each.start : each.end]
                 else:
                     self.has_more_corrections = True
+
+    def log(self, are_lines: bool) -> None:
+        """Log the counts that a user should know. Only lines have numbers."""
+        if self.repaired_items:
+            logger.warning(
+                "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
+                f"{self.items:,}",
+                f"{self.repaired_items:,}",
+            )
+        if self.long_sentences:
+            logger.info(
+                "sentences that are longer than nearly all of the training text, or have too many links and numbers, "
+                "and were translated in parts: %s%s",
+                f"{self.long_sentences:,}",
+                f", the first in line {self.first_long_line}" if are_lines else "",
+            )
+        if self.corrections:
+            logger.info(
+                "words that the training text does not have, taken for typing errors: %s (%s%s); "
+                "decoding.correct_typos=false leaves them as they are",
+                f"{self.corrections:,}",
+                ", ".join(f"{typed} → {word}" for typed, word in self.first_corrections.items()),
+                " …" if self.has_more_corrections else "",
+            )

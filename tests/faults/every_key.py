@@ -193,7 +193,8 @@ WORDS: dict[str, Callable[[Place], dict[str, list[str]]]] = {
         "data.source_column=0", "data.target_column=1", "data.cleaning=[duplicate,length]", "output=report",
     ]},
     "export": lambda at: {
-        format: [f"format={format}", f"run={at.runs[0]}", f"output={path}"] for format, path in EXPORTS.items()
+        " " * number: [f"format={format}", f"run={at.runs[0]}", f"output={path}"]
+        for number, (format, path) in enumerate(EXPORTS.items())
     },
     "synthesize": lambda at: {"": [
         "method=back_translation", f"run={at.runs[0]}", f"input={at.data}/input.txt", "output=pairs.jsonl",

@@ -17,20 +17,10 @@ REFERENCES = ["The cat sat on the mat.", "She does not like warm milk.", "Where 
 def _command(tmp_path, hypotheses, references, metric, *options):
     (tmp_path / "hypothesis").write_text("".join(f"{line}\n" for line in hypotheses), encoding="utf-8")
     (tmp_path / "reference").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "sacrebleu",
-        "reference",
-        "-i",
-        "hypothesis",
-        "-m",
-        metric,
-        "-w",
-        "12",
-        *options,
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    words = ["reference", "-i", "hypothesis", "-m", metric, "-w", "12", *options]
+    done = subprocess.run(
+        [sys.executable, "-m", "sacrebleu", *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout)
 
 

@@ -55,9 +55,12 @@ def test_a_port_that_is_taken_or_a_host_that_is_not_here():
 
 
 def test_what_is_missing_is_named():
-    program = "import sys; sys.modules['starlette'] = None; import mt.serving.command"
+    program = (
+        "import sys; sys.modules['starlette'] = None; from mt.cli.commands import COMMANDS, load_function; "
+        "load_function(COMMANDS['serve'].work)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "InputError: the server needs starlette" in done.stderr and "[serving]" in done.stderr
+    assert "InputError: starlette is not installed: pip install 'mt-trainer[serving]'" in done.stderr
 
 
 @pytest.mark.parametrize(

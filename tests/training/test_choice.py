@@ -22,17 +22,11 @@ from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, read_config
 from mt.training import choice_file
 from mt.training.calibration import measure
-from mt.training.choice import (
-    CHOSEN_KEYS,
-    MIN_UPDATES,
-    CorpusFacts,
-    Speed,
-    choose,
-    overhead_seconds,
-    pieces_of,
-)
+from mt.training.choice import MIN_UPDATES, choose
 from mt.training.choice_file import RecordedChoice
 from mt.training.command import train
+from mt.training.decision import CHOSEN_KEYS
+from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
 from tests import toy
 from tests.processes import Together, finish, run
 

@@ -13,9 +13,9 @@ from mt.core.errors import Interrupted
 from mt.training import choice_file, command
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress
-from mt.training.choice import Speed
 from mt.training.command import train
 from mt.training.time_budget import TimeBudget
+from mt.training.time_estimates import Speed
 from mt.training.updater import Updater
 from tests import toy
 from tests.clock import Clock

@@ -13,13 +13,13 @@ from mt.core.randomness import key
 from mt.data.augmentation import Augmentation
 from mt.data.batching.plan import Plan
 from mt.data.corpus_statistics import CorpusStatistics
+from mt.data.pairs import SIDES
 from mt.data.subwords import ID_COLUMNS, TOKENS
 from mt.text.layer import TextLayer
 
 if TYPE_CHECKING:
     import datasets
 
-SIDES = ("source", "target")
 SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, TOKENS) for name in ID_COLUMNS)])
 
 

@@ -4,10 +4,23 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from fontTools import unicodedata
+import regex
 
 SPACE, OTHER = 0, 1
 """The classes of white space and of other characters that are no letters. Each script is a further class."""
+SCRIPT_CODES = """
+Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Bhks Bopo Brah Brai Bugi Buhd Cakm Cans Cari Cham
+Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak Dogr Dsrt Dupl Egyp Elba Elym Ethi Gara Geor Glag Gong Gonm Goth Gran
+Grek Gujr Gukh Guru Hang Hani Hano Hatr Hebr Hira Hluw Hmng Hmnp Hung Ital Java Jurc Kali Kana Kawi Khar Khmr
+Khoj Kits Knda Krai Kthi Lana Laoo Latn Lepc Limb Lina Linb Lisu Lyci Lydi Mahj Maka Mand Mani Marc Medf Mend
+Merc Mero Mlym Modi Mong Mroo Mtei Mult Mymr Nagm Nand Narb Nbat Newa Nkoo Nshu Ogam Olck Onao Orkh Orya Osge
+Osma Ougr Palm Pauc Pcun Perm Phag Phli Phlp Phnx Plrd Prti Rjng Rohg Runr Samr Sarb Saur Seal Sgnw Shaw Shrd
+Sidd Sind Sinh Sogd Sogo Sora Soyo Sund Sunu Sylo Syrc Tagb Takr Tale Talu Taml Tang Tavt Telu Tfng Tglg Thaa
+Thai Tibt Tirh Tnsa Todr Toto Tutg Ugar Vaii Vith Wara Wcho Xpeo Xsux Yezi Yiii Zanb
+"""
+"""The scripts of Unicode 16 by their codes in ISO 15924, without characters that are common to several scripts."""
+LETTER = regex.compile("|".join(rf"(?P<{code}>\p{{Script={code}}})" for code in SCRIPT_CODES.split()))
+"""A letter; the matching group names its script."""
 COMPANIONS = {"Hira": ("Kana", "Hani"), "Kana": ("Hira", "Hani"), "Hang": ("Hani",)}
 """Scripts whose languages also use others."""
 MIN_SCRIPT_SHARE = 0.2
@@ -66,8 +79,9 @@ class Scripts:
     def _look_up(self, character: str) -> int:
         if character.isspace():
             return SPACE
-        script = unicodedata.script(character)
-        if script in ("Zyyy", "Zinh", "Zzzz"):  # common to several scripts, as punctuation and digits are, or unknown
+        match = LETTER.match(character)
+        script = match.lastgroup if match else None
+        if script is None:
             return OTHER
         if script not in self.names:
             self.names.append(script)

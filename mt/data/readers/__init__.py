@@ -12,13 +12,13 @@ from typing import Any
 
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
 from mt.data.readers.hub import read_hub
-from mt.data.readers.many_files import read_files, read_tables
+from mt.data.readers.many_files import read_input_files
 from mt.data.readers.recipe import read_recipe
 from mt.data.readers.split import Split
 
 READERS: dict[type, Callable[[Any, str], Split | None]] = {
-    FilesConfig: read_files,
-    TableConfig: read_tables,
+    FilesConfig: read_input_files,
+    TableConfig: read_input_files,
     HubConfig: read_hub,
     RecipeConfig: read_recipe,
 }

@@ -1,7 +1,7 @@
 """Reads files of one's own: one file or pair of files, or many, one after another."""
 
 import logging
-from collections.abc import Callable
+from pathlib import Path
 
 import datasets
 
@@ -13,6 +13,7 @@ from mt.data.readers.cached_pairs import cached_pairs, file_state
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
 from mt.data.readers.split import InputFile, Split
+from mt.data.readers.tables import Columns
 from mt.data.readers.text import line_pairs
 
 logger = logging.getLogger(__name__)
@@ -26,31 +27,24 @@ def read_text_files(files: FileGroup) -> Split:
     return Split(cached_pairs(name, lambda: line_pairs(source, target), key), name)
 
 
-def read_files(corpus: FilesConfig, split: str) -> Split | None:
-    """Read a split that is pairs of text files."""
-    return _read_groups(corpus, split, read_text_files)
+def _read_table(path: Path, columns: Columns) -> Split:
+    suffix = table_suffix(path)
+    key = file_state(path), suffix, columns
+    return Split(cached_pairs(str(path), lambda: TABLE_READERS[suffix](path, columns), key), str(path))
 
 
-def read_tables(corpus: TableConfig, split: str) -> Split | None:
-    """Read a split that is tables."""
-
-    def read(files: FileGroup) -> Split:
-        (path,) = files
-        suffix = table_suffix(path)
-        key = file_state(path), suffix, corpus.columns
-        return Split(cached_pairs(str(path), lambda: TABLE_READERS[suffix](path, corpus.columns), key), str(path))
-
-    return _read_groups(corpus, split, read)
+def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
+    return read_text_files(files) if isinstance(corpus, FilesConfig) else _read_table(files[0], corpus.columns)
 
 
-def _read_groups(corpus: FilesConfig | TableConfig, split: str, read: Callable[[FileGroup], Split]) -> Split | None:
+def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | None:
     """Read files one after another, each into its own table of the cache. So a bad file takes nothing with it, and a
     file that is added later does not make the others be read again."""
     groups = find_input_files(corpus, split)
     if groups is None:
         return None
     if not names_many_files(corpus, split):
-        return read(groups[0])
+        return _read_group(corpus, groups[0])
     named = getattr(corpus, split)
     origin = f"{named} ({len(groups)} files)" if isinstance(named, str) else f"{len(groups)} files"
     parts: list[datasets.Dataset] = []
@@ -58,7 +52,7 @@ def _read_groups(corpus: FilesConfig | TableConfig, split: str, read: Callable[[
     for group in groups:
         name, paths = group_name(group), tuple(map(str, group))
         try:
-            pairs = read(group).pairs
+            pairs = _read_group(corpus, group).pairs
         except InputError as error:
             if corpus.on_bad_file == "stop":
                 advice = "\ndata.on_bad_file=skip leaves such a file out" if len(groups) > 1 else ""

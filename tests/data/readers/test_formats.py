@@ -57,13 +57,6 @@ def test_quotes_in_tsv_are_text(tmp_path: Path) -> None:
     assert texts(load(kind="table", train=path, source_column=0, target_column=1, **splits).train) == pairs
 
 
-def test_a_jsonl_table_in_the_hubs_layout(tmp_path: Path) -> None:
-    rows = [{"id": "7", "translation": {"de": source, "en": target}} for source, target in PAIRS]
-    path = write(tmp_path / "pairs.jsonl", [json.dumps(row) for row in rows])
-    splits = {split: str(path) for split in ("train", "valid", "test")}
-    assert texts(load(kind="table", source_column="de", target_column="en", **splits).train) == PAIRS
-
-
 def test_values_lose_their_line_breaks(tmp_path: Path) -> None:
     broken = ("eins\nzwei", "one\r\ntwo\nthree")
     rows = [{"de": source, "en": target} for source, target in [broken, *PAIRS]]

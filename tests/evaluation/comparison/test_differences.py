@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 from sacrebleu import BLEU
 
-from mt.evaluation.comparison.differences import (
-    bleu_by_length,
-    bleu_by_rarity,
-    clearest_wins,
-    word_f1_by_frequency,
-)
+from mt.evaluation.comparison.differences import bleu_by_length, bleu_by_rarity, clearest_wins, word_f1_by_frequency
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mt.config import ModelDescription, TrainConfig
@@ -12,7 +13,8 @@ from mt.evaluation.comparison.verdict import Counts, PairedScores, Verdict, judg
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.bleu import Bleu
-from mt.metrics.registry import metrics_for
+from mt.metrics.metric import Metric
+from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from tests import toy
 
@@ -219,18 +221,10 @@ def test_files_are_called_files():
 
 def _verdict(bleu, chrf, ter):
     """Of gains and p-values."""
+    zero = Interval(0, 0, 0)
     paired = [
-        PairedScores(
-            name,
-            "",
-            *[Interval(0, 0, 0)] * 2,
-            Interval(-gain if name == "TER" else gain, 0, 0),
-            p,
-            False,
-            9,
-            name != "TER",
-        )
-        for name, (gain, p) in (("BLEU", bleu), ("chrF2", chrf), ("TER", ter))
+        PairedScores(name, "", zero, zero, Interval(sign * gain, 0, 0), p, False, 9, sign > 0)
+        for name, sign, (gain, p) in (("BLEU", 1, bleu), ("chrF2", 1, chrf), ("TER", -1, ter))
     ]
     return Verdict("A", "B", paired, {}, [], SIGNIFICANCE_LEVEL)
 
@@ -363,3 +357,28 @@ def test_how_often_an_output_occurs_counts():
 def test_identical_outputs_leave_nothing_to_conclude():
     _, said = _judged(_system("A", SPOILT, A_LITTLE), _system("B", A_LITTLE, SPOILT))
     assert said.may_conclude == said.may_not_conclude == []
+
+
+class Overlap(Metric):
+    """A metric of single segments, like COMET: the score of a corpus is their mean, and sources are needed."""
+
+    name, signature = "overlap", "overlap|version:1"
+
+    def __init__(self, language):
+        pass
+
+    def statistics(self, hypotheses, references, sources=None):
+        lines = zip(hypotheses, references, sources, strict=True)
+        scores = [len({*line} & {*reference}) / len({*reference, *source}) for line, reference, source in lines]
+        return np.stack([scores, np.ones(len(scores))], axis=1)
+
+    def score(self, sums):
+        return sums[..., 0] / sums[..., 1]
+
+
+def test_a_metric_of_segment_scores_needs_no_more_than_its_entry_in_the_registry(monkeypatch):
+    monkeypatch.setitem(METRICS, "overlap", Overlap)
+    empty = [line.split()[0] for line in REFERENCES]
+    verdict, said = _judged(_system("A", empty), _system("B", REFERENCES))
+    assert verdict.test("overlap").system.score == pytest.approx(1) and verdict.is_shown("overlap")
+    assert "chrF2, TER and overlap agree." in said.words

@@ -1,0 +1,35 @@
+"""Optional packages and the extras of pyproject.toml that install them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mt.core.errors import InputError
+
+EXTRAS = {
+    "ctranslate2": "fast",
+    "huggingface_hub": "hub",
+    "jinja2": "reports",
+    "markdown_it": "documents",
+    "matplotlib": "reports",
+    "multipart": "serving",
+    "re2": "patterns",
+    "starlette": "serving",
+    "uvicorn": "serving",
+}
+"""The extra of each optional package, by the name of its module."""
+
+
+@contextmanager
+def optional_packages() -> Iterator[None]:
+    """Context manager for imports: raise InputError with the install command if an optional package is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        extra = EXTRAS[package]
+        raise InputError(
+            f"{package} is not installed: pip install 'mt-trainer[{extra}]', "
+            f"or pip install -e '.[{extra}]' in a checkout"
+        ) from error
