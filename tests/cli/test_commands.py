@@ -143,31 +143,6 @@ def test_n_best_and_forced_scores_are_one_json_line_each(trained):
     assert uneven.returncode == 2 and b"more lines than the input" in uneven.stderr
 
 
-def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
-    folder, _ = trained
-    lines = (folder / "test.xx").read_bytes() + b"\n \n\xff\xfe\nba\xe2\x80\xa8de\r\nfi\rgo\nno newline at the end"
-    own, other = (
-        _command(folder, "translate.py", "run=runs/toy", f"decoding.engine={engine}", "decoding.n_best=3", stdin=lines)
-        for engine in ("torch", "ctranslate2")
-    )
-    assert other.returncode == 0, other.stderr
-    assert (
-        b"exported the model for CTranslate2" in other.stderr and (folder / "runs/toy/ctranslate2/model.bin").is_file()
-    )
-    assert other.stdout.count(b"\n") == lines.count(b"\n") + 1
-    for line, expected in zip(
-        map(json.loads, other.stdout.splitlines()), map(json.loads, own.stdout.splitlines()), strict=True
-    ):
-        assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
-        for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
-            assert one["score"] == pytest.approx(two["score"], abs=1e-4)
-    command = ["-m", "mt", "export", "format=ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
-    for status, message in ((0, b"exported the model for CTranslate2"), (2, b"output=export: exists")):
-        done = run(*command, cwd=folder)
-        assert done.returncode == status, done.stderr
-        assert message in done.stderr and b"Traceback" not in done.stderr
-
-
 def test_decoding_sweeps_write_an_output_each(trained):
     folder, _ = trained
     (folder / "two.txt").write_text("ba de\nfi go\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tests import toy
-from tests.faults import configs, disk, every_key, hostile, interruption, lines, machines, network
+from tests.faults import disk, every_key, hostile, interruption, lines, machines, network
 from tests.faults.interruption import Subject
 from tests.faults.outcome import Outcome
 
@@ -55,8 +55,6 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         "damage": (600, on_a_run(hostile.damage)),
         "exploits": (1, on_a_run(hostile.exploits)),
         "comparisons": (12, on_a_run(hostile.comparisons)),
-        "config-train": (200, lambda folder, times, seed: configs.fuzz(times, seed, "train")),
-        "config-translate": (200, lambda folder, times, seed: configs.fuzz(times, seed, "translate")),
         "interrupted-translation": (10, on_a_run(lines.interrupt)),
         "closed-pipe": (3, on_a_run(lines.close_pipe)),
         "stream": (1_000_000, on_a_run(lines.stream)),

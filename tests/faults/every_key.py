@@ -1,5 +1,5 @@
-"""Every key of every command with values at, within and beyond its bounds: each is either refused with one message, or
-the command gets to work with it."""
+"""Every key of every command with values at, within and beyond its bounds, and words that nobody should type: each is
+either refused with one message, or the command gets to work with it."""
 
 import contextlib
 import functools
@@ -62,6 +62,12 @@ TEXTS = [
     "ü" * 200, "x" * 300, ".", "..", "../../..", "a/../..", "/", "//", "~", "/dev/null", "a/" * 300, "-", "'", "%s",
 ]  # fmt: skip
 """Texts, tried to the letter for every key that is a text."""
+GRAMMAR = [
+    "", "null", "-.inf", "[", "]", "[a", "{", "{a:b}", "'", '"', "a'b", "\\", "${", "${}", "${oc.env:HOME}", "${name}",
+    "a,b", "range(1,3)", "choice(1,2)", "glob(*)", "\u2028", "\u202e", "😀", "\t", "!!python/none", "a=b",
+]  # fmt: skip
+"""Values with a meaning in the grammar of command lines, or nearly so."""
+GROUPS = ["data", "model", "training", "decoding", "experiment", "tokenizer"]
 MEMORY = 2**28
 """Bytes of this machine, as far as the commands know: larger models are refused, and do not fill the real memory."""
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -289,8 +295,24 @@ def pair(singles: Sequence[Case], chance: random.Random) -> Case:
             return Case(one.base, one.tried + other.tried)
 
 
+def misspelt(single: Case, chance: random.Random) -> Case:
+    """Return a setting with a typing error in its key, or with broken grammar."""
+    key, _, value = single.tried[0].partition("=")
+    position, other = chance.randrange(len(key)), chance.choice(GRAMMAR)
+    words = [
+        f"{key[:position]}{key[position + 1 :]}={value}",
+        f"{key[:position]}{chr(chance.randrange(1, 0x3000))}{key[position:]}={value}",
+        f"{chance.choice(['+', '++', '~', '@'])}{key}={value}",
+        f"{key}.{key}={value}",
+        f"{key}={other}",
+        f"{chance.choice(GROUPS)}={other}",
+        "".join(chr(chance.randrange(32, 0x3000)) for _ in range(chance.randrange(30))),
+    ]
+    return Case(single.base, (chance.choice(words),))
+
+
 def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome:
-    """So many command lines of one command: single settings in random order and, a quarter or more, pairs of them.
+    """Try command lines: single settings in random order, and at least a quarter each of pairs and misspelt ones.
 
     Args:
         run: a finished run on the toy corpus.
@@ -302,8 +324,9 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
     place = Place(folder, run)
     singles = cases(name, place)
     chance.shuffle(singles)
-    pairs = [pair(singles, chance) for _ in range(max(times // 4, times - len(singles)))]
-    chosen = singles[: times - len(pairs)] + pairs
+    pairs = [pair(singles, chance) for _ in range(max(times // 4, times - times // 4 - len(singles)))]
+    wrong = [misspelt(chance.choice(singles), chance) for _ in range(times // 4)]
+    chosen = singles[: times - len(pairs) - len(wrong)] + pairs + wrong
     endings = {"refused": 0, "right": 0}
     project = logging.getLogger("mt")
     level, heard = project.level, _Errors()
@@ -323,7 +346,8 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
         project.setLevel(level)
         project.propagate = True
     outcome.figures = (
-        f"{times - len(pairs)} of {len(singles)} single settings, {len(pairs)} pairs; "
+        f"{times - len(pairs) - len(wrong)} of {len(singles)} single settings, {len(pairs)} pairs, "
+        f"{len(wrong)} misspelt; "
         f"{endings['refused']} refused, {endings['right']} right"
     )
     return outcome

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import lzma
 from pathlib import Path
 
 import pyarrow
@@ -11,27 +10,11 @@ import pytest
 from pyarrow import parquet
 
 from mt.core.errors import InputError
-from tests.data.corpora import PAIRS, held_out, load, texts, write, write_files
+from tests.data.corpora import PAIRS, load, texts, write, write_files
 
 
 def cell(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
-
-
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [
-        (".gz", gzip.compress),
-        (".xz", lzma.compress),
-        (".zst", lambda content: pyarrow.compress(content, codec="zstd", asbytes=True)),
-    ],
-)
-def test_compressed_files(tmp_path: Path, suffix: str, compress: object) -> None:
-    names = []
-    for name in write_files(tmp_path, PAIRS):
-        Path(name + suffix).write_bytes(compress(Path(name).read_bytes()))  # type: ignore[operator]
-        names.append(name + suffix)
-    assert texts(load(kind="files", train=names, **held_out(tmp_path)).train) == PAIRS
 
 
 @pytest.mark.parametrize("named", [True, False])
