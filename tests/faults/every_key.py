@@ -94,13 +94,14 @@ class Place:
         self.data.mkdir()
         toy.write_corpus(self.data, "copy", train=60)
         source, target = ((self.data / f"train.{side}").read_text().splitlines() for side in ("xx", "yy"))
-        pairs = (f"{one}\t{other}\n" for one, other in zip(source, target, strict=True))
-        (self.data / "pairs.tsv").write_text("".join(pairs))
-        (self.data / "input.txt").write_text("ba de\nfi go ku\n")
+        pairs = map("\t".join, zip(source, target, strict=True))
+        (self.data / "pairs.tsv").write_text("\n".join(pairs) + "\n")
+        (self.data / "input.txt").write_text("".join(f"{line}\n" for line in source[:20]))
         self.runs = [self.data / f"seed{seed}" for seed in (1, 2)]
         for seed, copy in enumerate(self.runs, 1):
             shutil.copytree(run, copy)
             write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+            toy.record_checksums(copy)
         # So deep that ../../.. is still inside.
         self.working = self.top / "a/b/c"
         self.working.mkdir(parents=True)
@@ -120,10 +121,10 @@ class Place:
 
 def train_words(place: Place) -> dict[str, list[str]]:
     held_out = ["data.valid_pairs=10", "data.test_pairs=10"]
-    model = ["name=toy", "tokenizer.vocabulary_size=300", "model.width=32", "model.encoder_layers=1",
+    model = ["name=toy", "tokenizer.vocabulary_size=310", "model.width=32", "model.encoder_layers=1",
              "model.decoder_layers=1"]  # fmt: skip
     files = f"[{place.data}/train.xx,{place.data}/train.yy]"
-    own = [*LANGUAGES, *held_out, *model]
+    own = [*LANGUAGES, *held_out, "data.cleaning=false", *model]
     return {
         "": ["data=files", f"data.train={files}", *own, "model.feed_forward=32"],
         "model.": ["data=files", f"data.train={files}", *own, "model=rnn_attention", "model.hidden=32"],
@@ -223,8 +224,8 @@ def _short(config: TranslateConfig | SynthesisConfig) -> Any:
     """Shorten translations of a model that has learnt too little to end them."""
     decoding = config.decoding
     lengths = {
-        "max_length_ratio": 2.0 if decoding.max_length_ratio is None else min(2.0, decoding.max_length_ratio),
-        "max_length_extra": 5 if decoding.max_length_extra is None else min(5, decoding.max_length_extra),
+        "max_length_ratio": 0.3 if decoding.max_length_ratio is None else min(0.3, decoding.max_length_ratio),
+        "max_length_extra": 1 if decoding.max_length_extra is None else min(1, decoding.max_length_extra),
     }
     changes = {"decoding": decoding.model_copy(update=lengths), "threads": min(2, config.threads)}
     return config.model_copy(update=changes)
@@ -335,6 +336,10 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
     project.propagate = False
     try:
         place.clear()
+        for words in WORDS[name](place).values():
+            troubles, ending = _try(name, Case(tuple(words), ()), place, heard)
+            if troubles or ending == "refused":
+                outcome.lost.append(f"{' '.join(words)}: {troubles or heard.messages}")
         for case in chosen:
             troubles, ending = _try(name, case, place, heard)
             endings[ending] += not troubles
