@@ -34,11 +34,7 @@ STEPS = 9
 """Training batches of one measurement, the contestants' warm-up included."""
 TOKENS_PER_SENTENCE = 12
 MULTIPLICATION = "import torch; torch.set_num_threads(1); a = torch.randn(512, 512)\nwhile True: a @ a"
-LOADS = {
-    "idle": (),
-    "2 loops": ("while True: pass",) * 2,
-    "3 numeric": (MULTIPLICATION,) * 3,
-}
+LOADS = {"idle": (), "2 loops": ("while True: pass",) * 2, "3 numeric": (MULTIPLICATION,) * 3}
 MIN_IDLE_SHARE = 0.97
 """Of the speed with libgomp's default, both on an idle machine."""
 MIN_SHARE = {"2 loops": 0.33, "3 numeric": 0.25}

@@ -29,10 +29,7 @@ NAMES = {
     "decoder": FEED_FORWARD
     | {f"self_attention.{name}": f"self_attn.{marian}" for name, marian in ATTENTION.items()}
     | {f"cross_attention.{name}": f"encoder_attn.{marian}" for name, marian in ATTENTION.items()}
-    | {
-        "around_self_attention.norm": "self_attn_layer_norm",
-        "around_cross_attention.norm": "encoder_attn_layer_norm",
-    },
+    | {"around_self_attention.norm": "self_attn_layer_norm", "around_cross_attention.norm": "encoder_attn_layer_norm"},
 }
 """The parts of a layer: ours → Marian's."""
 

@@ -18,13 +18,7 @@ class PlainTransformer(nn.Module):
         self.embedding = nn.Embedding(task.VOCABULARY, task.WIDTH, padding_idx=PAD)
         self.dropout = nn.Dropout(task.DROPOUT)
         self.transformer = nn.Transformer(
-            task.WIDTH,
-            task.HEADS,
-            task.LAYERS,
-            task.LAYERS,
-            task.FEED_FORWARD,
-            task.DROPOUT,
-            batch_first=True,
+            task.WIDTH, task.HEADS, task.LAYERS, task.LAYERS, task.FEED_FORWARD, task.DROPOUT, batch_first=True
         )
         self.output = nn.Linear(task.WIDTH, task.VOCABULARY, bias=False)
         nn.init.normal_(self.embedding.weight, std=task.WIDTH**-0.5)
@@ -125,10 +119,7 @@ def training_step(model: nn.Module, precision: str) -> Callable[[Tensor, Tensor]
         with task.autocast(precision):
             logits = model(source, target[:, :-1])  # (B, T, V)
             loss = functional.cross_entropy(
-                logits.flatten(0, 1),
-                target[:, 1:].flatten(),
-                ignore_index=PAD,
-                label_smoothing=task.LABEL_SMOOTHING,
+                logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD, label_smoothing=task.LABEL_SMOOTHING
             )
         task.update(model, optimizer, loss)
 

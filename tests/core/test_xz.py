@@ -48,8 +48,7 @@ def test_content_of_many_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rest",
-    [b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * BLOCK + b"x", SECOND + b"g"],
+    "rest", [b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * BLOCK + b"x", SECOND + b"g"]
 )
 def test_anything_else_behind_a_stream_is_refused(tmp_path: Path, rest: bytes) -> None:
     with pytest.raises(InputError, match=r"a\.xz: cannot be read: its compressed data is followed by something else"):

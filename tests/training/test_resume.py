@@ -22,11 +22,7 @@ from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after
 
-EVERYTHING_RANDOM = {
-    "text": {"augmentation": toy.CHANGED},
-    "tokenizer": {"sampling": 0.2},
-    "model": {"dropout": 0.2},
-}
+EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampling": 0.2}, "model": {"dropout": 0.2}}
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,7 @@ from tests.training.runs import read_metrics, read_results
 
 def test_average_is_the_mean_of_the_last_checkpoints(folder):
     config = toy.config(
-        folder,
-        training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20},
+        folder, training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20}
     )
     train(config)
     folders = list(checkpoint_folders(config.folder).values())

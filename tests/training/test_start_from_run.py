@@ -17,16 +17,11 @@ from tests.training.runs import read_results, stop_after
 def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder, shared_runs):
     base = shared_runs["transformer-1"]
     tuned = toy.config(
-        folder,
-        "tuned",
-        training={"init_from": str(base), "optimizer": {"kind": "adamw", "learning_rate": 1e-12}},
+        folder, "tuned", training={"init_from": str(base), "optimizer": {"kind": "adamw", "learning_rate": 1e-12}}
     )
     train(tuned)
     assert (tuned.folder / "tokenizer.model").read_bytes() == (base / "tokenizer.model").read_bytes()
-    first, second = (
-        load_file(base / "model.safetensors"),
-        load_file(tuned.folder / "model.safetensors"),
-    )
+    first, second = (load_file(base / "model.safetensors"), load_file(tuned.folder / "model.safetensors"))
     assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
 
 

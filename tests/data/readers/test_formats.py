@@ -103,12 +103,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         ("a.jsonl", ['{"de": "a", "en": "b"}', "{"], ("de", "en"), "a.jsonl: line 2 is no JSON"),
         ("a.jsonl", ["[1]"], ("de", "en"), "a.jsonl: line 1 is no JSON object"),
         ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
-        (
-            "a.jsonl",
-            ['{"de": "a", "eng": "b"}'],
-            ("de", "en"),
-            "no column 'en' among de, eng; did you mean eng",
-        ),
+        ("a.jsonl", ['{"de": "a", "eng": "b"}'], ("de", "en"), "no column 'en' among de, eng; did you mean eng"),
         ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
         ("a.parquet", ["text"], ("de", "en"), "a.parquet: cannot be read"),
         ("a.xlsx", ["text"], ("de", "en"), "the name of a table ends in .tsv, .csv, .jsonl, .parquet"),
