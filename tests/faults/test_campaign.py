@@ -72,10 +72,5 @@ def test_ctrl_c_leaves_whole_lines(tmp_path, run):
 
 
 @pytest.mark.slow
-def test_a_closed_pipe_is_quiet(tmp_path, run):
-    _assert_survived(lines.close_pipe(tmp_path, 1, 7, run))
-
-
-@pytest.mark.slow
 def test_a_stream_needs_no_more_memory_at_its_end(tmp_path, run):
     _assert_survived(lines.stream(tmp_path, 30_000, 7, run))
