@@ -57,28 +57,29 @@ class Endpoint:
 
     answer: Callable[[Values], Awaitable[object]]
     """Returns the answer to a request's values, a JSON value, or raises HTTPException."""
-    as_error: Callable[[int, str], object]
-    """Returns the answer with a status code and a message."""
     clients: Clients
     seconds: float
     """Maximum time for a request."""
 
     async def respond(self, request: Request) -> Response:
-        """Return the response to a request. If the client leaves, its request is dropped."""
+        """Return the response to a request. If the client leaves, its request is dropped.
+
+        Raises:
+            HTTPException: The request cannot be answered.
+        """
         try:
             return as_json(await self._answered(request))
+        except HTTPException:
+            raise
         except ClientDisconnect:
             return Response()  # nobody gets it
         except Overloaded:
-            error = HTTPException(503, "The server is overloaded: try again later", headers={"Retry-After": "5"})
-        except TooManyTokens as refusal:
-            error = HTTPException(400, f"Invalid request: {refusal}")
-        except HTTPException as refusal:
-            error = refusal
+            raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
+        except TooManyTokens as error:
+            raise HTTPException(400, f"Invalid request: {error}") from None
         except Exception:  # the queue has logged it, if it came from a model
             logger.exception("%s", request.url.path)
-            error = HTTPException(500, "Cannot translate text")
-        return as_json(self.as_error(error.status_code, error.detail), error.status_code, error.headers)
+            raise HTTPException(500, "Cannot translate text") from None
 
     async def _answered(self, request: Request) -> object:
         values = None
