@@ -27,7 +27,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     clients = Clients(config.requests_per_minute)
     routes = file_routes()
     apertium_handlers = {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}
-    handlers = apertium_handlers | {
+    handlers = {
         "POST /translate": libre.translate,
         "POST /detect": libre.detect,
         "GET /languages": libre.languages,
@@ -36,7 +36,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
         "GET /page/models": page.models,
         "POST /page/translate": page.translate,
         "POST /page/attention": page.attention,
-    }
+    } | apertium_handlers
     for route, handler in handlers.items():
         method, path = route.split()
         routes.append(Route(path, Endpoint(handler, clients, config.seconds).respond, methods=[method]))
