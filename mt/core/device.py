@@ -21,7 +21,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def choose_device(wanted: str) -> torch.device:
+def choose_device(wanted: str, key: str = "device") -> torch.device:
     """Return a device by name, and configure cuDNN for this process.
 
     ``auto`` is the GPU if there is one (CUDA, then Apple's), else the CPU.
@@ -39,11 +39,11 @@ def choose_device(wanted: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     device = _named_device(wanted)
     if device is None:
-        raise InputError(f"device={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
+        raise InputError(f"{key}={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
+        raise InputError(f"{key}={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
     if device.type == "mps" and not torch.backends.mps.is_available():
-        raise InputError("device=mps: not available on this machine; take auto")
+        raise InputError(f"{key}=mps: not available on this machine; take auto")
     return device
 
 
@@ -56,13 +56,13 @@ def _named_device(name: str) -> torch.device | None:
     return None
 
 
-def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+def choose_precision(wanted: str, device: torch.device, key: str = "precision") -> torch.dtype:
     """Return the number format that was asked for. Raises InputError for fp16 on a CPU.
 
     ``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, and fp32 otherwise.
     """
     if wanted == "fp16" and device.type == "cpu":
-        raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
+        raise InputError(f"{key}=fp16 needs a GPU; on a CPU take bf16 or fp32")
     if wanted == "auto":
         without_bf16 = "fp16" if device.type == "cuda" else "fp32"
         wanted = "bf16" if multiplies_bf16(device) else without_bf16
