@@ -67,21 +67,6 @@ class Endpoint:
         Raises:
             HTTPException: The request cannot be answered.
         """
-        try:
-            return as_json(await self._answered(request))
-        except HTTPException:
-            raise
-        except ClientDisconnect:
-            return Response()  # nobody gets it
-        except Overloaded:
-            raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
-        except TooManyTokens as error:
-            raise HTTPException(400, f"Invalid request: {error}") from None
-        except Exception:  # the queue has logged it, if it came from a model
-            logger.exception("%s", request.url.path)
-            raise HTTPException(500, "Cannot translate text") from None
-
-    async def _answered(self, request: Request) -> object:
         values = None
         try:
             async with asyncio.timeout(self.seconds):
@@ -89,11 +74,22 @@ class Endpoint:
                 asked = values.get("q")
                 address = request.client.host if request.client else ""
                 self.clients.count(address, len(asked) if isinstance(asked, list) and asked else 1)
-                return await _unless_gone(request, self.answer(values))
+                return as_json(await _unless_gone(request, self.answer(values)))
+        except HTTPException:
+            raise
+        except ClientDisconnect:
+            return Response()  # nobody gets it
         except TimeoutError:
             if values is None:
                 raise HTTPException(408, f"The request did not arrive within {self.seconds:g} seconds") from None
             raise HTTPException(503, f"Not answered within {self.seconds:g} seconds: try again later") from None
+        except Overloaded:
+            raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
+        except TooManyTokens as error:
+            raise HTTPException(400, f"Invalid request: {error}") from None
+        except Exception:  # the queue has logged it, if it came from a model
+            logger.exception("%s", request.url.path)
+            raise HTTPException(500, "Cannot translate text") from None
 
 
 def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
