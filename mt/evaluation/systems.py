@@ -141,7 +141,6 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
                 refuse_another_recipe(first.run, second.run)
     names = name_systems(
         [[output.name for output in each] for each in systems],
-        [[str(output.origin) for output in each] for each in systems],
         ["seeds" if each[0].run else "outputs" for each in systems],
     )
     return evaluation, [System(name, each) for name, each in zip(names, systems, strict=True)]

@@ -45,8 +45,8 @@ def measure_robustness(config: RobustnessConfig) -> Findings:
     findings = Findings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
     write_report(findings, output)
     logger.info("\n%s\n\n%s", text_table(findings), "\n".join(summary(findings)))
-    for name, reason in lines.left_out.items():
-        logger.info("left out: %s: %s", name, reason)
+    if lines.left_out:
+        logger.info("left out, because no chosen sentence allows it: %s", ", ".join(lines.left_out))
     logger.info("\nreport: %s", output / REPORT.page)
     return findings
 

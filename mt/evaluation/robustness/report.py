@@ -5,15 +5,15 @@ from pathlib import Path
 
 from mt.config import DecodingConfig
 from mt.evaluation.formatting import format_interval, format_p
-from mt.evaluation.robustness import plots
-from mt.evaluation.robustness.measures import BOOTSTRAP_SAMPLES, MAX_WORDS_APART, TRIALS, Measures, Result, Share
-from mt.evaluation.systems import EvaluationSet, evenly_spaced
+from mt.evaluation.plots import interval_bars
+from mt.evaluation.robustness.measures import BOOTSTRAP_SAMPLES, TRIALS, Measures, Result, Share
+from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval
 from mt.reporting.pages import Report, as_picture
 
 REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json")
 EXAMPLES = 5
-"""How many lines of each variant are shown, and how many of the worst."""
+"""How many of the worst lines of each variant are shown."""
 BY_LINE = ("clean_outputs", "outputs", "chrf_losses")
 """Measures with a value for each line."""
 
@@ -36,8 +36,8 @@ class Findings:
     sentences: int
     """Number of chosen test sentences."""
     results: list[Result]
-    left_out: dict[str, str]
-    """The names of the variants without lines, each with the reason."""
+    left_out: list[str]
+    """The names of the variants that the test set or its script does not allow."""
     seed: int
 
 
@@ -49,15 +49,16 @@ def write_report(findings: Findings, folder: Path) -> None:
         "summary": summary(findings),
         "heading": heading,
         "rows": rows,
-        "shown": [(result, shown_lines(result), worst_lines(result)) for result in findings.results],
+        "worst": [(result, worst_lines(result)) for result in findings.results],
         "samples": BOOTSTRAP_SAMPLES,
         "trials": TRIALS,
-        "max_words_apart": MAX_WORDS_APART,
         "level": SIGNIFICANCE_LEVEL,
         "signatures": sorted({result.signature for result in findings.results}),
     }
-    picture = as_picture(plots.losses([run.name for run in findings.runs], findings.results))
-    REPORT.write(folder, values, picture, as_json(findings))
+    names = [result.variant.name for result in findings.results]
+    losses = {run.name: [result.runs[n].loss for result in findings.results] for n, run in enumerate(findings.runs)}
+    picture = interval_bars(names, losses, "loss of BLEU against the clean sentences, with 95 % intervals")
+    REPORT.write(folder, values, as_picture(picture), as_json(findings))
 
 
 def as_json(findings: Findings) -> dict:
@@ -105,11 +106,6 @@ def _lines(result: Result) -> list[dict]:
     ]
 
 
-def shown_lines(result: Result) -> list[dict]:
-    """Return a few lines of a variant, evenly spaced."""
-    return evenly_spaced(_lines(result), EXAMPLES)
-
-
 def worst_lines(result: Result) -> list[dict]:
     """Return the few lines with the largest loss of chrF2, on average over the runs, the largest first."""
     losing = [line for line in _lines(result) if sum(line["chrf_losses"]) > 0]
@@ -139,7 +135,7 @@ def summary(findings: Findings) -> list[str]:
 def table(findings: Findings) -> tuple[list[str], list[list[str]]]:
     """Return the heading and the rows of the table of results: one row for each variant and run."""
     two = len(findings.runs) > 1
-    heading = ["variant", *["run"] * two, "lines", "clean BLEU", "BLEU", "loss", "whole", "in place", *["p"] * two]
+    heading = ["variant", *["run"] * two, "lines", "clean BLEU", "BLEU", "loss", "whole", *["p"] * two]
     rows = []
     for result in findings.results:
         for number, (run, measures) in enumerate(zip(findings.runs, result.runs, strict=True)):
@@ -153,7 +149,6 @@ def table(findings: Findings) -> tuple[list[str], list[list[str]]]:
                     f"{measures.bleu:.1f}",
                     format_interval(measures.loss, signed=True, decimals=1),
                     _share(measures.whole),
-                    _share(measures.in_place),
                     *[format_p(result.p_corrected) if is_last else ""] * two,
                 ]
             )

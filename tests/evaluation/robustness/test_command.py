@@ -15,8 +15,7 @@ from mt.evaluation.robustness.items import KINDS, find, without
 from tests import toy
 from tests.processes import run
 
-CHANGED = {"upper", "title", "lower", "no_end", "typos", "three_sentences", "tag", "tag_on_name"}
-TAGGED = {"tag", "tag_on_name"}
+CHANGED = {"upper", "title", "lower", "no_end", "typos", "three_sentences", "tag"}
 SENTENCES = 24
 
 
@@ -34,8 +33,8 @@ def found(compared):
 
 
 def test_every_variant_is_there(found):
-    assert {variant["name"] for variant in found["variants"]} == CHANGED | {*KINDS} | {f"{k}_inside" for k in KINDS}
-    assert found["left_out"] == {} and found["sentences"] == SENTENCES
+    assert {variant["name"] for variant in found["variants"]} == CHANGED | {*KINDS}
+    assert found["left_out"] == [] and found["sentences"] == SENTENCES
     for variant in found["variants"]:
         expected = SENTENCES // 3 if variant["name"] == "three_sentences" else SENTENCES
         assert len(variant["lines"]) == expected
@@ -43,11 +42,6 @@ def test_every_variant_is_there(found):
 
 def _bleu(texts, references, signature):
     return BLEU(lowercase="case:lc" in signature).corpus_score(texts, [references]).score
-
-
-def _one_word(line, text):
-    place = find(text, tuple(line["item"]))
-    return f"{text[: place[0]]}X{text[place[1] :]}" if place else text
 
 
 def test_bleu_is_sacrebleus_of_the_lines(found):
@@ -60,17 +54,12 @@ def test_bleu_is_sacrebleus_of_the_lines(found):
             outputs, clean = ([line[key][place] for line in lines] for key in ("outputs", "clean_outputs"))
             if name in KINDS:
                 outputs = [without(output, tuple(line["item"])) for output, line in zip(outputs, lines, strict=True)]
-            if name in TAGGED:
+            if name == "tag":
                 outputs = [re.sub("</?b>", "", output) for output in outputs]
-            expected = references
-            if name.endswith("_inside"):
-                outputs, expected = ([_one_word(line, text) for line, text in zip(lines, texts, strict=True)]
-                                     for texts in (outputs, references))  # fmt: skip
-            assert of_run["bleu"] == pytest.approx(_bleu(outputs, expected, variant["signature"]))
+            assert of_run["bleu"] == pytest.approx(_bleu(outputs, references, variant["signature"]))
             if name == "no_end":
                 clean = [variants.without_end(text) for text in clean]
-            if not name.endswith("_inside"):  # whose clean references have the name
-                assert of_run["clean"] == pytest.approx(_bleu(clean, references, variant["signature"]))
+            assert of_run["clean"] == pytest.approx(_bleu(clean, references, variant["signature"]))
             loss = of_run["loss"]
             assert loss["score"] == pytest.approx(of_run["clean"] - of_run["bleu"])
             assert loss["low"] <= loss["high"]
@@ -80,12 +69,10 @@ def test_shares_are_counted_in_the_lines(found):
     for variant in found["variants"]:
         name, lines = variant["name"], variant["lines"]
         for place, of_run in enumerate(variant["runs"]):
-            assert (of_run["whole"] is None) == (name in CHANGED - TAGGED)
-            assert (of_run["in_place"] is None) == (not name.endswith("_inside") and name != "tag_on_name")
-            if of_run["whole"] and name not in TAGGED:
+            assert (of_run["whole"] is None) == (name in CHANGED - {"tag"})
+            if name in KINDS:
                 whole = sum(find(line["outputs"][place], tuple(line["item"])) is not None for line in lines)
                 assert (of_run["whole"]["count"], of_run["whole"]["total"]) == (whole, len(lines))
-                assert of_run["in_place"] is None or of_run["in_place"]["count"] <= whole
 
 
 def test_the_clean_translations_are_those_of_the_clean_sentences(found, runs):
@@ -114,7 +101,7 @@ def test_the_page_is_whole_and_escaped(compared, found):
         "&#39;", "'"
     )
     markdown = (compared / "robustness.md").read_text()
-    assert "| variant | run | lines | clean BLEU | BLEU | loss | whole | in place | p |" in markdown
+    assert "| variant | run | lines | clean BLEU | BLEU | loss | whole | p |" in markdown
     assert len(re.findall(r"^\| .*seed-[12] ", markdown, re.MULTILINE)) == 2 * len(found["variants"])
     assert "| three\\_sentences | seed-1 | 8 |" in markdown and "<b>" not in markdown.replace("\\<b\\>", "")
 
