@@ -32,6 +32,5 @@ FILTERS: Filters = {
     "interval": format_interval,
     "p_value": format_p,
     "p_bound": format_p_bound,
-    "share": "{:.2f}".format,
 }
 """For the templates of reports."""

@@ -1,7 +1,9 @@
 """Bars with intervals, for all reports."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from mt.metrics.significance import Interval
@@ -15,13 +17,13 @@ def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Interval]
     figure, axes = new_figure(7.6, 1.4 + (0.1 + 0.16 * len(series)) * len(labels))
     axes.set_axisbelow(True)
     for number, (name, intervals) in enumerate(series.items()):
-        # A score need not lie inside the interval of its bootstrap samples: then one side has no error bar.
-        errors = [(max(0.0, each.score - each.low), max(0.0, each.high - each.score)) for each in intervals]
+        scores, low, high = np.array([astuple(interval) for interval in intervals]).T
         axes.barh(
-            [row + (number - (len(series) - 1) / 2) * height for row in range(len(labels))],
-            [each.score for each in intervals],
+            np.arange(len(labels)) + (number - (len(series) - 1) / 2) * height,
+            scores,
             height,
-            xerr=list(zip(*errors, strict=True)),
+            # A score need not lie inside the interval of its bootstrap samples: then one side has no error bar.
+            xerr=np.maximum(0, [scores - low, high - scores]),
             error_kw={"linewidth": 1, "capsize": 2, "ecolor": "#444444"},
             color=colour_of(number),
             label=legible(name),

@@ -1,10 +1,7 @@
 """The verdict in words."""
 
 import re
-from functools import cache
 from pathlib import Path
-
-from jinja2 import Template
 
 from mt.evaluation.comparison.verdict import Verdict
 from mt.evaluation.formatting import FILTERS
@@ -27,9 +24,6 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> str:
         "min_blocks": min_differing_blocks(verdict.level),
         "tie": TIE,
     }
-    return re.sub(r"\s*\n\s*", " ", _template().render(values).strip())
-
-
-@cache
-def _template() -> Template:
-    return template_environment(Path(__file__).parent, FILTERS, autoescape=False).get_template("conclusions.jinja")
+    environment = template_environment(Path(__file__).parent, FILTERS, autoescape=False)
+    text = environment.get_template("conclusions.jinja").render(values)
+    return re.sub(r"\s*\n\s*", " ", text.strip())

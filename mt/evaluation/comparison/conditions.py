@@ -17,33 +17,20 @@ KNOWN_OF_MODELS = "model.", "tokenizer.model", "source.model", "target.model"
 """Beginnings of the settings and conditions that a model records without a run."""
 
 
-def differing_settings(systems: Sequence[System]) -> dict[str, list[str]]:
-    """Return the config keys with different values in the runs and models, with the values of each such system."""
-    return _differing(systems, _settings)
-
-
-def differing_conditions(systems: Sequence[System]) -> dict[str, list[str]]:
-    """Return the resolved settings, versions, machine and data that differ between runs and models, with each system's
-    values."""
-    return _differing(systems, _conditions)
-
-
-def _settings(output: Output) -> dict[str, object]:
+def settings_of(output: Output) -> dict[str, object]:
     """Return the settings of a run, or those that a model folder records."""
     assert output.model and output.decoding
-    if output.run:
-        settings = flat_config(output.run.config) | _keys("decoding", output.decoding)
-        return {key: value for key, value in settings.items() if key not in ("name", "runs")}
-    sections = {"model": output.model.model, "decoding": output.decoding, "tokenizer": output.model.tokenizer}
-    known = {key: value for name, section in sections.items() for key, value in _keys(name, section).items()}
-    return known | {"text.enabled": output.model.text.enabled}
+    sections: dict[str, Section] = {"decoding": output.decoding}
+    settings = flat_config(output.run.config) if output.run else {"text.enabled": output.model.text.enabled}
+    if not output.run:
+        sections |= {"model": output.model.model, "tokenizer": output.model.tokenizer}
+    for name, section in sections.items():
+        settings |= {f"{name}.{key}": value for key, value in flat_config(section).items()}
+    return {key: value for key, value in settings.items() if key not in ("name", "runs")}
 
 
-def _keys(name: str, section: Section) -> dict[str, object]:
-    return {f"{name}.{key}": value for key, value in section.model_dump(mode="json").items()}
-
-
-def _conditions(output: Output) -> dict[str, object]:
+def conditions_of(output: Output) -> dict[str, object]:
+    """Return the resolved settings, versions, machine and data of a run, or those that a model records."""
     assert output.model
     provenance = output.run.provenance if output.run else {}
     languages = output.model.source_language, output.model.target_language
@@ -77,7 +64,7 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield name, value
 
 
-def _differing(systems: Sequence[System], facts_of: Callable[[Output], dict[str, object]]) -> dict[str, list[str]]:
+def differing(systems: Sequence[System], facts_of: Callable[[Output], dict[str, object]]) -> dict[str, list[str]]:
     """Return the keys with different known values in the runs and models, with the values of each.
 
     The values of several outputs of a system are listed.

@@ -42,13 +42,17 @@ class Cost:
 
 
 def comparable_bleu(systems: Sequence[System], requested: float | None) -> float | None:
-    """Return the validation BLEU to which training time is measured: the requested one, or the highest that every run
-    reached.
+    """Return the requested validation BLEU, or the highest that every run reached.
 
-    It is None if the runs measured BLEU on different pairs, if it stayed 0, or if there is no run.
+    It is None if the runs measured BLEU on different pairs or with different signatures, if it stayed 0, or if there is
+    no run.
     """
     runs = [run for system in systems for run in system.runs]
-    if len({(str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs) for run in runs}) != 1:
+    measured = {
+        (str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs, run.results["bleu_signature"])
+        for run in runs
+    }
+    if len(measured) != 1:
         return None
     best = (max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
     return requested or min(best) or None

@@ -10,7 +10,7 @@ import numpy as np
 from mt.config import CompareConfig
 from mt.evaluation.comparison.attention import AttentionEntropy, study
 from mt.evaluation.comparison.conclusions import conclude
-from mt.evaluation.comparison.conditions import differing_conditions, differing_settings, fine_tuning
+from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
 from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins, word_f1_by_frequency
 from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
@@ -76,9 +76,8 @@ class Findings:
     length_of: str
     """The side that repetitions and lengths of sentences are about."""
     bleu_by_length: list[Group]
-    words_counted_in: str | None
-    """The system whose training data's word counts the next are based on; None if none was trained here."""
     word_f1_by_training_frequency: list[Group]
+    """By the count in the training data of the first system that was trained here."""
 
 
 def compare_systems(
@@ -93,7 +92,7 @@ def compare_systems(
     counts = block_counts(evaluation, systems)
     verdicts = _contrasts(evaluation, systems, counts, config)
     logger.info("grouping by length and by how rare words are")
-    counted_in, frequency = _word_counts(evaluation, systems)
+    frequency = _word_counts(evaluation, systems)
     sources = evaluation.sources or []
     if any(system.can_translate for system in systems):
         logger.info("measuring speed and attention")
@@ -119,15 +118,14 @@ def compare_systems(
         evaluation.direction,
         len(evaluation.references),
         sum(count for count in repeats if count > 1),
-        differing_settings(systems),
-        differing_conditions(systems),
+        differing(systems, settings_of),
+        differing(systems, conditions_of),
         fine_tuning(systems),
         results,
         verdicts,
         reached,
         "source" if evaluation.sources else "reference",
         bleu_by_length(systems, evaluation),
-        counted_in,
         [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency),
     )
     maps = {row: [each.maps[index] if each.maps else None for each in studies] for index, row in enumerate(shown)}
@@ -162,19 +160,17 @@ def _contrasts(
     return contrasts
 
 
-def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> tuple[str | None, Counter[str] | None]:
-    """Return the name of the first system that was trained here and the word counts of its training targets.
+def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> Counter[str] | None:
+    """Return the word counts of the training targets of the first system that was trained here.
 
     Training wrote the counts into the run folder. A comparison never opens a corpus, because the config in a run folder
     from elsewhere could name any file as one.
     """
-    trained = next((system for system in systems if system.runs), None)
-    if trained is None:
-        return None, None
-    counts = read_word_counts(trained.runs[0].folder, evaluation.target_language)
-    if counts is None:
+    runs = [run for system in systems for run in system.runs]
+    counts = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
+    if runs and counts is None:
         logger.warning("so there are no scores by how rare words are")
-    return trained.name, counts
+    return counts
 
 
 def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:

@@ -5,16 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.findings import Findings
 from mt.evaluation.plots import interval_bars
 from mt.evaluation.systems import System
 from mt.metrics.significance import Interval
-from mt.reporting.figures import colour_of, mark_of, quiet
-from mt.reporting.heat_map import draw_heat_map, legible
-from mt.reporting.pages import Picture, as_picture
+from mt.reporting.figures import Picture, as_picture, colour_of, mark_of, quiet
+from mt.reporting.heat_map import draw_heat_map, heat_map, legible
 from mt.translation.results import SentenceAttention
 
 Maps = Mapping[int, Sequence[SentenceAttention | None]]
@@ -67,26 +65,22 @@ def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figur
 
 
 def learning_curves(systems: Sequence[System]) -> Figure:
-    """Draw validation BLEU and training loss against minutes of training and against target tokens."""
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    panels = figure.subplots(2, 2, sharex="col", sharey="row")
-    for number, system in enumerate(systems):
-        for seed, run in enumerate(system.runs):
-            for axes_row, split, key in zip(panels, ("valid", "train"), ("bleu", "loss"), strict=True):
-                lines = [line for line in run.metrics if line["split"] == split and line[key] is not None]
-                for axes, abscissa, unit in zip(axes_row, ("seconds", "target_tokens"), (60, 1e6), strict=True):
-                    axes.plot(
-                        [line[abscissa] / unit for line in lines],
-                        [line[key] for line in lines],
-                        color=colour_of(number),
-                        marker=mark_of(number) if key == "bleu" else None,
-                        label=legible(system.name) if seed == 0 else None,
-                    )
-    panels[0][0].set_ylabel("validation BLEU")
-    panels[1][0].set(xlabel="minutes of training", ylabel="training loss (what is minimised)")
-    panels[1][1].set_xlabel("million target tokens")
-    panels[0][0].legend()
-    for axes in panels.flat:
+    """Draw validation BLEU against minutes of training and against target tokens."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    scales = (("seconds", 60, "minutes of training"), ("target_tokens", 1e6, "million target tokens"))
+    for axes, (key, unit, label) in zip(figure.subplots(1, 2, sharey=True), scales, strict=True):
+        for number, system in enumerate(systems):
+            for seed, run in enumerate(system.runs):
+                lines = [line for line in run.validations() if line["bleu"] is not None]
+                axes.plot(
+                    [line[key] / unit for line in lines],
+                    [line["bleu"] for line in lines],
+                    color=colour_of(number),
+                    marker=mark_of(number),
+                    label=legible(system.name) if seed == 0 else None,
+                )
+        axes.set(xlabel=label, ylabel="validation BLEU")
+        axes.legend()
         quiet(axes)
     return figure
 
@@ -94,33 +88,17 @@ def learning_curves(systems: Sequence[System]) -> Figure:
 def mean_attention(name: str, attention: SentenceAttention) -> Figure:
     """Draw the mean cross-attention of all heads and layers, with the pieces on both axes."""
     mean = torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
-    return _maps(attention, [[mean]], [[f"{legible(name)}, mean of all heads and layers"]], (3.2, 0.27, 0.22, 8))
+    return heat_map(mean, (attention.source_pieces, attention.target_pieces), f"{legible(name)}, mean of all heads")
 
 
 def every_attention(attention: SentenceAttention) -> Figure:
     """Draw the cross-attention of every head, with a row for each layer."""
-    layers = [[*heads] for heads in attention.cross()]
-    titles = [[f"layer {depth}, head {head}" for head in range(len(heads))] for depth, heads in enumerate(layers)]
-    return _maps(attention, layers, titles, (1.6, 0.15, 0.14, 5))
-
-
-def _maps(
-    attention: SentenceAttention,
-    maps: Sequence[Sequence[Tensor]],
-    titles: Sequence[Sequence[str]],
-    sizes: tuple[float, float, float, float],
-) -> Figure:
-    """Draw a grid of maps, each (T, S).
-
-    Args:
-        sizes: The least width of a map, the width and height of a piece (all in inches), and the size of the font.
-    """
-    min_width, width, height, font_size = sizes
-    sources, targets = attention.source_pieces, attention.target_pieces
-    map_size = max(min_width, 0.9 + width * len(sources)), 0.9 + height * len(targets)
-    figure = Figure(figsize=(map_size[0] * len(maps[0]), map_size[1] * len(maps)), layout="constrained")
-    grid = figure.subplots(len(maps), len(maps[0]), squeeze=False)
-    for axes_row, map_row, title_row in zip(grid, maps, titles, strict=True):
-        for axes, weights, title in zip(axes_row, map_row, title_row, strict=True):
-            draw_heat_map(axes, weights, (sources, targets), title, font_size)
+    layers, sources, targets = attention.cross(), attention.source_pieces, attention.target_pieces
+    rows, columns = len(layers), len(layers[0])
+    width, height = max(1.6, 0.9 + 0.15 * len(sources)), 0.9 + 0.14 * len(targets)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for depth, heads in enumerate(layers):
+        for head, weights in enumerate(heads):
+            draw_heat_map(grid[depth, head], weights, (sources, targets), f"layer {depth}, head {head}", font_size=5)
     return figure

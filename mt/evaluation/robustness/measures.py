@@ -42,8 +42,8 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Measures:
-    """The results of one run for one variant."""
+class Scores:
+    """The scores of one run for one variant."""
 
     clean: float
     """BLEU of the translations of the clean sentences."""
@@ -54,6 +54,15 @@ class Measures:
     whole: Share | None
     """The share of the lines with the planted item or tag complete and once in the translation; None if none was
     planted."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The results of one run for one variant."""
+
+    scores: Scores
+    counts: np.ndarray
+    """Of BLEU in the translations of the variant, (B, C) for B distinct clean sources."""
     clean_outputs: list[str]
     """For each line, the translation of the clean sentence."""
     outputs: list[str]
@@ -90,10 +99,16 @@ def measure(
     for variant in variants:
         runs = [_measure(variant, run, metric, space, seed) for run in translations]
         signature = metric.signature.replace("case:mixed", "case:lc") if variant.lowercase else metric.signature
-        p = _p(variant, runs, metric, seed) if len(runs) == 2 else None
-        results.append(Result(variant, signature, runs, p, None))
-    corrected = holm([result.p for result in results if result.p is not None])
-    return [replace(result, p_corrected=p) for result, p in zip(results, corrected, strict=True)] or results
+        results.append(Result(variant, signature, runs, None, None))
+    if len(translations) == 1:
+        return results
+    random = [generator(seed, "randomisation") for _ in results]
+    counts = [(result.runs[0].counts, result.runs[1].counts) for result in results]
+    p = [randomisation_test(*both, metric.score, TRIALS, each).p for both, each in zip(counts, random, strict=True)]
+    return [
+        replace(result, p=own, p_corrected=corrected)
+        for result, own, corrected in zip(results, p, holm(p), strict=True)
+    ]
 
 
 def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, space: str, seed: int) -> Measures:
@@ -106,7 +121,9 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
         _scored(variant, outputs),
         tuple(_in_case(variant, map(end, each)) for each in (clean_outputs, clean_references)),
     ]
-    first, second = (sum_blocks(metric.statistics(*each), _blocks(lines)) for each in texts)
+    # Lines of the same clean source depend on each other.
+    blocks = block_numbers(["\n".join(pair.source for pair in line.pairs) for line in lines])
+    first, second = (sum_blocks(metric.statistics(*each), blocks) for each in texts)
     random = generator(seed, "bootstrap")
     changed, clean, loss = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
     after, before = (Chrf("").segment_scores(*each) for each in texts)
@@ -116,22 +133,12 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
         count, total = sum(map(is_whole, lines, outputs)), len(lines)
         whole = Share(count, total, *wilson_95(count, total))
     chrf_losses = np.subtract(before, after).tolist()
-    return Measures(clean.score, changed.score, loss, whole, clean_outputs, outputs, chrf_losses)
-
-
-def _p(variant: Variant, runs: Sequence[Measures], metric: Metric, seed: int) -> float:
-    blocks = _blocks(variant.lines)
-    first, second = (sum_blocks(metric.statistics(*_scored(variant, run.outputs)), blocks) for run in runs)
-    return randomisation_test(first, second, metric.score, TRIALS, generator(seed, "randomisation")).p
-
-
-def _blocks(lines: Sequence[Line]) -> np.ndarray:
-    """Return the block of each line, (N,): lines of the same clean source depend on each other."""
-    return block_numbers(["\n".join(pair.source for pair in line.pairs) for line in lines])
+    scores = Scores(clean.score, changed.score, loss, whole)
+    return Measures(scores, first, clean_outputs, outputs, chrf_losses)
 
 
 def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
-    """Return the scored texts of the translations of a variant, without what was planted, and of its references."""
+    """Return the translations of a variant without the planted items and tags, and the references, as scored."""
     if variant.planted == "item":
         outputs = [items.without(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)]
     elif variant.planted == "tag":

@@ -1,12 +1,10 @@
 """What is measured of translations that are given."""
 
-from pathlib import Path
-
+import numpy as np
 import pytest
 
-from mt.config import DecodingConfig
 from mt.evaluation.robustness.lines import Line, Pair, Variant, make_lines
-from mt.evaluation.robustness.measures import Measures, Result, measure
+from mt.evaluation.robustness.measures import Measures, Result, Scores, measure
 from mt.evaluation.robustness.report import Findings, MeasuredRun, summary, worst_lines
 from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import Interval
@@ -38,21 +36,21 @@ def _measured(*translations):
 def test_perfect_translations_lose_nothing():
     for name, result in _measured(_perfect()).items():
         (one,) = result.runs
-        assert one.clean == one.bleu == pytest.approx(100) and one.loss == Interval(0, 0, 0), name
-        assert one.whole is None or one.whole.count == one.whole.total == len(result.variant.lines)
+        assert one.scores.clean == one.scores.bleu == pytest.approx(100) and one.scores.loss == Interval(0, 0, 0), name
+        assert one.scores.whole is None or one.scores.whole.count == one.scores.whole.total == len(result.variant.lines)
         assert result.p is result.p_corrected is None
 
 
 def test_case_does_not_count_where_it_was_changed():
     loud = {source: text.upper() for source, text in _perfect().items()}
     found = _measured(loud)
-    assert all(found[name].runs[0].bleu == pytest.approx(100) for name in ("upper", "title", "lower"))
-    assert all(found[name].runs[0].bleu < 50 for name in ("typos", "url", "no_end"))
+    assert all(found[name].runs[0].scores.bleu == pytest.approx(100) for name in ("upper", "title", "lower"))
+    assert all(found[name].runs[0].scores.bleu < 50 for name in ("typos", "url", "no_end"))
 
 
 def test_final_punctuation_that_was_not_asked_for_counts():
     result = _measured({source: text.rstrip(".") + "." for source, text in _perfect().items()})["no_end"]
-    assert result.runs[0].clean == pytest.approx(100) and result.runs[0].bleu < 95
+    assert result.runs[0].scores.clean == pytest.approx(100) and result.runs[0].scores.bleu < 95
 
 
 def test_runs_that_differ_in_one_variant_alone():
@@ -73,14 +71,14 @@ def test_sentences_with_the_same_source_are_drawn_together():
     found = {line.source: "Wa de fi go." for variant in lines.variants for line in variant.lines}
     upper = next(variant for variant in lines.variants if variant.name == "upper")
     (result,) = measure([upper], [found | {"Ba de fi go.": "Wa de fi go ku."}], "yy", 1)
-    loss = result.runs[0].loss
+    loss = result.runs[0].scores.loss
     assert loss.low == loss.score == loss.high > 10
 
 
 def test_the_summary_names_the_extremes():
     worse = _perfect() | {line.source: "Zu." for line in _variant("typos").lines}
     evaluation = EvaluationSet(SOURCES, REFERENCES, "xx", "yy")
-    runs = [MeasuredRun(name, Path(name), DecodingConfig()) for name in ("A", "B")]
+    runs = [MeasuredRun(name, name, {}) for name in ("A", "B")]
     results = measure(LINES.variants, [_perfect(), worse], "yy", 1)
     first, second, both = summary(Findings(evaluation, runs, 32, results, [], 1))
     assert first.startswith("A loses most BLEU with ") and first.count("(0.0)") == 2
@@ -94,7 +92,7 @@ def test_the_worst_lines():
     losses = [[float(n * 7 % 20) for n in range(20)], [-8.0] * 20]
     lines = [Line((Pair(n, "s", "r"),), "s", "r") for n in range(20)]
     blank = [""] * 20
-    runs = [Measures(0, 0, Interval(0, 0, 0), None, blank, blank, own) for own in losses]
+    runs = [Measures(Scores(0, 0, Interval(0, 0, 0), None), np.zeros((1, 10)), blank, blank, own) for own in losses]
     result = Result(Variant("typos", "", lines), "", runs, None, None)
     assert [line["chrf_losses"][0] for line in worst_lines(result)] == [19, 18, 17, 16, 15]
     gains = Result(result.variant, "", [runs[1]], None, None)
