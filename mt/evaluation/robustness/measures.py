@@ -127,13 +127,13 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
     random = generator(seed, "bootstrap")
     changed, clean, loss = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
     after, before = (Chrf("").segment_scores(*each) for each in texts)
-    whole = None
+    share = None
     if variant.planted != "nothing":
         is_whole = _is_well_tagged if variant.is_tagged else _is_complete
         count, total = sum(map(is_whole, lines, outputs)), len(lines)
-        whole = Share(count, total, *wilson_95(count, total))
+        share = Share(count, total, *wilson_95(count, total))
     chrf_losses = np.subtract(before, after).tolist()
-    scores = Scores(clean.score, changed.score, loss, whole)
+    scores = Scores(clean.score, changed.score, loss, share)
     return Measures(scores, first, clean_outputs, outputs, chrf_losses)
 
 
