@@ -25,8 +25,9 @@ class DecodingCommandConfig(PrecisionConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        if self.decoding.engine == "ctranslate2" and self.ensemble_size > 1:
-            yield f"run names {self.ensemble_size} models, and CTranslate2 takes one: leave decoding.engine=torch"
+        models = self.ensemble_size
+        if self.decoding.engine == "ctranslate2" and models > 1:
+            yield f"run names {models} models, which CTranslate2 does not combine: leave decoding.engine=torch"
         if self.decoding.engine == "ctranslate2" and self.precision != "fp32":
             yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
 
