@@ -60,6 +60,12 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield line.removesuffix(b"\n")
 
 
+def read_file(path: Path) -> bytes:
+    """Return the content of a file as ``read_lines`` reads it; raises the same."""
+    with open_input(path) as stream:
+        return stream.read()
+
+
 def read_blocks(path: Path) -> Iterator[bytes]:
     """Yield the content of a file as ``read_lines`` does, but in blocks of bytes; raises the same."""
     with open_input(path) as stream:

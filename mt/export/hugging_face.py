@@ -22,7 +22,7 @@ from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
-from mt.storage.marian_weights import Vocabularies, exported_weights
+from mt.storage.marian_weights import SETTINGS, Vocabularies, exported_weights
 from mt.storage.weights import weights_of
 from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.translation.ctranslate2_conversion import max_positions
@@ -140,20 +140,10 @@ def _model_config(config: TransformerConfig, tokenizers: TokenizerPair, special:
         "is_encoder_decoder": True,
         "vocab_size": tokenizers.source.vocabulary_size,
         **(marian if model_type == "marian" else {}),
-        "tie_word_embeddings": config.tie_embeddings,
-        "d_model": config.width,
-        "scale_embedding": config.scale_embeddings,
+        **{name: getattr(config, own) for name, own in SETTINGS.items()},
         "max_position_embeddings": max_positions(config),
-        "encoder_layers": config.encoder_layers,
-        "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": config.heads,
-        "decoder_attention_heads": config.heads,
-        "encoder_ffn_dim": config.feed_forward,
-        "decoder_ffn_dim": config.feed_forward,
         "activation_function": "swish" if config.activation == "silu" else config.activation,
-        "dropout": config.dropout,
         "activation_dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
         # Blenderbot would otherwise forbid that three pieces of the source come back.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),
         **_numbers(special),

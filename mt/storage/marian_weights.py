@@ -36,6 +36,20 @@ MODULES = {
     "outer": "fc2",
 }
 """The names in ``transformers`` of a layer's parts. The feed-forward block itself has no name there."""
+SETTINGS = {
+    "d_model": "width",
+    "scale_embedding": "scale_embeddings",
+    "tie_word_embeddings": "tie_embeddings",
+    "encoder_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "decoder_attention_heads": "heads",
+    "encoder_attention_heads": "heads",
+    "decoder_ffn_dim": "feed_forward",
+    "encoder_ffn_dim": "feed_forward",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+}
+"""Settings in the config.json of ``transformers``, and their names here."""
 EMBEDDINGS = {
     "encoder.embedding.tokens.weight": "model.encoder.embed_tokens.weight",
     "decoder.embedding.tokens.weight": "model.decoder.embed_tokens.weight",

@@ -1,7 +1,6 @@
 """Search by the PyTorch model itself."""
 
 import math
-from pathlib import Path
 
 import torch
 
@@ -29,7 +28,7 @@ class TorchEngine(Engine):
         pass
 
     @classmethod
-    def open(cls, model: TranslationModel, trained: TrainedModel, folder: Path, config: DecodingConfig) -> Engine:
+    def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> Engine:
         return cls(model, config)
 
     def rows_per_source(self, request: SearchRequest) -> int:

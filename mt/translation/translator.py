@@ -12,7 +12,6 @@ from mt.data.batching import collate
 from mt.models.attention import record_attention
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.hub import resolve_model_path
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.tags import Kind
@@ -107,7 +106,7 @@ class Translator:
         config = first.decoding_with(config, folders[0])
         models = [each.model.to(chosen) for each in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
-        engine = engine_class(config.engine).open(model, first, resolve_model_path(folders[0]), config)
+        engine = engine_class(config.engine).open(model, first, config)
         number_format = choose_precision(precision, chosen)
         return cls(model, first.layer_with(kept), config, number_format, engine, first.description.alignment)
 

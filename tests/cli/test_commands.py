@@ -161,7 +161,7 @@ def test_n_best_and_forced_scores_are_one_json_line_each(trained):
     assert uneven.returncode == 2 and b"more lines than the input" in uneven.stderr
 
 
-def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
+def test_ctranslate2_writes_the_same_lines(trained):
     folder, _ = trained
     lines = (folder / "test.xx").read_bytes() + b"\n \n\xff\xfe\nba\xe2\x80\xa8de\r\nfi\rgo\nno newline at the end"
     own, other = (
@@ -169,9 +169,6 @@ def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
         for engine in ("torch", "ctranslate2")
     )
     assert other.returncode == 0, other.stderr
-    assert (
-        b"exported the model for CTranslate2" in other.stderr and (folder / "runs/toy/ctranslate2/model.bin").is_file()
-    )
     assert other.stdout.count(b"\n") == lines.count(b"\n") + 1
     for line, expected in zip(
         map(json.loads, other.stdout.splitlines()), map(json.loads, own.stdout.splitlines()), strict=True

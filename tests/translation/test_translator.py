@@ -67,7 +67,7 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
         trained = TrainedModel(description, tokenizers, model, None)
-        engine = engine_class(values.engine).open(model, trained, Path(folder), values)
+        engine = engine_class(values.engine).open(model, trained, values)
     return Translator(model, layer, values, engine=engine)
 
 
