@@ -43,11 +43,9 @@ class BidirectionalLSTM(nn.Module):
         self.forward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         self.backward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         for lstm in (self.forward_lstm, self.backward_lstm):
-            initialise_gates(lstm.get_parameter("weight_ih_l0"), recurrent_from=width)
+            initialise_gates(lstm.get_parameter("weight_ih_l0"), width, lstm.get_parameter("bias_ih_l0"))
             initialise_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
             nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
-            nn.init.zeros_(lstm.get_parameter("bias_ih_l0"))
-            open_forget_gate(lstm.get_parameter("bias_ih_l0"))
 
     def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
         """Return the concatenated states of both directions (B, S, H).
@@ -68,23 +66,21 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
     return x.gather(1, positions[:, :, None].expand_as(x))
 
 
-def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
-    """Initialise the weight (4H, ·) of an LSTM gate by gate.
+def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
+    """Initialise the weight (4H, ·) and the bias (4H,) of an LSTM gate by gate.
 
     The columns from ``recurrent_from`` on, which multiply the previous state, become orthogonal; the others are drawn
-    after Glorot & Bengio 2010.
+    after Glorot & Bengio 2010. The bias is 1 for the forget gate, the second of four, so that training begins with a
+    long memory (Jozefowicz et al. 2015), and 0 for the others.
     """
     for gate in weight.detach().chunk(4):
         if recurrent_from > 0:
             nn.init.xavier_uniform_(gate[:, :recurrent_from])
         if recurrent_from < gate.shape[1]:
             nn.init.orthogonal_(gate[:, recurrent_from:])
-
-
-def open_forget_gate(bias: Tensor) -> None:
-    """Set the bias of the forget gate, the second of four, to 1, so that training begins with a long memory
-    (Jozefowicz et al. 2015)."""
-    bias.detach().chunk(4)[1].fill_(1.0)
+    if bias is not None:
+        nn.init.zeros_(bias)
+        bias.detach().chunk(4)[1].fill_(1.0)
 
 
 class Encoder(nn.Module):
@@ -118,10 +114,7 @@ class LSTMCell(nn.Module):
         super().__init__()
         self.hidden = hidden
         self.gates = Linear(width + hidden, 4 * hidden, bias=bias)
-        initialise_gates(self.gates.weight, recurrent_from=width)
-        if bias:
-            nn.init.zeros_(self.gates.bias)
-            open_forget_gate(self.gates.bias)
+        initialise_gates(self.gates.weight, width, self.gates.bias)
 
     def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
         """Return the state after x.
@@ -164,9 +157,7 @@ class Decoder(nn.Module):
         for layer in (self.first_state, *([self.readout] if self.readout else [])):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
-        initialise_gates(self.from_embedding.weight, recurrent_from=config.width)
-        nn.init.zeros_(self.from_embedding.bias)
-        open_forget_gate(self.from_embedding.bias)
+        initialise_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token, with the keys (B, S, A), values (B, S, H) and bias (B, 1, S) of the

@@ -1,6 +1,5 @@
 """The model that a run trains, with its weights before the first update or as the checkpoint has them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -16,27 +15,17 @@ from mt.training.blending import Blend
 from mt.training.checkpoint import START, Checkpoint
 from mt.training.initial_embeddings import initialise_by_co_occurrence
 from mt.training.preparation import PreparedData
-from mt.training.provenance import base_model
 from mt.translation.trained_model import load_weights_from
-
-
-@dataclass(frozen=True)
-class InitialModel:
-    """A model, on the CPU, and the weights that it began with."""
-
-    model: Seq2Seq
-    blend: Blend
-    """Blends the initial weights into what is validated and delivered, if training.start_share asks for it."""
-    checksum: str | None
-    """Of the weights of training.init_from; None if they were drawn at random or come from a checkpoint."""
-    base_model: str | None
-    """The model of the hub that training.init_from goes back to."""
 
 
 def initial_model(
     config: TrainConfig, data: PreparedData, workers: Workers, checkpoint: Checkpoint | None
-) -> InitialModel:
+) -> tuple[Seq2Seq, Blend, str | None]:
     """Build the model and give it the weights of the checkpoint, of ``training.init_from``, or random ones.
+
+    Returns:
+        The model, on the CPU; what blends the weights that the run began with into those that are validated and
+        delivered; and the checksum of the weights of ``training.init_from``, None if they came from elsewhere.
 
     Raises:
         InputError: The weights are damaged or do not fit the model.
@@ -44,10 +33,10 @@ def initial_model(
     settings = config.training
     torch.manual_seed(key(config.seed, "weights"))
     model = build_model(config.model, data.tokenizers)
-    start_checksum = origin = None
+    start_checksum = None
     if settings.init_from and not checkpoint:
         load_weights_from(Path(settings.init_from), model, config.model)
-        start_checksum, origin = checksum(weights_of(model)), base_model(settings.init_from)
+        start_checksum = checksum(weights_of(model))
     elif settings.initial_embeddings == "co_occurrence" and not checkpoint:
         initialise_by_co_occurrence(model, data.train, data.tokenizers.joint, workers)
     start = weights_of(model)
@@ -56,4 +45,4 @@ def initial_model(
     blend = Blend(start, settings.start_share)
     if checkpoint:
         load_weights(model, config.model, checkpoint.folder / WEIGHTS)
-    return InitialModel(model, blend, start_checksum, origin)
+    return model, blend, start_checksum

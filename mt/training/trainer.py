@@ -78,11 +78,10 @@ class Trainer:
         self.run = config.folder
         self.precision = choose_precision(config.training.precision, workers.device)
         self.weights_metadata = weights_metadata(config.model, data.tokenizers.files())
-        initial = initial_model(config, data, workers, checkpoint)
-        self.blend = initial.blend
-        self.model = initial.model.to(workers.device)
+        model, self.blend, initial_checksum = initial_model(config, data, workers, checkpoint)
+        self.model = model.to(workers.device)
         # The weights of training.init_from are the first candidate for the best ones.
-        self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial.checksum is not None)
+        self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial_checksum is not None)
         self.objective = Objective(self.model, config.training)
         self.updater = Updater(config, self.objective, workers, self.precision, self.progress)
         batch_settings = BatchSettings(
@@ -97,7 +96,7 @@ class Trainer:
             config, data, workers, self.precision, self.updater.optimizer, self.batches.longer_than_a_batch
         )
         self.provenance = workers.run_on_leader(
-            lambda: begin_provenance(data, workers, settings, origins, initial.checksum, initial.base_model)
+            lambda: begin_provenance(config, data, workers, settings, origins, initial_checksum)
         )
         """The content of provenance.json."""
         if checkpoint:
