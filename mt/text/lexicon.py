@@ -1,8 +1,8 @@
 """Word translations, from counts of the words that stand in the same training pairs.
 
-Slots are to stand where items will stand in the lines of users: before nouns, behind prepositions, in the middle of a
-sentence. Many corpora have few numbers and names. So slots take the place of other words, too, and for that it must be
-known which word of a target translates which of its source.
+In training, slots are to stand where values stand in users' lines: before nouns, after prepositions, in the middle of a
+sentence. Many corpora have few numbers and names. So slots replace other words, too, each together with its
+translation.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
-from mt.text.items import TOUCHING_LETTER
+from mt.text.non_translatables import TOUCHING_LETTER
 
 SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""

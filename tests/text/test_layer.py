@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
 from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
-from mt.text.items import FamiliarCharacters, find_items
 from mt.text.layer import TextLayer
+from mt.text.non_translatables import FamiliarCharacters, find_values
 from mt.text.part import Part
 from mt.text.sentences import sentences
 from mt.text.shared_values import PLAIN_NUMBER, Replacement
@@ -317,7 +317,7 @@ def test_pairs_share_their_slots(
     # By brute force: which items stand on both sides equally often.
     source, target = (SLOT.sub("\ufffd", text) for text in (source, target))
     sides = [
-        [text[slice(*span)] for span in find_items(text, (), FamiliarCharacters(tokenizer, language))]
+        [text[slice(*span)] for span in find_values(text, (), FamiliarCharacters(tokenizer, language))]
         for text, tokenizer, language in (
             (source, layer.tokenizers.source, source_language),
             (target, layer.tokenizers.target, target_language),

@@ -61,7 +61,7 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
         for parameter in model.parameters():
             parameter.mul_(2)
     values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
-    layer = toy.layer(tokenizers) if rules is None else toy.layer(tokenizers).with_config(rules)
+    layer = toy.layer(tokenizers) if rules is None else replace(toy.layer(tokenizers), config=rules)
     if values.engine == "torch":
         return Translator(model, layer, values)
     with TemporaryDirectory() as folder:

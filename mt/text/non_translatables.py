@@ -4,7 +4,7 @@ A model has learnt from text in which slots replaced the values that these patte
 values makes its translations worse.
 
 No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
-of them, and an item does not begin inside a word.
+of them, and a value does not begin inside a word.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from mt.text.slots import SLOT, TAG
 from mt.text.tokenizer import Tokenizer
 
 Span = tuple[int, int]
-"""The positions of an item's first character and of the one behind its last."""
+"""The start and end of a value."""
 
 # In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
 _ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
@@ -114,13 +114,13 @@ KINDS = {
     ),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }
-"""The pattern of each kind of item."""
+"""The pattern of each kind of value."""
 
-ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+NON_TRANSLATABLE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, as in 3 cats."""
 TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
-"""Every match of ITEM holds a match of this, so a line without one need not be searched."""
+"""Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(
     rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
@@ -182,7 +182,7 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     return compiled
 
 
-def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
+def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
     """Return the values of a text, in order. Values that touch or overlap are one.
 
     Args:
@@ -192,7 +192,7 @@ def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarChar
     spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     # Where letters may touch a value, they are like punctuation to the patterns, which look for the ends of words.
     searched = TOUCHING_LETTER.sub("。", text)
-    kinds = (LONG_RUN, ITEM, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
+    kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
     spans += characters.unfamiliar(text)
     united: list[Span] = []
@@ -205,9 +205,9 @@ def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarChar
 
 
 class FamiliarCharacters:
-    """Knows which characters a model can have learnt: those that its tokenizer has pieces for.
+    """The characters that a model can have learnt: those that are subwords of its tokenizer.
 
-    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are items:
+    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are values:
     emoji, symbols, words of another script. So are characters that normalisation turns into digits, such as ² and ½,
     because 10² would become 102.
     """
@@ -237,7 +237,7 @@ class FamiliarCharacters:
             if is_word or self._writes_digits(unit.group()):
                 start -= len(WORD_END.search(text, 0, start)[0])
                 end = WORD_START.match(text, end).end()
-            # Foreign words that follow each other are one item.
+            # Foreign words that follow each other are one value.
             if spans and (start <= spans[-1][1] or (is_word and text[spans[-1][1] : start].isspace())):
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
             else:
