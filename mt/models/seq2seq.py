@@ -127,7 +127,8 @@ class TranslationModel(ABC, nn.Module):
 
 
 class Seq2Seq(TranslationModel):
-    """Base class of encoder-decoder models over tokens. Every subclass can be trained, searched and compared.
+    """Base class of encoder-decoder models over tokens, with a Memory, a State and tensors (…, D) of features. Every
+    subclass can be trained, searched and compared.
 
     A subclass also follows three conventions: it embeds tokens with ``TokenEmbedding`` (SimCut zeroes its vectors, and
     it has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
@@ -136,18 +137,6 @@ class Seq2Seq(TranslationModel):
 
     output: Linear
     """The output layer."""
-
-    @abstractmethod
-    def encode(self, source: Tensor) -> Memory: ...
-
-    @abstractmethod
-    def decode(self, memory: Memory, target: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def start(self, memory: Memory) -> State: ...
-
-    @abstractmethod
-    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...
 
     @property
     def max_length(self) -> int | None:

@@ -75,9 +75,8 @@ def learn_facts(
 def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> Facts:
     """Return the limits of the sources' lengths: LENGTH_QUANTILES of the encoded pairs, at least those of the base."""
     lengths = numbers(train, "source_length")
-    quantiles = {
-        name: int(np.quantile(lengths, share, method="inverted_cdf")) for name, share in LENGTH_QUANTILES.items()
-    }
-    return {
-        name: min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1)) for name, quantile in quantiles.items()
-    }
+    limits: Facts = {}
+    for name, share in LENGTH_QUANTILES.items():
+        quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
+        limits[name] = min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1))
+    return limits

@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from types import MappingProxyType
 
 import torch
 
@@ -48,8 +47,6 @@ from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import choose_alignment
 
-NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
-
 logger = logging.getLogger(__name__)
 
 
@@ -62,7 +59,7 @@ class Trainer:
         data: PreparedData,
         workers: Workers,
         checkpoint: Checkpoint | None,
-        origins: Mapping[str, str] = NO_ORIGINS,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
         """
         Args:
@@ -96,7 +93,7 @@ class Trainer:
             config, data, workers, self.precision, self.updater.optimizer, self.batches.longer_than_a_batch
         )
         self.provenance = workers.run_on_leader(
-            lambda: begin_provenance(config, data, workers, settings, origins, initial_checksum)
+            lambda: begin_provenance(config, data, workers, settings, origins or {}, initial_checksum)
         )
         """The content of provenance.json."""
         if checkpoint:

@@ -1,6 +1,6 @@
 """The interface between a translator and the search for translations."""
 
-import importlib
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -81,6 +81,5 @@ class Engine(ABC):
 
 def engine_class(name: str) -> type[Engine]:
     """Import the engine of a value of ``decoding.engine``."""
-    module, _, class_name = ENGINES[name].partition(":")
-    engine: type[Engine] = getattr(importlib.import_module(module), class_name)
+    engine: type[Engine] = pkgutil.resolve_name(ENGINES[name])
     return engine
