@@ -63,15 +63,14 @@ POSITIONS = "embed_positions.weight"
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """The vocabularies of both sides; None where tokens have the same numbers in ``transformers``."""
+    """The vocabularies of both sides."""
 
-    source: Vocabulary | None
-    target: Vocabulary | None
+    source: Vocabulary
+    target: Vocabulary
 
-    def order(self, name: str, size: int) -> Tensor:
+    def order(self, name: str) -> Tensor:
         """Return the number in ``transformers`` of each row of the weight ``name``, (V,)."""
-        vocabulary = self.source if name.startswith("encoder.") else self.target
-        return torch.arange(size) if vocabulary is None else torch.tensor(vocabulary.order)
+        return torch.tensor((self.source if name.startswith("encoder.") else self.target).order)
 
 
 def exported_weights(
@@ -79,7 +78,6 @@ def exported_weights(
     position_tables: Mapping[str, Tensor],
     config: TransformerConfig,
     vocabularies: Vocabularies,
-    joint: bool,
 ) -> dict[str, Tensor]:
     """Return weights as ``transformers`` saves them: tied ones once.
 
@@ -88,17 +86,14 @@ def exported_weights(
         position_tables: The position vectors (positions, D) of the ``encoder`` and the ``decoder`` to save.
         config: The model's settings.
         vocabularies: The vocabularies of both sides.
-        joint: Whether both sides have the same vocabulary.
     """
     features = _feature_order(config)
     exported: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if "embedding.positions" not in name:
-            rows = vocabularies.order(name, len(weight)).argsort()
-            weight = _reordered(name, weight, rows, features)
-            exported[_possible_names(name, joint, config.tie_embeddings)[0]] = (
-                weight[None] if name == OUR_BIAS else weight
-            )
+            weight = _reordered(name, weight, vocabularies.order(name).argsort(), features)
+            exported_name, *_ = _possible_names(name, vocabularies.target.joint, config.tie_embeddings)
+            exported[exported_name] = weight[None] if name == OUR_BIAS else weight
     for side, table in position_tables.items():
         exported[f"model.{side}.{POSITIONS}"] = table[:, features]
     return {name: weight.contiguous() for name, weight in exported.items()}
@@ -125,7 +120,6 @@ def read_weights(
             reason = "no such file, and weights in several files are not read"
         raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(folder, folder)}")
     tensors = read_safetensors(path)
-    assert vocabularies.target is not None
     weights: dict[str, Tensor] = {}
     problems: list[str] = []
     for name, shape in shapes.items():
@@ -139,8 +133,7 @@ def read_weights(
         else:
             weight = next(iter(copies.values())).float()
             weight = weight[0] if name == OUR_BIAS else weight
-            rows = vocabularies.order(name, len(weight))
-            weights[name] = _reordered(name, weight, rows, _feature_order(config).argsort())
+            weights[name] = _reordered(name, weight, vocabularies.order(name), _feature_order(config).argsort())
     problems += [
         f"{name} is no part of the model that {CONFIG} describes"
         for name, tensor in tensors.items()

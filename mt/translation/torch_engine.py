@@ -7,10 +7,10 @@ import torch
 from mt.config import DecodingConfig
 from mt.core.errors import RunError
 from mt.models.seq2seq import TranslationModel
-from mt.translation.beam_search import beam_search, greedy_search
+from mt.translation.beam_search import beam_search
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Decoder, Hypothesis
-from mt.translation.sampling import sample
+from mt.translation.sampling import greedy_search, sample
 from mt.translation.trained_model import TrainedModel
 
 
