@@ -254,20 +254,6 @@ class RNNAttention(Seq2Seq):
         width = config.width if config.readout else config.hidden
         self.output = output_layer(width, target_vocabulary, target_tokens if config.tie_embeddings else None)
 
-    def encode(self, source: Tensor) -> Memory:
-        return Memory(self.encoder(source), source != PAD)
-
-    def decode(self, memory: Memory, target: Tensor) -> Tensor:
-        features, _ = self.decoder(target, self.start(memory))
-        return features
-
-    def start(self, memory: Memory) -> State:
-        return self.decoder.start(memory)
-
-    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        features, after = self.decoder(tokens[:, None], state)
-        return features[:, 0], after
-
 
 def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:
     return nn.LayerNorm(width) if config.layer_norm else nn.Identity()

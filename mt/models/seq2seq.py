@@ -135,8 +135,27 @@ class Seq2Seq(TranslationModel):
     attention to the source is an attribute called ``cross_attention``.
     """
 
+    encoder: Any
+    """Returns features (B, S, D) for tokens (B, S)."""
+    decoder: Any
+    """Has the ``start`` of the model. Returns features (N, T, D) for tokens (N, T) that follow a state, and the state
+    after them."""
     output: Linear
     """The output layer."""
+
+    def encode(self, source: Tensor) -> Memory:
+        return Memory(self.encoder(source), source != PAD)
+
+    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        features, _ = self.decoder(target, self.start(memory))
+        return features
+
+    def start(self, memory: Memory) -> State:
+        return self.decoder.start(memory)
+
+    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        features, after = self.decoder(tokens[:, None], state)
+        return features[:, 0], after
 
     @property
     def max_length(self) -> int | None:

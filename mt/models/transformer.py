@@ -3,8 +3,6 @@
 Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D width.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 import torch
@@ -150,26 +148,25 @@ class Decoder(nn.Module):
             "list[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         )
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.starts_with_pad = config.decoder_start == "pad"
 
-    def project_memory(self, memory: Memory) -> list[KeyValue]:
-        """Return the keys and values (B, H, S, d) of the memory for each layer."""
-        return [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
+    def start(self, memory: Memory) -> State:
+        """Return the state before the first token. Its tensors are the keys and values (·, H, ·, d) of each layer, and
+        the mask (B, 1, 1, S)."""
+        keys_and_values = [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
+        return State(len(memory.mask), [], keys_and_values, memory.mask[:, None, None])
 
-    def forward(
-        self, target: Tensor, memory: Sequence[KeyValue], memory_mask: Tensor, past: Sequence[KeyValue] = ()
-    ) -> tuple[Tensor, list[KeyValue]]:
-        """Read tokens (N, T) that follow ``past``.
-
-        Returns:
-            Features (N, T, D), and the keys and values of each layer's self-attention up to and including the tokens.
-        """
-        start = past[0][0].shape[2] if past else 0
-        x = self.embedding(target, start)
+    def forward(self, target: Tensor, state: State) -> tuple[Tensor, State]:
+        """Read tokens (N, T) that follow the state. Returns features (N, T, D) and the state after the tokens."""
+        past = state.own
+        if self.starts_with_pad and not past:
+            target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
+        x = self.embedding(target, past[0][0].shape[2] if past else 0)
         own: list[KeyValue] = []
         for depth, layer in enumerate(self.layers):
-            x, keys_and_values = layer(x, memory[depth], memory_mask, past[depth] if past else None)
+            x, keys_and_values = layer(x, state.memory[depth], state.padding, past[depth] if past else None)
             own.append(keys_and_values)
-        return self.norm(x), own
+        return self.norm(x), State(state.rows, own, state.memory, state.padding)
 
 
 class Transformer(Seq2Seq):
@@ -196,11 +193,10 @@ class Transformer(Seq2Seq):
         self.decoder = Decoder(config, Embedding(target_tokens, positions(config), config.dropout))
         tied_to = target_tokens if config.tie_embeddings else None
         self.output = output_layer(config.width, target_vocabulary, tied_to, config.output_bias)
-        self.starts_with_pad = config.decoder_start == "pad"
 
     @property
     def never_written(self) -> list[int]:
-        return [PAD, UNK] if self.starts_with_pad else super().never_written
+        return [PAD, UNK] if self.decoder.starts_with_pad else super().never_written
 
     @property
     def max_length(self) -> int | None:
@@ -218,24 +214,3 @@ class Transformer(Seq2Seq):
         # projections are blocks of their own.
         memory = [part for attention in attentions for part in (attention.key, attention.value)]
         return [*self.encoder.layers, *memory, *self.decoder.layers]
-
-    def encode(self, source: Tensor) -> Memory:
-        return Memory(self.encoder(source), padding_mask(source)[:, 0, 0])
-
-    def decode(self, memory: Memory, target: Tensor) -> Tensor:
-        if self.starts_with_pad:
-            target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
-        features, _ = self.decoder(target, self.decoder.project_memory(memory), memory.mask[:, None, None])
-        return features
-
-    def start(self, memory: Memory) -> State:
-        """Return the state before the first token. Its tensors are the keys and values (·, H, ·, d) of each layer, and
-        the mask (B, 1, 1, S)."""
-        mask = memory.mask[:, None, None]
-        return State(len(mask), [], self.decoder.project_memory(memory), mask)
-
-    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        if self.starts_with_pad and not state.own:
-            tokens = torch.full_like(tokens, PAD)
-        features, own = self.decoder(tokens[:, None], state.memory, state.padding, state.own)
-        return features[:, 0], replace(state, own=own)
