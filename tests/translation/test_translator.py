@@ -154,7 +154,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     (joined,) = translator.translate([" ".join(words)])
     (line,) = translator.cut([" ".join(words)], [0], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
-    texts = [cut.part.text for cut in line.parts]
+    texts = [part.text for part in line.parts]
     assert " ".join(texts) == " ".join(words)
     assert all(word in toy.SYLLABLES for text in texts for word in text.split()), "cut inside a word"
     assert joined == " ".join(translator.translate(texts))
