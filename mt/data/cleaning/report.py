@@ -11,7 +11,8 @@ from mt.data.cleaning.findings import Findings
 from mt.data.cleaning.plots import plot_histogram
 from mt.data.cleaning.rules import RULES
 from mt.data.corpus import Corpus
-from mt.reporting.pages import Report, as_picture
+from mt.reporting.figures import as_picture
+from mt.reporting.pages import Report
 
 REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10
