@@ -5,7 +5,7 @@ A command's code is imported only after its config has been checked: PyTorch tak
 the config should be reported at once.
 """
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -105,7 +105,6 @@ COMMANDS = {
 
 def load_function(path: str) -> Callable[..., None]:
     """Import the function that "module:function" names. Meanwhile, signals end the process at once."""
-    module, _, name = path.partition(":")
     with ending_at_once(), optional_packages():
-        function: Callable[..., None] = getattr(importlib.import_module(module), name)
+        function: Callable[..., None] = pkgutil.resolve_name(path)
     return function

@@ -84,22 +84,22 @@ class _Recorded(_Strict):
 
 
 def begin_provenance(
+    config: TrainConfig,
     data: PreparedData,
     workers: Workers,
     settings: dict[str, dict],
     origins: Mapping[str, str],
     initial_weights: str | None,
-    base_model: str | None,
 ) -> dict:
     """Return the content of provenance.json for a new run, except for the checksum of its final weights.
 
     Args:
+        config: The config of the run.
         data: The prepared data.
         workers: The processes that train together.
         settings: The resolved settings.
         origins: The origin of each key of the config that has not its default.
         initial_weights: Checksum of the weights that ``training.init_from`` brought; None if they were drawn at random.
-        base_model: What ``base_model`` returned for ``training.init_from``.
     """
     start = {
         "update": 0,
@@ -123,18 +123,17 @@ def begin_provenance(
         "data": {name: {"pairs": len(split), "sha256": sentences_sha256(split)} for name, split in splits.items()},
         **({"files": files} if (files := _files(data.corpus)) else {}),
         "initial_weights": initial_weights,
-        "base_model": base_model,
+        "base_model": _base_model(config) if initial_weights else None,
         "starts": [start],
     }
 
 
-def base_model(origin: str) -> str | None:
-    """Return the model of the Hugging Face hub that the weights of a folder go back to, as OWNER/NAME@COMMIT; None if
-    none is recorded.
-
-    Args:
-        origin: A run or model folder, or the name of a model of the hub.
-    """
+def _base_model(config: TrainConfig) -> str | None:
+    """Return the model of the Hugging Face hub that the weights of ``training.init_from`` go back to, as
+    OWNER/NAME@COMMIT; None if none is recorded."""
+    origin = config.training.init_from
+    if not origin:
+        return None
     if named := pinned_hub_name(origin):
         return named
     try:
