@@ -63,7 +63,7 @@ class CorpusConfig(Section):
     target_language: LanguageCode
     """The language to translate into. It decides how translations are scored."""
     max_length: PositiveInt = 128
-    """Training pairs with more pieces than this on either side are dropped, and counted."""
+    """Training pairs with more tokens than this on either side are dropped, and counted."""
     cleaning: Cleaning = "default"
     """Which training pairs are dropped as faulty: default (cheap rules), strict (also pairs that are no translations of
     each other), false (none), or a list of rules and of rules to leave out.

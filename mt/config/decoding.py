@@ -42,11 +42,11 @@ class DecodingConfig(Section):
     n_best: Annotated[int, NotABool, Field(ge=1, le=10_000)] = 1
     """How many translations of each line. More than 1 writes one JSON line of scored hypotheses for each input line."""
     temperature: Annotated[float, NotABool, Field(gt=0, le=1e9), For("method", "sample")] = 1.0
-    """With method=sample: below 1 prefers likely pieces, above 1 takes unlikely ones more often."""
+    """With method=sample: below 1 prefers likely tokens, above 1 takes unlikely ones more often."""
     top_k: Annotated[NonNegativeInt, For("method", "sample")] = 0
-    """With method=sample: draw from the k likeliest pieces only. 0: from all."""
+    """With method=sample: draw from the k likeliest tokens only. 0: from all."""
     top_p: Annotated[Share, For("method", "sample")] = 1.0
-    """With method=sample: draw from the likeliest pieces that together have this probability."""
+    """With method=sample: draw from the likeliest tokens that together have this probability."""
     seed: Annotated[Seed, For("method", "sample")] = 1
     """With method=sample: what is drawn depends on this number and the line's number."""
     split_sentences: Literal["auto", False] = "auto"
@@ -59,11 +59,11 @@ class DecodingConfig(Section):
     """html, xml: lines have tags in them. The text between them is translated, and the tags are put back where the
     words went. null: lines are plain text; a tag comes back as it is, at the place that the model gives it."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
-    """A hypothesis has at most max_length_ratio · source pieces + max_length_extra pieces."""
+    """A hypothesis has at most max_length_ratio · source tokens + max_length_extra tokens."""
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
     """See max_length_ratio."""
     max_source_length: PositiveInt | Literal["auto"] = "auto"
-    """Sentences with more pieces are cut into parts, translated, and joined again. auto: as many as 99.9 % of the
+    """Sentences with more tokens are cut into parts, translated, and joined again. auto: as many as 99.9 % of the
     training sources have at most, but not more than 256."""
     batch_tokens: PositiveInt = 4096
     """The most source tokens in a batch, padding and beams included."""

@@ -39,9 +39,9 @@ class TransformerConfig(Section):
     scale_embeddings: bool = True
     """Multiply embeddings by √width, as in the paper. This and the next two are for models that come from MarianMT."""
     output_bias: bool = False
-    """Add a learned bias to the score of each piece."""
+    """Add a learned bias to the score of each token."""
     decoder_start: Literal["bos", "pad"] = "bos"
-    """What the decoder reads first: a piece of its own (bos), or the one that also pads (pad), as in MarianMT."""
+    """What the decoder reads first: a token of its own (bos), or the one that also pads (pad), as in MarianMT."""
 
     def contradictions(self) -> Iterator[str]:
         if self.width % self.heads:

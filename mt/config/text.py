@@ -43,7 +43,7 @@ class TextLayerConfig(KeptConfig):
     false: lines go to the tokenizer unchanged. text=off sets this, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64), For("enabled", True)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
-    a slot, a piece of the vocabulary that stands for it, and another one that stands for a number."""
+    a slot, a token of the vocabulary that stands for it, and another one that stands for a number."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
@@ -59,7 +59,7 @@ class TextLayerDescription(TextLayerConfig):
     """Maximum number of sentences of nearly all lines of the training text. Lines with more are cut into their
     sentences."""
     long_source: PositiveInt = MAX_PIECES
-    """The 99.9 % quantile of the lengths of the training sources, in pieces. Longer sentences are cut into parts."""
+    """The 99.9 % quantile of the lengths of the training sources, in tokens. Longer sentences are cut into parts."""
     usual_source: PositiveInt = MAX_PIECES
     """Their 95 % quantile, the length of such parts."""
     min_word_count: PositiveInt | None = None
@@ -77,7 +77,7 @@ class AlignmentConfig(Section):
     layer: Annotated[int, NotABool, Field(ge=0, le=255)] = 0
     """The decoder's layer, from 0 on."""
     shift: Literal[0, 1] = 0
-    """0: a piece comes from where the decoder looks in the step that predicts it. 1: in the next step, which reads
+    """0: a token comes from where the decoder looks in the step that predicts it. 1: in the next step, which reads
     it."""
 
 

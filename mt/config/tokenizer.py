@@ -1,4 +1,4 @@
-"""How text is cut into pieces."""
+"""How text is cut into tokens."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ class PiecesConfig(Section):
     kind: Literal["bpe", "unigram", "char"] = "bpe"
     """bpe (Sennrich et al. 2016), unigram (Kudo 2018), or char: single characters."""
     vocabulary_size: Annotated[int, NotABool, Field(ge=264, le=1_000_000)] = 8000
-    """How many pieces. All 256 bytes and four special pieces are among them; with kind=char it is an upper bound."""
+    """How many tokens. All 256 bytes and four special tokens are among them; with kind=char it is an upper bound."""
     joint: bool = True
     """true: one vocabulary for both languages; false: one for each."""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] | None = None
@@ -23,7 +23,7 @@ class PiecesConfig(Section):
     null: identity where a language is Chinese, Japanese or Korean, whose wide punctuation NFKC would replace by ASCII;
     otherwise nmt_nfkc."""
     character_coverage: Annotated[float, NotABool, Field(gt=0.9, le=1)] | None = None
-    """The share of characters that get a piece of their own; the others are written in bytes. null: 0.9995 for Chinese,
+    """The share of characters that get a token of their own; the others are written in bytes. null: 0.9995 for Chinese,
     Japanese and Korean, otherwise 1."""
 
 

@@ -102,7 +102,7 @@ class ModelDescription(Section):
 
     @property
     def max_source_length(self) -> int:
-        """The most pieces of a sentence that the model translates as a whole by default."""
+        """The most tokens of a sentence that the model translates as a whole by default."""
         own = self.decoding.max_source_length
         if own != "auto":
             return own

@@ -67,7 +67,7 @@ class TrainingConfig(PrecisionConfig):
     """simcut (Gao et al. 2022) and r_drop (Liang et al. 2021) add consistency training: twice the work of an update,
     and better models where pairs are few."""
     consistency: Annotated[PositiveFloat, For("objective", "simcut", "r_drop")] = 3.0
-    """With simcut and r_drop: the weight of the divergence between the two predictions of a piece (α)."""
+    """With simcut and r_drop: the weight of the divergence between the two predictions of a token (α)."""
     cutoff: Annotated[Probability, For("objective", "simcut")] = 0.05
     """With simcut: the share of embeddings that are set to zero for the second prediction."""
     label_smoothing: Probability = 0.1
@@ -108,7 +108,7 @@ class TrainingConfig(PrecisionConfig):
     average: Annotated[PositiveInt, For("weights", "average")] = 5
     """With weights=average: how many checkpoints. keep_last must keep as many."""
     initial_embeddings: Literal["random", "co_occurrence"] = "random"
-    """How the embeddings are initialised. co_occurrence: pieces that occur in the same pairs, such as translations of
+    """How the embeddings are initialised. co_occurrence: tokens that occur in the same pairs, such as translations of
     each other, get similar vectors, so that a short run need not learn that first. An output matrix of its own
     (model.tie_embeddings=false) stays random."""
     init_from: PathText | None = None

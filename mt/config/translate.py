@@ -42,7 +42,7 @@ class TranslateConfig(DecodingCommandConfig):
 
     run: Folders
     """A run or model folder. A list of several ([runs/A,runs/B]) is an ensemble: they translate together, and each next
-    piece has the mean of their probabilities. They need one tokenizer."""
+    token has the mean of their probabilities. They need one tokenizer."""
     input: PathText | None = None
     """A text file: plain, .gz, .xz or .zst; a document; or a folder or pattern (po/*.po) of documents. null: standard
     input."""
@@ -87,7 +87,7 @@ class ServingConfig(DecodingCommandConfig):
     texts: PositiveInt = 500
     """The most texts of a request."""
     tokens: PositiveInt = 50_000
-    """The most tokens of a request: pieces of its texts, without what is not translated."""
+    """The most tokens of a request, without values that are not translated."""
     seconds: Annotated[float, NotABool, Field(gt=0, le=86_400)] = 60
     """The longest that a request may take. Then it is refused, and what is left of it is dropped."""
     waiting: PositiveInt = 500

@@ -120,7 +120,7 @@ def warn_of_losses(trained: TrainedModel, output: str, cuts_sentences: bool = Fa
 def _missing_functions(described: ModelDescription, cuts_sentences: bool) -> str:
     missing = [
         *losses(described, cuts_sentences),
-        f"sentences of more than {described.max_source_length} pieces are not translated in parts",
+        f"sentences of more than {described.max_source_length} tokens are not translated in parts",
         "tags inside a line are not put where their words go, and there are no word alignments",
     ]
     lead = "mt-trainer's `translate.py` does more with a line than this folder can hold. Here:"

@@ -60,10 +60,10 @@ class Page:
         names = list(attention.maps)
         wanted = values.get("map")
         name = wanted if wanted in names else [name for name in names if name.endswith("cross_attention")][-1]
-        columns = attention.source_pieces
+        columns = attention.source_tokens
         if name.startswith("decoder") and not name.endswith("cross_attention"):
-            columns = ["<s>", *attention.target_pieces[:-1]]  # the decoder's input
-        rows = attention.source_pieces if name.startswith("encoder") else attention.target_pieces
+            columns = ["<s>", *attention.target_tokens[:-1]]  # the decoder's input
+        rows = attention.source_tokens if name.startswith("encoder") else attention.target_tokens
         weights = [
             [[round(weight, 3) for weight in row] for row in head] for head in attention.maps[name].weights[0].tolist()
         ]

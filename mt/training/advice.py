@@ -48,7 +48,7 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
     fitting = {name: size for name, size in smaller.items() if size <= MAX_PARAMETERS_PER_TOKEN * tokens}
     best = max(fitting, key=fitting.__getitem__) if fitting else min(smaller, key=smaller.__getitem__)
     return (
-        f"{parameters:,} parameters are many for {tokens:,} target pieces: model={best} ({smaller[best]:,} parameters) "
+        f"{parameters:,} parameters are many for {tokens:,} target tokens: model={best} ({smaller[best]:,} parameters) "
         "trains faster on so few, and usually translates better"
     )
 
@@ -59,7 +59,7 @@ def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
         if language := language_of_country(code):
             yield (
                 f"data.{key}={code} is a country's code: take the language's code, {language}, because how texts are "
-                "cut into pieces and scored depends on it"
+                "cut into tokens and scored depends on it"
             )
 
 
@@ -103,7 +103,7 @@ def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> 
         if share > MAX_UNKNOWN_SHARE:
             frequent = " ".join(character for character, _ in missing.most_common(10))
             yield (
-                f"{share:.1%} of the characters of the {side}s have no piece of their own in the tokenizer of the "
+                f"{share:.1%} of the characters of the {side}s have no token of their own in the tokenizer of the "
                 f"earlier run: {frequent} … Training from scratch would learn a vocabulary that fits: if there are "
                 "enough pairs, try both"
             )

@@ -1,6 +1,6 @@
 """Measures how fast this machine trains a model and translates with it, by some real updates and searches.
 
-The pieces are drawn at random: how long they take depends on their number alone. All workers have to call this at the
+The tokens are drawn at random: how long they take depends on their number alone. All workers have to call this at the
 same time, so what they lose by waiting for each other is measured, too.
 """
 
@@ -22,7 +22,7 @@ from mt.models.seq2seq import Seq2Seq
 from mt.text.tokenizer import SPECIAL
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
-from mt.training.time_estimates import CorpusFacts, Speed, pieces_of
+from mt.training.time_estimates import CorpusFacts, Speed, tokens_of_text
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
 
@@ -48,10 +48,10 @@ def measure(
         facts: The corpus, whose lengths are taken.
         workers: All of them have to call this.
         model_config: The model.
-        vocabulary: Its number of pieces, on either side.
+        vocabulary: Its number of tokens, on either side.
     """
-    source = round(pieces_of(facts.source_characters, config.data.source_language))
-    target = round(pieces_of(facts.target_characters, config.data.target_language))
+    source = round(tokens_of_text(facts.source_characters, config.data.source_language))
+    target = round(tokens_of_text(facts.target_characters, config.data.target_language))
     precision = choose_precision(config.training.precision, workers.device)
     torch.manual_seed(0)
     model = build_of_sizes(model_config, vocabulary, vocabulary, config.tokenizer.joint).to(workers.device)

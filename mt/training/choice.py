@@ -16,14 +16,14 @@ from mt.core.language import has_many_characters
 from mt.training.decision import Decision, Value
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
 from mt.training.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
-from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
+from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
 
 Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""
 
 
-PIECES_OF_WORDS = 500
-"""A vocabulary has at most this many pieces and half of the distinct words: SentencePiece refuses more than the text
+TOKENS_OF_WORDS = 500
+"""A vocabulary has at most this many tokens and half of the distinct words: SentencePiece refuses more than the text
 has."""
 FEW_PAIRS = 50_000
 """Up to here a batch has 1,024 tokens, as it was tuned for Multi30k, and above 1,536, as for Tatoeba."""
@@ -43,15 +43,15 @@ LSTM_DROPOUT = 0.1
 """0.2 did not help an LSTM."""
 CONSISTENCY_PASSES = 20
 """From here on R-Drop is taken: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What helps
-on little data", "Multi30k"). It predicts every piece twice, so it makes half as many passes."""
+on little data", "Multi30k"). It predicts every token twice, so it makes half as many passes."""
 COUNTED_UPDATES, COUNTED_PASSES = 100, 1.5
 """Use co-occurrence initialisation from this many updates up to this many epochs, if it takes no longer than it saves:
 30.2 BLEU instead of 28.8 after one epoch of Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 of Tatoeba
 ("Co-occurrence embeddings" in docs/lab-notebook.md)."""
 COUNTING_SAVES = 1 / 8
 """Of the updates. There, random embeddings needed 12 to 29 % more updates to reach the same loss on validation."""
-COUNTING_A_PIECE = 45e-9
-"""Seconds for each number in the vector of each piece that is counted (same place: 39 and 54 ns)."""
+COUNTING_A_TOKEN = 45e-9
+"""Seconds for each number in the vector of each token that is counted (same place: 39 and 54 ns)."""
 LONG_RUN = 10_000
 """From so many updates on, three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
 ADAMW_RATE = 1.5e-3
@@ -141,14 +141,14 @@ class Choice:
         if self.config.training.init_from or self.config.tokenizer.reuse or self.config.tokenizer.kind == "char":
             return
         facts, data = self.facts, self.config.data
-        pieces = next((few for below, few in SMALL_VOCABULARIES if facts.pairs < below), size.vocabulary)
+        tokens = next((few for below, few in SMALL_VOCABULARIES if facts.pairs < below), size.vocabulary)
         reason = f"usual for {facts.pairs:,} pairs"
-        if pieces < size.vocabulary and any(map(has_many_characters, (data.source_language, data.target_language))):
-            pieces, reason = size.vocabulary, "a language with many characters needs a piece for each"
+        if tokens < size.vocabulary and any(map(has_many_characters, (data.source_language, data.target_language))):
+            tokens, reason = size.vocabulary, "a language with many characters needs a token for each"
         words = facts.distinct_words
-        if words is not None and pieces > (most := PIECES_OF_WORDS + words // 2):
-            pieces, reason = most, f"there are only {words:,} different words"
-        self.set("tokenizer.vocabulary_size", pieces, reason)
+        if words is not None and tokens > (most := TOKENS_OF_WORDS + words // 2):
+            tokens, reason = most, f"there are only {words:,} different words"
+        self.set("tokenizer.vocabulary_size", tokens, reason)
 
     def choose_length(self, speed: Speed, seconds: float) -> None:
         """Choose the length of the run and the settings that depend on it.
@@ -190,19 +190,19 @@ class Choice:
             )
 
     @property
-    def _target_pieces(self) -> float:
-        """How many target pieces an epoch has: an estimate, as there is no tokenizer yet."""
-        return self.facts.pairs * pieces_of(self.facts.target_characters, self.config.data.target_language)
+    def _target_tokens(self) -> float:
+        """How many target tokens an epoch has: an estimate, as there is no tokenizer yet."""
+        return self.facts.pairs * tokens_of_text(self.facts.target_characters, self.config.data.target_language)
 
     @property
     def _predictions(self) -> int:
-        """How often an update predicts each piece of its batch."""
+        """How often an update predicts each token of its batch."""
         return 1 if self.config.training.objective == "cross_entropy" else 2
 
     def _passes(self, updates: float) -> float:
         """Return how many passes over the pairs so many updates are."""
         training = self.config.training
-        return updates * training.batch_tokens * training.accumulate / self._target_pieces
+        return updates * training.batch_tokens * training.accumulate / self._target_tokens
 
     def _update_seconds(self, speed: Speed, batch: int, predictions: int) -> float:
         return SLOWER * (speed.update + self.config.training.accumulate * batch * speed.token * predictions)
@@ -214,9 +214,9 @@ class Choice:
 
     def _validation_seconds(self, speed: Speed) -> float:
         facts = self.facts
-        pieces = self._target_pieces / facts.pairs * facts.valid_pairs
+        tokens = self._target_tokens / facts.pairs * facts.valid_pairs
         translated = min(facts.valid_pairs, self.config.training.valid_bleu_pairs)
-        return pieces * speed.token * FORWARD_SHARE + translated * speed.greedy + SAVING
+        return tokens * speed.token * FORWARD_SHARE + translated * speed.greedy + SAVING
 
     def _choose_batch(self, speed: Speed, updating: float) -> None:
         batch = 1024 if self.facts.pairs <= FEW_PAIRS else 1536
@@ -246,9 +246,9 @@ class Choice:
         facts, data, training = self.facts, self.config.data, self.config.training
         if training.init_from:
             return
-        lengths = pieces_of(facts.source_characters, data.source_language) + self._target_pieces / facts.pairs
-        pieces = min(MAX_TOKENS, min(MAX_PAIRS, facts.pairs) * lengths)
-        counting = COUNTING_A_PIECE * pieces * self.config.model.width
+        lengths = tokens_of_text(facts.source_characters, data.source_language) + self._target_tokens / facts.pairs
+        tokens = min(MAX_TOKENS, min(MAX_PAIRS, facts.pairs) * lengths)
+        counting = COUNTING_A_TOKEN * tokens * self.config.model.width
         each = self._update_seconds(speed, training.batch_tokens, self._predictions)
         updates = training.max_updates if self.resolved.is_given("training.max_updates") else updating / each
         value = "random"
@@ -283,7 +283,7 @@ class Choice:
 
     def _choose_dropout(self, passes: float) -> None:
         dropout = next(rate for most, rate in DROPOUT if passes <= most)
-        reason = f"every piece is predicted {_shown(passes)} times"
+        reason = f"every token is predicted {_shown(passes)} times"
         if not isinstance(self.config.model, TransformerConfig) and dropout > LSTM_DROPOUT:
             dropout, reason = LSTM_DROPOUT, "more does not help an LSTM"
         if dropout == 0:

@@ -63,7 +63,7 @@ def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: 
         if target is not source:
             _mix(target, vectors[first_target:])
     logger.info(
-        "embeddings: %s of %s pieces begin near those that they occur with (%.0f s)",
+        "embeddings: %s of %s tokens begin near those that they occur with (%.0f s)",
         f"{int(vectors.any(dim=1).sum()):,}",
         f"{vocabulary:,}",
         time.perf_counter() - started,

@@ -26,5 +26,5 @@ SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads",
 TIMES_AS_SLOW = 8
 """How many times as slow each size from transformer_small on is than the one before, per token."""
 SMALL_VOCABULARIES = ((5_000, 2_000), (20_000, 4_000))
-"""Vocabularies of corpora with fewer pairs. 8,000 pieces suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6
+"""Vocabularies of corpora with fewer pairs. 8,000 tokens suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6
 BLEU on validation, 16,000 gained 0.3 and are slower)."""

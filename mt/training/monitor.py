@@ -108,7 +108,7 @@ class Monitor:
         for layer, weights in enumerate(attention.cross()):
             figure = heat_map(
                 weights.mean(dim=0),
-                (attention.source_pieces, attention.target_pieces),
+                (attention.source_tokens, attention.target_tokens),
                 f"layer {layer}, update {step}",
             )
             self._board.add_figure(f"cross-attention/layer_{layer}", figure, step)

@@ -121,10 +121,10 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
     if origin is not None:
         tokenizers = read_tokenizers(origin)
-        logger.info("tokenizer from %s: %d pieces", origin, tokenizers.target.vocabulary_size)
+        logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
         _refuse_without_start_token(config, tokenizers, origin)
         return tokenizers
-    logger.info("training the tokenizer (%s, %d pieces)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
+    logger.info("training the tokenizer (%s, %d tokens)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
     slots = all_slots(config.text.slots) if config.text.enabled else ()
     return train_tokenizers(corpus.train, languages, config.tokenizer, config.seed, slots)
@@ -136,7 +136,7 @@ def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, 
     has_none = vocabulary is not None and vocabulary.start == vocabulary.pad
     if has_none and not (isinstance(config.model, TransformerConfig) and config.model.decoder_start == "pad"):
         raise InputError(
-            f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no piece to start with; it needs a "
+            f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no token to start with; it needs a "
             "Transformer with model.decoder_start=pad"
         )
 
@@ -147,9 +147,9 @@ def _encode(config: TrainConfig, split: str, pairs: datasets.Dataset, layer: Tex
     encoded, too_long = drop_long(encode_pairs(pairs, layer), max_length)
     if not len(encoded):
         name = {"train": "training", "valid": "validation"}[split]
-        raise InputError(f"no {name} pair has at most data.max_length={max_length} pieces")
+        raise InputError(f"no {name} pair has at most data.max_length={max_length} tokens")
     if too_long and split == "train":
-        logger.info("train: %s pairs dropped: more than data.max_length=%d pieces", f"{too_long:,}", max_length)
+        logger.info("train: %s pairs dropped: more than data.max_length=%d tokens", f"{too_long:,}", max_length)
     elif too_long:
         logger.info("valid: %d pairs are too long for the loss; they are still translated", too_long)
     return encoded

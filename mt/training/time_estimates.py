@@ -56,6 +56,6 @@ def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
     return testing + SCORING
 
 
-def pieces_of(characters: float, language: str) -> float:
-    """Return about how many pieces a text of that many characters is cut into, EOS included."""
+def tokens_of_text(characters: float, language: str) -> float:
+    """Return about how many tokens a text of that many characters is cut into, EOS included."""
     return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]

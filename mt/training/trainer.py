@@ -150,7 +150,7 @@ class Trainer:
         )
         if long_pairs := self.batches.longer_than_a_batch:
             logger.warning(
-                "%s pairs have more pieces than training.batch_tokens=%d: each is a batch by itself",
+                "%s pairs have more tokens than training.batch_tokens=%d: each is a batch by itself",
                 f"{long_pairs:,}",
                 config.training.batch_tokens,
             )

@@ -108,7 +108,7 @@ class CTranslate2Engine(Engine):
         reasons = [*obstacles(trained.description.model), *_machine_obstacles(device)]
         vocabulary = trained.tokenizers.target.vocabulary_size
         if 2 * config.beam_size > vocabulary:
-            reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
+            reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} tokens")
         if not reasons:
             try:
                 engine = cls(trained, config)

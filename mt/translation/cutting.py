@@ -97,7 +97,7 @@ class LineCutter:
             start = end
         sources.append(language + tokens[start:])
         logger.warning(
-            "line %d has %d pieces, more than the %d of %s: translated in %d parts",
+            "line %d has %d tokens, more than the %d of %s: translated in %d parts",
             line + 1,
             len(tokens),
             self.max_tokens,

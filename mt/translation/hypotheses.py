@@ -21,12 +21,12 @@ from mt.text.tokenizer import EOS, PAD
 class Hypothesis:
     """A translation as tokens without BOS and EOS. Its log-probability and length include the EOS."""
 
-    pieces: list[int]
+    tokens: list[int]
     log_probability: float
 
     @property
     def length(self) -> int:
-        return len(self.pieces) + 1
+        return len(self.tokens) + 1
 
     def score(self, length_penalty: float) -> float:
         return self.log_probability / self.length**length_penalty

@@ -58,7 +58,7 @@ class LineJoiner:
             hypotheses: The hypotheses of the sources of all lines, one after another.
             aligned: Whether word alignments are requested.
         """
-        decoded = self._layer.tokenizers.target.decode([each.pieces for several in hypotheses for each in several])
+        decoded = self._layer.tokenizers.target.decode([each.tokens for several in hypotheses for each in several])
         texts = _grouped(decoded, map(len, hypotheses))
         candidates = [list(zip(*each, strict=True)) for each in zip(hypotheses, texts, strict=True)]
         of_lines = _grouped(candidates, (len(line.sources) for line in lines))

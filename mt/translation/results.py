@@ -38,8 +38,8 @@ class ScoredText:
 class SentenceAttention:
     """The attention maps of a source and a translation that the decoder was forced to read. The tokens include EOS."""
 
-    source_pieces: list[str]
-    target_pieces: list[str]
+    source_tokens: list[str]
+    target_tokens: list[str]
     maps: dict[str, AttentionMap]
     """The map of each attention by its module name, e.g. ``decoder.layers.0.cross_attention``; weights (1, H, T, S)."""
 

@@ -215,7 +215,7 @@ class Translator:
             scores[n] = Hypothesis(targets[n], total).score(self.config.length_penalty)
         if unscored := len(lines) - len(fitting):
             logger.warning(
-                "%d lines have no score (null): the line or its reference is blank or longer than %d pieces",
+                "%d lines have no score (null): the line or its reference is blank or longer than %d tokens",
                 unscored,
                 limit,
             )

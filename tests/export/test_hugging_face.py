@@ -109,12 +109,12 @@ def test_the_search_finds_the_same(exported, beam_size):
     pieces = [[piece for piece in row if piece not in SPECIAL] for row in found.sequences.tolist()]
     ours = [best for (best, *_) in expected]
     # At the limit, the end counts as certain there.
-    ended = [place for place, best in enumerate(ours) if len(best.pieces) < DECODING["max_length_extra"]]
-    assert len({tuple(ours[place].pieces) for place in ended}) > 15, "a test of few translations"
+    ended = [place for place, best in enumerate(ours) if len(best.tokens) < DECODING["max_length_extra"]]
+    assert len({tuple(ours[place].tokens) for place in ended}) > 15, "a test of few translations"
     if beam_size > 1:
         scores = [ours[place].score(config.length_penalty) for place in ended]
         assert found.sequences_scores[ended].tolist() == pytest.approx(scores, abs=1e-4)
-    assert [pieces[place] for place in ended] == [ours[place].pieces for place in ended]
+    assert [pieces[place] for place in ended] == [ours[place].tokens for place in ended]
 
 
 def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
@@ -123,9 +123,9 @@ def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
     run = train_briefly(tmp_path / "run", tokenizers[True], updates=3, decoding=decoding)
     trained, (tokenizer, model) = open_model(run), _load(run, tmp_path / "out")
     expected = _search(trained, trained.description.decoding)
-    assert any(len(best.pieces) == 7 for (best, *_) in expected)
+    assert any(len(best.tokens) == 7 for (best, *_) in expected)
     found = model.generate(**tokenizer(LINES, return_tensors="pt", padding=True)).tolist()
-    ended = [[BOS, *best.pieces, EOS] for (best, *_) in expected]
+    ended = [[BOS, *best.tokens, EOS] for (best, *_) in expected]
     longest = max(map(len, ended))
     assert found == [one + [PAD] * (longest - len(one)) for one in ended]
 

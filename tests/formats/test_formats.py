@@ -159,7 +159,7 @@ def test_unknown_training_settings_make_no_model_useless(tmp_path):
         (lambda values: values["model"].update(architecture="mamba"), "model: .*mamba"),
         (lambda values: values["text"].update(final_marks={"\U0010f000": ["a"]}), r"text\.final_marks\."),
         (lambda values: values["decoding"].update(new=1), r"decoding\.new"),
-        (lambda values: values["decoding"].update(method="sample"), "one best translation of plain text by the model"),
+        (lambda values: values["decoding"].update(method="sample"), "a model finds one best translation of plain text"),
         (lambda values: values["tokenizer"].update(sampling=0.1), r"tokenizer\.sampling"),
         (lambda values: values["tokenizer"].update(joint=False), "trained with a tokenizer for each language"),
         (lambda values: values.pop("target_language"), "target_language"),

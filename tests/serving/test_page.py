@@ -130,13 +130,13 @@ def test_the_attention_of_any_layer_and_head(tab, translator):
             ".map(row => [...row.querySelectorAll('td')].map(cell => parseInt(cell.textContent)))"
         )
 
-    assert texts(tab, "tbody th") == expected.target_pieces and texts(tab, "thead th") == expected.source_pieces
+    assert texts(tab, "tbody th") == expected.target_tokens and texts(tab, "thead th") == expected.source_tokens
     assert shown() == percent(expected.cross()[-1].mean(dim=0))
     maps, heads = line.find_elements("css selector", ".choices select")
     choose(tab, heads, "1")
     assert shown() == percent(expected.cross()[-1][1])
     choose(tab, maps, "encoder.layers.0.self_attention")
-    wait(tab, lambda: texts(tab, "tbody th") == expected.source_pieces)
+    wait(tab, lambda: texts(tab, "tbody th") == expected.source_tokens)
     assert shown() == percent(expected.maps["encoder.layers.0.self_attention"].weights[0][1])
     assert tab.get_log("browser") == []
 

@@ -75,7 +75,7 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             train(toy.config(tmp_path, f"warned-{warned}", model=model, training=training))
-        assert ("target pieces: model=transformer_tiny " in caplog.text) == warned
+        assert ("target tokens: model=transformer_tiny " in caplog.text) == warned
 
 
 def test_the_code_of_a_country_is_told_from_that_of_a_language(tmp_path, caplog):
@@ -169,7 +169,7 @@ def test_a_vocabulary_that_does_not_suit_the_new_text_is_told(data):
     """Sources have letters without pieces, targets are the known syllables."""
     valid = datasets.Dataset.from_dict({"source": ["ba de цф"] * 10, "target": ["abed ifog"] * 10})
     (advice,) = advice_on_vocabulary(data.tokenizers, valid)
-    assert advice.startswith("33.3% of the characters of the sources have no piece") and ": ц ф …" in advice
+    assert advice.startswith("33.3% of the characters of the sources have no token") and ": ц ф …" in advice
 
 
 def test_a_vocabulary_that_suits_the_new_text_gets_no_advice(data):

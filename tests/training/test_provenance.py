@@ -96,15 +96,15 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
         "enabled": True,
         "slots": toy.SLOTS,
         "sentences of a line that is not cut": 1,
-        "pieces of a sentence that is not cut": max(trainer.data.train["source_length"]),
+        "tokens of a sentence that is not cut": max(trainer.data.train["source_length"]),
         "added to lines without final punctuation": "",
         "fewest times that a word occurs for which an unknown one is taken": 3,
     }
     tokenizers = trainer.data.tokenizers
     sizes = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
-    assert (effect["pieces"]["source vocabulary"], effect["pieces"]["target vocabulary"]) == sizes and max(sizes) < 400
-    assert effect["pieces"]["source normalization"] == effect["pieces"]["target normalization"] == "nmt_nfkc"
-    assert effect["pieces"]["target character coverage"] == 0.99
+    assert (effect["tokens"]["source vocabulary"], effect["tokens"]["target vocabulary"]) == sizes and max(sizes) < 400
+    assert effect["tokens"]["source normalization"] == effect["tokens"]["target normalization"] == "nmt_nfkc"
+    assert effect["tokens"]["target character coverage"] == 0.99
     held_out = len(trainer.data.corpus.valid)
     assert 7 <= held_out < 20
     sides = (trainer.data.train[f"{side}_length"] for side in ("source", "target"))
@@ -115,7 +115,7 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
         "translated at each validation": held_out,
         "longer than a batch": long,
     }
-    assert long and f"{long} pairs have more pieces than training.batch_tokens=8" in caplog.text
+    assert long and f"{long} pairs have more tokens than training.batch_tokens=8" in caplog.text
     machine = _recorded(config)["starts"][0]["machine"]
     assert machine["processor"] and isinstance(machine["instruction sets"], str)
 

@@ -108,7 +108,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
         )
         for hypothesis, (score, pieces) in zip(hypotheses, scored, strict=False):
             assert hypothesis.score(length_penalty) == pytest.approx(score, abs=1e-4)
-            assert hypothesis.pieces == pieces
+            assert hypothesis.tokens == pieces
 
 
 def test_forced_scores_follow_the_chain_rule(model):
@@ -134,9 +134,9 @@ def test_every_hypothesis_has_its_forced_score_and_keeps_its_limit(model, config
         scores = [hypothesis.score(1.0) for hypothesis in hypotheses]
         assert scores == sorted(scores, reverse=True)
         for hypothesis in hypotheses:
-            assert hypothesis.log_probability == pytest.approx(_forced(model, source, hypothesis.pieces), abs=1e-4)
-            assert len(hypothesis.pieces) <= 2 * len(source) + 20
-            assert not {PAD, BOS, EOS} & set(hypothesis.pieces)
+            assert hypothesis.log_probability == pytest.approx(_forced(model, source, hypothesis.tokens), abs=1e-4)
+            assert len(hypothesis.tokens) <= 2 * len(source) + 20
+            assert not {PAD, BOS, EOS} & set(hypothesis.tokens)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_the_batch_around_a_sentence_changes_nothing(model, config):
     together = search(model, SOURCES, config, keys)
     for place, source in enumerate(SOURCES):
         (alone,) = search(model, [source], config, [keys[place]])
-        assert [h.pieces for h in alone] == [h.pieces for h in together[place]]
+        assert [h.tokens for h in alone] == [h.tokens for h in together[place]]
         for one, other in zip(alone, together[place], strict=True):
             assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
@@ -169,7 +169,7 @@ def test_greedy_takes_the_likeliest_piece_each_time(model):
             if best == EOS:
                 break
             prefix.append(best)
-        assert hypothesis.pieces == prefix
+        assert hypothesis.tokens == prefix
 
 
 def test_samples_follow_the_models_distribution(model):
@@ -181,7 +181,7 @@ def test_samples_follow_the_models_distribution(model):
     logits = model.log_probabilities(features)[0, 0].detach()
     logits[[0, 1, 2]] = -torch.inf
     expected = logits.softmax(dim=-1) * draws
-    firsts = [(hypothesis.pieces or [EOS])[0] for hypothesis in found]
+    firsts = [(hypothesis.tokens or [EOS])[0] for hypothesis in found]
     statistic = sum(
         (firsts.count(piece) - expected[piece].item()) ** 2 / expected[piece].item() for piece in (EOS, *WORDS)
     )
@@ -192,13 +192,13 @@ def test_samples_follow_the_models_distribution(model):
 def test_sampling_from_next_to_nothing_is_greedy(model, sampling):
     greedy = search(model, SOURCES, DecodingConfig(beam_size=1), KEYS)
     sampled = search(model, SOURCES, DecodingConfig(method="sample", **sampling), KEYS)
-    assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
+    assert [h[0].tokens for h in sampled] == [h[0].tokens for h in greedy]
 
 
 def test_another_seed_or_line_draws_anew(model):
     def pieces(seed, line):
         config = DecodingConfig(method="sample", n_best=8, seed=seed, temperature=2.0)
-        return sorted(h.pieces for h in search(model, SOURCES[:1], config, [(line,)])[0])
+        return sorted(h.tokens for h in search(model, SOURCES[:1], config, [(line,)])[0])
 
     assert pieces(1, 0) == pieces(1, 0)
     assert pieces(1, 0) != pieces(2, 0)
@@ -226,7 +226,7 @@ def test_copies_of_one_model_search_and_score_exactly_as_that_model(config, copi
     found = search(one, SOURCES, config, KEYS)
     assert search(several, SOURCES, config, KEYS) == found
     for source, hypotheses in zip(SOURCES, found, strict=True):
-        assert _forced(several, source, hypotheses[0].pieces) == _forced(one, source, hypotheses[0].pieces)
+        assert _forced(several, source, hypotheses[0].tokens) == _forced(one, source, hypotheses[0].tokens)
 
 
 def test_an_ensemble_gives_each_piece_the_mean_of_the_probabilities():
@@ -256,7 +256,7 @@ def test_an_ensemble_keeps_to_the_fewest_positions_of_its_members():
     several = Ensemble([_model(TRANSFORMER), _model(LEARNED)]).eval()
     assert several.max_length == 12
     for (best,) in search(several, SOURCES, DecodingConfig(beam_size=1), KEYS):
-        assert len(best.pieces) < 12
+        assert len(best.tokens) < 12
     assert Ensemble([_model(TRANSFORMER)]).max_length is None
 
 
@@ -286,7 +286,7 @@ def test_another_search_between_the_steps_changes_nothing(model, decoding):
     others = []
     before_step = lambda: others.append(search(model, SOURCES[:2], config, KEYS[:2]))  # noqa: E731
     assert search(model, SOURCES, config, KEYS, before_step) == alone
-    assert len(others) >= max(len(hypotheses[0].pieces) for hypotheses in alone)
+    assert len(others) >= max(len(hypotheses[0].tokens) for hypotheses in alone)
     assert all(other == others[0] for other in others)
 
 

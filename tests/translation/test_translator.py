@@ -281,11 +281,11 @@ def test_what_cannot_be_scored_is_null(tokenizers):
 def test_attention_is_over_the_pieces_it_names(tokenizers, config, heads):
     seen = _translator(tokenizers, config).attention("ba de fi", "go ku", with_scores=True)
     (weights,) = seen.cross()
-    assert weights.shape == (heads, len(seen.target_pieces), len(seen.source_pieces))
-    assert torch.allclose(weights.sum(dim=-1), torch.ones(heads, len(seen.target_pieces)), atol=1e-5)
+    assert weights.shape == (heads, len(seen.target_tokens), len(seen.source_tokens))
+    assert torch.allclose(weights.sum(dim=-1), torch.ones(heads, len(seen.target_tokens)), atol=1e-5)
     scores = next(seen.maps[name].scores[0] for name in seen.maps if name.endswith("cross_attention"))
     assert torch.allclose(scores.softmax(dim=-1), weights, atol=1e-5)
-    assert seen.source_pieces[-1] == "</s>"
+    assert seen.source_tokens[-1] == "</s>"
 
 
 def test_translating_leaves_the_model_as_it_was(tokenizers):

@@ -28,7 +28,7 @@ class Batch:
     """(N, 2) int64: hashes of the two sides' normal forms."""
     sides: tuple[Side, Side]
     max_length: int
-    """``data.max_length``, in pieces."""
+    """``data.max_length``, in tokens."""
 
     @cached_property
     def letters(self) -> tuple[Letters, Letters]:

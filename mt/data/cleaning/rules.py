@@ -20,7 +20,7 @@ from mt.data.cleaning.whole_corpus import MAX_DEVIATIONS, boilerplate, duplicate
 logger = logging.getLogger(__name__)
 
 MAX_CHARACTERS_OF_PIECE = 10
-"""No tokenizer has more characters in each piece of a text."""
+"""No tokenizer has more characters in each token of a text."""
 MIN_LETTER_SHARE = 0.2
 MIN_CHARACTERS = 8
 """A shorter text may have any characters."""
@@ -123,7 +123,7 @@ def _judge_duplicates(measures: Measures, findings: Findings) -> None:
 
 RULES = {
     "long": Rule(
-        "a side has more than ten times data.max_length characters, so that it would have too many pieces", _is_too_long
+        "a side has more than ten times data.max_length characters, so that it would have too many tokens", _is_too_long
     ),
     "encoding": Rule(
         "the text was once read in a wrong encoding, or holds characters that could not be read",

@@ -22,9 +22,9 @@ class AttentionEntropy:
     attention: str
     """Module name of the attention."""
     entropy: list[float]
-    """Entropy in nats, for each head the mean over all queries. 0 means that all weight is on one piece."""
+    """Entropy in nats, for each head the mean over all queries. 0 means that all weight is on one token."""
     share_of_possible: list[float]
-    """The entropy as a share of the largest possible one, ln(number of pieces that the query may see), for each head
+    """The entropy as a share of the largest possible one, ln(number of tokens that the query may see), for each head
     the mean over all queries that may see more than one."""
 
 
@@ -76,7 +76,7 @@ def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy
         maps = [attention.maps[name] for attention in attentions]
         entropy = torch.cat([_entropy(each.weights[0].float()) for each in maps], dim=1)  # (H, all queries)
         maximum = torch.cat([_visible(each)[0].sum(dim=-1).float().log() for each in maps], dim=1)
-        choice = maximum > 0  # a query that may see only one piece has no choice and is left out
+        choice = maximum > 0  # a query that may see only one token has no choice and is left out
         share = (entropy / maximum.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
         result.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
     return result

@@ -86,14 +86,14 @@ def learning_curves(systems: Sequence[System]) -> Figure:
 
 
 def mean_attention(name: str, attention: SentenceAttention) -> Figure:
-    """Draw the mean cross-attention of all heads and layers, with the pieces on both axes."""
+    """Draw the mean cross-attention of all heads and layers, with the tokens on both axes."""
     mean = torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
-    return heat_map(mean, (attention.source_pieces, attention.target_pieces), f"{legible(name)}, mean of all heads")
+    return heat_map(mean, (attention.source_tokens, attention.target_tokens), f"{legible(name)}, mean of all heads")
 
 
 def every_attention(attention: SentenceAttention) -> Figure:
     """Draw the cross-attention of every head, with a row for each layer."""
-    layers, sources, targets = attention.cross(), attention.source_pieces, attention.target_pieces
+    layers, sources, targets = attention.cross(), attention.source_tokens, attention.target_tokens
     rows, columns = len(layers), len(layers[0])
     width, height = max(1.6, 0.9 + 0.15 * len(sources)), 0.9 + 0.14 * len(targets)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")

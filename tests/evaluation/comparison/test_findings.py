@@ -44,7 +44,7 @@ def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
     found = study(system.first, evaluation, [4], [1, 2, 3], "cpu")
     translator = Translator.load(system.first.origin, device="cpu")
     (one,) = found.maps
-    assert one.target_pieces[:-1] == translator.tokenizers.target.subwords(
+    assert one.target_tokens[:-1] == translator.tokenizers.target.subwords(
         translator.tokenizers.target.encode([evaluation.references[4]])[0]
     )
     pairs = [(evaluation.sources[row], evaluation.references[row]) for row in (1, 2, 3)]
