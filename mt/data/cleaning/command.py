@@ -35,11 +35,11 @@ def clean(config: CleaningConfig) -> None:
     findings = find_faulty(corpus, config.data)
     log_findings(findings, corpus, config.data)
     languages = config.data.source_language, config.data.target_language
-    rule_numbers = findings.found["train"]
-    kept, dropped = np.flatnonzero(rule_numbers == 0), np.flatnonzero(rule_numbers)
+    numbers = findings.found["train"]
+    kept, dropped = np.flatnonzero(numbers == 0), np.flatnonzero(numbers)
     reasons = (
-        {"rule": findings.rules[rule - 1], "score": round(score, 3) if np.isfinite(score) else None}
-        for rule, score in zip(rule_numbers[dropped].tolist(), findings.scores["train"][dropped].tolist(), strict=True)
+        {"rule": rule, "score": None if score is None else round(score, 3)}
+        for rule, score in map(findings.reason, dropped.tolist())
     )
     with new_folder(output) as folder:
         write_report(findings, corpus, languages, folder)

@@ -1,14 +1,12 @@
 """The report on cleaning: cleaning.html for people, cleaning.md for a pull request, cleaning.json for programs."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from mt.core.columns import evenly_spaced_rows
-from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.findings import Findings
-from mt.data.cleaning.plots import plot_histogram
+from mt.data.cleaning.plots import plot_histogram, score_histogram
 from mt.data.cleaning.rules import RULES
 from mt.data.corpus import Corpus
 from mt.reporting.pages import Report, as_picture
@@ -42,13 +40,14 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
         "rules": rules,
         "dropped": sum(counts["train"].values()),
     }
+    histograms = [score_histogram(findings, rule) for rule in findings.scores]
     numbers = {
         "pairs": findings.sizes,
         "found": counts,
-        "histograms": [asdict(histogram) for histogram in findings.histograms],
+        "histograms": histograms,
         "examples": examples,
     }
-    pictures = {histogram.rule: as_picture(plot_histogram(histogram)) for histogram in findings.histograms}
+    pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
     REPORT.write(folder, values, pictures, numbers)
 
 
@@ -58,20 +57,19 @@ def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[dict[str, i
     The number of each is its position, from 1, among all training pairs that were read.
     """
     rows = np.flatnonzero(findings.found["train"] == rule)
-    if not len(rows):
-        return []
     rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
-    texts = [pair for batch in read_texts(corpus.train, rows) for pair in zip(*batch, strict=True)]
-    columns = corpus.train.select(rows)["id"], findings.scores["train"][rows].tolist(), texts
-    return [
-        {
-            "number": number + 1,
-            "score": round(score, 1) if np.isfinite(score) else None,
-            "source": _shorten(source),
-            "target": _shorten(target),
-        }
-        for number, score, (source, target) in zip(*columns, strict=True)
-    ]
+    examples = []
+    for row, pair in zip(rows.tolist(), corpus.train.select(rows), strict=True):
+        _, score = findings.reason(row)
+        examples.append(
+            {
+                "number": pair["id"] + 1,
+                "score": None if score is None else round(score, 1),
+                "source": _shorten(pair["source"]),
+                "target": _shorten(pair["target"]),
+            }
+        )
+    return examples
 
 
 def _shorten(text: str) -> str:
