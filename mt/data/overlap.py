@@ -59,23 +59,23 @@ def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Data
 
 def without_shared_sentences(
     pairs: datasets.Dataset, others: Iterable[datasets.Dataset]
-) -> tuple[datasets.Dataset, dict[str, int]]:
+) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
     """Drop the pairs that have a source or target in common with other pairs.
 
     Returns:
-        The remaining pairs, and the number of dropped pairs for each reason.
+        The remaining pairs, and the ids of the dropped ones for each reason.
     """
     others = list(others)
     equal, same = _shares_sentence(pairs, others)
     if not same.any():
         return pairs, {}
     key = ("shared", [other._fingerprint for other in others])
-    counts = {
-        "shared with valid or test": int(equal.sum()),
-        f"shared with valid or test {OTHER_FORM}": int((same & ~equal).sum()),
+    ids = numbers(pairs, "id")
+    dropped = {
+        "shared with valid or test": ids[equal],
+        f"shared with valid or test {OTHER_FORM}": ids[same & ~equal],
     }
-    remaining = select_rows(pairs, key, partial(np.flatnonzero, ~same))
-    return remaining, {reason: count for reason, count in counts.items() if count}
+    return select_rows(pairs, key, partial(np.flatnonzero, ~same)), dropped
 
 
 def _shares_sentence(pairs: datasets.Dataset, others: Sequence[datasets.Dataset]) -> tuple[np.ndarray, np.ndarray]:

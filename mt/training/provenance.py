@@ -50,7 +50,7 @@ class _Start(BaseModel):
 
 
 class _File(BaseModel):
-    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.readers.split``."""
+    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.split_report``."""
 
     model_config = ConfigDict(strict=True)
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import repeat
 from pathlib import Path
 
@@ -55,11 +55,11 @@ def _write_pairs(
     pairs: datasets.Dataset,
     rows: np.ndarray,
     languages: tuple[str, str],
-    reasons: Iterable[dict[str, object]] = repeat({}),
+    reasons: Iterable[Mapping[str, object]] = repeat({}),
 ) -> None:
     texts = (pair for batch in read_texts(pairs, rows) for pair in zip(*batch, strict=True))
     shown = tqdm(texts, desc=path.name, unit=" pairs", total=len(rows), disable=None, leave=False)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for reason, pair in zip(reasons, shown, strict=False):
-            row = reason | dict(zip(languages, pair, strict=True))
+            row = {**reason, **dict(zip(languages, pair, strict=True))}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -86,11 +86,11 @@ def log_findings(findings: Findings, corpus: Corpus, config: DataConfig) -> None
 def _exchanged_files(exchanged: np.ndarray, corpus: Corpus) -> Iterator[str]:
     """Yield the names of the files with mostly exchanged pairs."""
     ids = numbers(corpus.train, "id")
-    first_id = 0
     for report in corpus.report:
         if report.split == "train":
+            end = report.first_id
             for name, pairs in [(file.name, file.pairs) for file in report.files] or [(report.origin, report.read)]:
-                rows = slice(*np.searchsorted(ids, (first_id, first_id + pairs)))
+                start, end = end, end + pairs
+                rows = slice(*np.searchsorted(ids, (start, end)))
                 if exchanged[rows].sum() > MAJORITY_SHARE * len(ids[rows]):
                     yield name
-                first_id += pairs

@@ -14,8 +14,8 @@ from datasets.exceptions import DatasetGenerationError
 from mt.config import HubConfig
 from mt.core.errors import InputError, RunError
 from mt.data.readers.cached_pairs import Pairs, cached_pairs
-from mt.data.readers.split import Split
 from mt.data.readers.tables import column_pairs, find_column
+from mt.data.split_report import Split
 
 logger = logging.getLogger(__name__)
 
