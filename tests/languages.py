@@ -3,7 +3,7 @@
 import random
 from functools import cache
 
-from mt.config import TextDescription, TokenizerConfig
+from mt.config import TextLayerDescription, TokenizerConfig
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.spelling import Spelling
@@ -53,7 +53,7 @@ def layer(
     if marks:
         rules["final_marks"] = MARKS
     return TextLayer(
-        TextDescription.model_validate(rules),
+        TextLayerDescription.model_validate(rules),
         TokenizerPair(*(_of_language(language, slots) for language in (source, target))),
         source,
         target,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextDescription, TrainConfig
+from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextLayerDescription, TrainConfig
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.distributed.workers import Workers
@@ -97,7 +97,7 @@ def prepared(config: TrainConfig, tokenizer_from: Path | None = None) -> Prepare
 
 def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
     """The text layer of the toy language."""
-    return TextLayer(TextDescription.model_validate(rules), tokenizers, "xx", "yy")
+    return TextLayer(TextLayerDescription.model_validate(rules), tokenizers, "xx", "yy")
 
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:

@@ -28,9 +28,9 @@ from mt.config.text import (
     AlignmentConfig,
     AugmentationConfig,
     KeptConfig,
-    RulesConfig,
     TextConfig,
-    TextDescription,
+    TextLayerConfig,
+    TextLayerDescription,
 )
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.train import ModelDescription, TrainConfig

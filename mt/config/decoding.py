@@ -1,7 +1,7 @@
 """How translations are searched for."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
@@ -15,8 +15,19 @@ ComputeType = Literal[
 MAX_BEAM_SIZE = 1000
 
 
+ENGINES = {
+    "torch": "mt.translation.torch_engine:TorchEngine",
+    "ctranslate2": "mt.translation.ctranslate2_engine:CTranslate2Engine",
+}
+"""The registry of engines. Each class is imported at its first use."""
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[tuple(ENGINES)]
+
+
 class DecodingConfig(Section):
-    engine: Literal["torch", "ctranslate2"] = "torch"
+    engine: EngineName = "torch"
     """Who searches: the model itself (torch), or ctranslate2, which finds the same hypotheses faster, with an export of
     the model."""
     compute_type: ComputeType | None = None

@@ -14,7 +14,7 @@ MAX_PIECES = 256
 """Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
 a source grow with their square."""
 MAX_TERMS_SIZE = 500_000
-"""The most characters of all terms together."""
+"""Maximum number of characters of all terms together."""
 
 
 class KeptConfig(Section):
@@ -31,8 +31,8 @@ class KeptConfig(Section):
             yield f"terms has {characters:,} characters, and more than {MAX_TERMS_SIZE:,} would make every line slow"
 
 
-class RulesConfig(KeptConfig):
-    """The text layer, whoever uses it."""
+class TextLayerConfig(KeptConfig):
+    """The settings of a text layer."""
 
     enabled: bool = True
     """Prepare each line for the model, and undo this in its translation.
@@ -52,19 +52,19 @@ class RulesConfig(KeptConfig):
                 yield f"{name} need the text layer, which enabled=false switches off"
 
 
-class TextDescription(RulesConfig):
+class TextLayerDescription(TextLayerConfig):
     """The text layer of a trained model."""
 
-    most_sentences: PositiveInt = 1
-    """The most sentences that nearly all lines of the training text had. Lines with more are cut into their
+    max_sentences: PositiveInt = 1
+    """Maximum number of sentences of nearly all lines of the training text. Lines with more are cut into their
     sentences."""
     long_source: PositiveInt = MAX_PIECES
     """The 99.9 % quantile of the lengths of the training sources, in pieces. Longer sentences are cut into parts."""
     usual_source: PositiveInt = MAX_PIECES
     """Their 95 % quantile, the length of such parts."""
-    fewest_times: PositiveInt | None = None
-    """How often the training text has a word at least that an unknown one is taken for. null: typing errors are not
-    corrected."""
+    min_word_count: PositiveInt | None = None
+    """Minimum number of times that the training text has a word that replaces an unknown one. null: typing errors are
+    not corrected."""
     final_marks: Annotated[dict[FinalMark, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
     """The marks that are put behind sentences without final punctuation, each with the first words of the sentences
     that get it. A sentence with any other first word gets the first mark. If there are no marks, sentences stay as they
@@ -110,7 +110,7 @@ class AugmentationConfig(Section):
         return not any(getattr(self, name) for name in type(self).model_fields)
 
 
-class TextConfig(RulesConfig):
+class TextConfig(TextLayerConfig):
     """The text layer, and the augmentation that teaches it to the model."""
 
     augmentation: AugmentationConfig = AugmentationConfig()

@@ -14,7 +14,7 @@ from mt.config.fields import (
     Seed,
 )
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import MAX_PIECES, AlignmentConfig, TextConfig, TextDescription
+from mt.config.text import MAX_PIECES, AlignmentConfig, TextConfig, TextLayerDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
@@ -100,7 +100,7 @@ class ModelDescription(Section):
 
     source_language: LanguageCode
     target_language: LanguageCode
-    text: TextDescription
+    text: TextLayerDescription
     model: ModelConfig
     tokenizer: PiecesConfig
     decoding: DecodingConfig
@@ -108,7 +108,7 @@ class ModelDescription(Section):
     alignment: AlignmentConfig = AlignmentConfig()
 
     @classmethod
-    def of(cls, config: TrainConfig, text: TextDescription, alignment: AlignmentConfig) -> Self:
+    def of(cls, config: TrainConfig, text: TextLayerDescription, alignment: AlignmentConfig) -> Self:
         """Describe the model of a run, with the text layer and the alignment that its training has learnt."""
         return cls(
             source_language=config.data.source_language,

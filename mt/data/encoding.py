@@ -8,7 +8,7 @@ import datasets
 import numpy as np
 import pyarrow
 
-from mt.config import RulesConfig
+from mt.config import TextLayerConfig
 from mt.core.columns import numbers, tables
 from mt.data.cache import cached_table, digest, select_rows
 from mt.data.parallel import in_order
@@ -29,7 +29,7 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     """
     tokenizers = layer.tokenizers
     languages = f"{layer.source_language} {layer.target_language}"
-    rules = layer.config.model_dump_json(include=set(RulesConfig.model_fields))
+    rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
     models = _checksum(tokenizers.source), _checksum(tokenizers.target)
     key = digest((VERSION, pairs._fingerprint, models, languages, rules))
     schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])

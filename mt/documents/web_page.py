@@ -27,9 +27,9 @@ from mt.text.tags import (
     SEPARATING,
     UNTRANSLATED,
     Token,
-    closings_of,
     decode,
     is_untranslated,
+    paired_tokens,
     tokens_of,
 )
 
@@ -92,15 +92,9 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
 
 def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
     """Yield each text with the tags in it, and each tag that ends a text."""
-    closings = closings_of(tokens)
     segment: list[Token] = []
-    number = 0
-    while number < len(tokens):
-        token = tokens[number]
+    for token in paired_tokens(text, tokens, "html", SKIPPED):
         tag = text[token.start : token.end]
-        if number in closings and (token.name in SKIPPED or is_untranslated(token.name, tag, "html")):
-            number = closings[number]
-            token = token._replace(role="point", end=tokens[number].end)
         if token.role != "text" and (token.name in BORDERS | SKIPPED or (tag[:2] == "<!" and tag[2:3] != "-")):
             if segment:
                 yield segment
@@ -108,7 +102,6 @@ def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
             segment = []
         else:
             segment.append(token)
-        number += 1
     if segment:
         yield segment
 

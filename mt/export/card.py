@@ -94,13 +94,13 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
         "links, numbers, codes, placeholders, tags and emoji are translated like words, and may come back changed",
         "lines in capitals or in title case are not put into small letters for the model",
     ]
-    if rules.fewest_times is not None:
+    if rules.min_word_count is not None:
         missing.append("typing errors are not corrected")
         missing.append("names and beginnings of sentences in lines without capitals get none")
     if rules.final_marks:
         missing.append("lines without final punctuation stay as they are, and may be translated worse")
     if not cuts_sentences:
-        most = "one sentence" if rules.most_sentences == 1 else f"{rules.most_sentences} sentences"
+        most = "one sentence" if rules.max_sentences == 1 else f"{rules.max_sentences} sentences"
         missing.append(f"lines of more than {most} are not cut into sentences")
     if own := len(rules.terms) + len(rules.patterns):
         missing.append(f"the model's own terms and patterns, {own} of them, are translated")

@@ -19,7 +19,7 @@ from mt.config import (
     ModelConfig,
     ModelDescription,
     PiecesConfig,
-    TextDescription,
+    TextLayerDescription,
     TransformerConfig,
 )
 from mt.core.errors import InputError
@@ -150,7 +150,7 @@ class MarianFolder(ModelFolder):
         description = {
             "source_language": _language(self._settings.source_lang),
             "target_language": _language(self._settings.target_lang),
-            "text": TextDescription(enabled=False),
+            "text": TextLayerDescription(enabled=False),
             "model": validate(self.path / CONFIG, TransformerConfig, self._model(), keys=MARIAN_KEYS),
             "tokenizer": PiecesConfig(
                 kind="unigram" if is_unigram(target) else "bpe",

@@ -54,7 +54,7 @@ class NativeFolder(ModelFolder):
         return read_weights(self.path / WEIGHTS, config, shapes)
 
     def read_source_words(self) -> dict[str, int] | None:
-        if self.read_description().text.fewest_times is None:
+        if self.read_description().text.min_word_count is None:
             return None
         counts = read_json(self.path / SOURCE_WORDS, "words")["words"]
         if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):

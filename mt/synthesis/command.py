@@ -192,7 +192,7 @@ def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> dict[str, str
 def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:
     """Translate the remaining lines of all passes, a window at a time."""
     translators = [Translator.load(each.folders, config.decoding, config.device, config.precision) for each in passes]
-    table.took_effect = [_resolved_settings(translator) for translator in translators]
+    table.resolved_settings = [_engine_settings(translator) for translator in translators]
     total, done = sum(each.lines.count for each in passes), sum(progress.lines for progress in table.passes)
     if done:
         logger.info("going on behind %s of %s lines", f"{done:,}", f"{total:,}")
@@ -214,7 +214,7 @@ def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer:
     table.finish()
 
 
-def _resolved_settings(translator: Translator) -> dict[str, object]:
+def _engine_settings(translator: Translator) -> dict[str, object]:
     return {
         **translator.config.model_dump(mode="json"),
         "engine": translator.engine.name,

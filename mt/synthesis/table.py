@@ -51,7 +51,7 @@ class _Record:
     """Everything that determines the content of the table."""
     code_revision: str | None
     passes: list[PassProgress]
-    took_effect: list[dict[str, Any]] = field(default_factory=list)
+    resolved_settings: list[dict[str, Any]] = field(default_factory=list)
     """The resolved settings of each pass."""
     size: int = 0
     """The size of the finished part of the table, in bytes."""
@@ -67,7 +67,7 @@ class Table:
         self._stream = stream
         self.passes = record.passes
         """The progress of each pass. ``write`` saves changes."""
-        self.took_effect = record.took_effect
+        self.resolved_settings = record.resolved_settings
 
     def write(self, rows: Sequence[bytes]) -> None:
         """Write rows, and then record them and ``passes`` as done."""
@@ -76,7 +76,7 @@ class Table:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._record.size += len(content)
-        self._record.took_effect = self.took_effect
+        self._record.resolved_settings = self.resolved_settings
         write_json(record_of(self._output), asdict(self._record))
 
     def finish(self) -> None:

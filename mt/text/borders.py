@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from mt.core.language import SCRIPTS, writes_spaces
 
@@ -29,34 +30,33 @@ class Borders:
         blank = [character.isspace() for character in text]
         self.blank_start = _walk_left([False, *blank])
         self.blank_end = _walk_right([*blank, False])
-        self.inside_word = [place > 0 and _no_word_ends(text[place - 1 : place + 1]) for place in range(len(text) + 1)]
+        self.inside_word = [index > 0 and _is_one_word(text[index - 1 : index + 1]) for index in range(len(text) + 1)]
         self.word_start = _walk_left(self.inside_word)
         self.word_end = _walk_right(self.inside_word)
 
     def words(self) -> list[tuple[int, int]]:
-        """Returns where each word starts and ends. A punctuation mark is a word, too."""
-        borders = [place for place, inside in enumerate(self.inside_word) if not inside]
-        pairs = zip(borders, borders[1:], strict=False)
-        return [(start, end) for start, end in pairs if self.blank_end[start] == start]
+        """Return the start and end of each word. A punctuation mark is a word, too."""
+        borders = [position for position, inside in enumerate(self.inside_word) if not inside]
+        return [(start, end) for start, end in pairwise(borders) if self.blank_end[start] == start]
 
 
 def _walk_left(goes_on: Sequence[bool]) -> list[int]:
-    """Returns for each place where one gets by walking left from it for as long as ``goes_on`` is true."""
+    """Return for each position the start of the run of true values that ends there."""
     reached: list[int] = []
-    for place, on in enumerate(goes_on):
-        reached.append(reached[-1] if on else place)
+    for position, on in enumerate(goes_on):
+        reached.append(reached[-1] if on else position)
     return reached
 
 
 def _walk_right(goes_on: Sequence[bool]) -> list[int]:
-    """Returns for each place where one gets by walking right from it for as long as ``goes_on`` is true."""
+    """Return for each position the end of the run of true values that starts there."""
     last = len(goes_on) - 1
-    return [last - place for place in reversed(_walk_left(goes_on[::-1]))]
+    return [last - position for position in reversed(_walk_left(goes_on[::-1]))]
 
 
 @lru_cache(maxsize=65536)
-def _no_word_ends(pair: str) -> bool:
-    """Returns whether two neighbouring characters belong to one word."""
+def _is_one_word(pair: str) -> bool:
+    """Return whether two neighbouring characters belong to one word."""
     if len(pair) < 2 or pair[0].isspace() or pair[1].isspace():
         return False
     if pair[0] in _JOINERS or pair[1] in _JOINERS or _is_mark(pair[1]):
@@ -65,5 +65,5 @@ def _no_word_ends(pair: str) -> bool:
 
 
 def _is_mark(character: str) -> bool:
-    """Returns whether a character, such as an accent or a vowel sign, belongs to the one before it."""
+    """Return whether a character, such as an accent or a vowel sign, belongs to the one before it."""
     return unicodedata.category(character).startswith("M")

@@ -42,23 +42,23 @@ def case_of(text: str) -> Case | None:
 
 
 def is_in_capitals(text: str) -> bool:
-    """Returns whether a text has capitals and neither small letters nor titlecase letters such as ǅ."""
+    """Return whether a text has capitals and neither small letters nor titlecase letters such as ǅ."""
     return text.isupper() and sum(map(str.isupper, text)) >= MIN_CAPITALS
 
 
 def is_in_title_case(text: str) -> bool:
-    """Returns whether every word of a text begins with a capital, and not all is in capitals."""
+    """Return whether every word of a text begins with a capital, and not all is in capitals."""
     words = CASED_WORD.findall(text)
     return len(words) >= MIN_WORDS and not text.isupper() and all(word[0].isupper() for word in words)
 
 
 def is_in_small_letters(text: str) -> bool:
-    """Returns whether a text of some words has small letters and neither capitals nor titlecase letters."""
+    """Return whether a text of some words has small letters and neither capitals nor titlecase letters."""
     return text.islower() and len(CASED_WORD.findall(text)) >= MIN_WORDS
 
 
 def lowercased(text: str, language: str) -> str:
-    """Returns a text in small letters, apart from its first letter and from words that could not be put back into
+    """Return a text in small letters, apart from its first letter and from words that could not be put back into
     capitals, such as STRAẞE.
 
     Args:
@@ -95,20 +95,20 @@ def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
 
 
 def in_capitals(text: str, language: str) -> str:
-    """Returns a text in capitals, by the rules of its language."""
+    """Return a text in capitals, by the rules of its language."""
     if base_language(language) in TURKIC:
         text = text.replace("i", "İ")
     return text.upper()
 
 
 def with_capital(word: str, language: str) -> str:
-    """Returns a word that begins with a capital, by the rules of its language. It stays as long as it was."""
+    """Return a word that begins with a capital, by the rules of its language. It stays as long as it was."""
     first = "İ" if word[0] == "i" and base_language(language) in TURKIC else word[0].title()
     return first + word[1:] if len(first) == 1 else word
 
 
 def in_small_letters(text: str, language: str) -> str:
-    """Returns a text in small letters, by the rules of its language. Each letter stays one character."""
+    """Return a text in small letters, by the rules of its language. Each letter stays one character."""
     if base_language(language) in TURKIC:
         text = text.replace("I", "ı")
     return text.replace("İ", "i").lower()  # Python makes two characters of İ

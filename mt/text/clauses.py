@@ -14,27 +14,30 @@ from mt.text.tokenizer import Tokenizer
 CLAUSE_END = regex.compile(r"(?r)[,;:.!?…)\]»”，；：、。！？،؛।]['’\"]?\s*$")  # (?r): searched from the end
 
 
-def starts_of_parts(sentence: str, tokenizer: Tokenizer, language: str, longest: int, usual: int) -> list[int]:
-    """Return where the parts of a sentence begin, the first at 0.
+def starts_of_parts(
+    sentence: str, tokenizer: Tokenizer, language: str, max_tokens: int, usual_tokens: int
+) -> list[int]:
+    """Return the start of each part of a sentence, the first at 0.
 
-    A sentence of more than ``longest`` pieces is cut into parts of at most ``usual`` pieces, about equally long. A cut
-    is behind punctuation, or between words, or else anywhere.
+    A sentence of more than ``max_tokens`` tokens is cut into parts of at most ``usual_tokens`` tokens, about equally
+    long. A cut is after punctuation, or between words, or else anywhere.
     """
-    if len(sentence.encode()) < longest:  # it has at most one piece more than bytes
+    if len(sentence.encode()) < max_tokens:  # it has at most one token more than bytes
         return [0]
-    pieces = tokenizer.spans([sentence])[0]
-    if len(pieces) <= longest:
+    tokens = tokenizer.spans([sentence])[0]
+    if len(tokens) <= max_tokens:
         return [0]
-    starts = [piece.start for piece in pieces]
+    starts = [token.start for token in tokens]
     spaces = writes_spaces(language)
     cuts, first = [0], 0
-    while len(pieces) - first > usual:
-        left = len(pieces) - first
-        even = first + ceil(left / ceil(left / usual))
-        nearest_first = sorted(range(first + (usual + 1) // 2, first + usual + 1), key=lambda place: abs(place - even))
-        behind_punctuation = (n for n in nearest_first if CLAUSE_END.search(sentence, cuts[-1], starts[n]))
+    while len(tokens) - first > usual_tokens:
+        left = len(tokens) - first
+        even = first + ceil(left / ceil(left / usual_tokens))
+        choices = range(first + (usual_tokens + 1) // 2, first + usual_tokens + 1)
+        nearest_first = sorted(choices, key=lambda index: abs(index - even))
+        after_punctuation = (n for n in nearest_first if CLAUSE_END.search(sentence, cuts[-1], starts[n]))
         before_word = (n for n in nearest_first if not spaces or sentence[: starts[n]][-1:].isspace())
-        first = next(behind_punctuation, 0) or next(before_word, even)
+        first = next(after_punctuation, 0) or next(before_word, even)
         if starts[first] > cuts[-1]:
             cuts.append(starts[first])
     return cuts

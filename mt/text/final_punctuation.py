@@ -20,47 +20,45 @@ OPENING_MARK = regex.compile(r"^[¿¡]\s*")
 """Spanish puts marks of the same kind in front of a question and of an exclamation."""
 OPEN_END = regex.compile(r"(?r)[\p{L}\p{M}\p{N}\p{Co}]$")
 """A letter, a digit or a slot: the end of a text without punctuation."""
-FIRST_WORD = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
-FEWEST_MARKED = 0.95
+WORD_WITH_APOSTROPHES = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
+MIN_MARKED_SHARE = 0.95
 """The smallest share of training lines, on either side, that end with a mark, for marks to be added to others."""
-FEWEST_TIMES = 10
+MIN_SENTENCES = 10
 """How often a word must be the first of a sentence of the training text, to tell how it ends."""
 
 
 def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:
-    """Returns the marks that end the sentences of a training text, the most frequent one first, each with the first
-    words by which it is taken: for the first one none, because it is taken in all other cases.
+    """Return the final marks of a training text, the default mark first, each with its first words.
+
+    The default mark is the most frequent one, and has no words. Nothing is returned if lines without a mark at their
+    end are usual on either side.
 
     Args:
         pairs: Sources and targets.
         language: The language of the sources, which puts spaces between words.
-
-    Returns:
-        Nothing if lines without a mark at their end are usual on either side.
     """
-    marked = lines = 0
-    marks: Counter[str] = Counter()
+    lines = 0
+    counts: Counter[str] = Counter()
     by_word: dict[str, Counter[str]] = defaultdict(Counter)
     for source, target in pairs:
         source, target = source.rstrip(), target.rstrip()
         lines += 1
         if FINAL_PUNCTUATION.search(source) and FINAL_PUNCTUATION.search(target):
-            marked += 1
-            marks[source[-1]] += 1
+            counts[source[-1]] += 1
             by_word[first_word(sentences(source, language)[-1], language)][source[-1]] += 1
-    if marked < FEWEST_MARKED * max(1, lines):
+    if counts.total() < MIN_MARKED_SHARE * max(1, lines):
         return {}
-    usual = marks.most_common(1)[0][0]
-    found: dict[str, tuple[str, ...]] = {usual: ()}
+    default = counts.most_common(1)[0][0]
+    marks: dict[str, tuple[str, ...]] = {default: ()}
     for word, endings in sorted(by_word.items()):
-        mark, times = endings.most_common(1)[0]
-        if word and mark != usual and endings.total() >= FEWEST_TIMES and 2 * times > endings.total():
-            found[mark] = (*found.get(mark, ()), word)
-    return found
+        mark, count = endings.most_common(1)[0]
+        if word and mark != default and endings.total() >= MIN_SENTENCES and 2 * count > endings.total():
+            marks[mark] = (*marks.get(mark, ()), word)
+    return marks
 
 
 def missing_mark(text: str, marks: Mapping[str, Iterable[str]], language: str) -> str:
-    """Returns the mark that a text lacks at its end; "" if it has punctuation there.
+    """Return the mark that a text lacks at its end; "" if it has punctuation there.
 
     Args:
         text: The text of a sentence, or of several.
@@ -74,7 +72,7 @@ def missing_mark(text: str, marks: Mapping[str, Iterable[str]], language: str) -
 
 
 def without_mark(text: str) -> tuple[int, int]:
-    """Returns where a translation begins and ends without the mark at its end, and without one of Spanish at its
+    """Return where a translation begins and ends without the mark at its end, and without one of Spanish at its
     beginning."""
     end = FINAL_MARK.search(text)
     if not end or not end.start():
@@ -84,6 +82,6 @@ def without_mark(text: str) -> tuple[int, int]:
 
 
 def first_word(text: str, language: str) -> str:
-    """Returns the first word of a text in small letters; "" if it has none."""
-    word = FIRST_WORD.search(text)
+    """Return the first word of a text in small letters; "" if it has none."""
+    word = WORD_WITH_APOSTROPHES.search(text)
     return in_small_letters(word[0], language).replace("’", "'") if word else ""

@@ -1,34 +1,33 @@
 """Keyboards, and the typing errors that are made on them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import numpy as np
 
 from mt.core.language import base_language
 
-QWERTY = "qwertyuiop", "asdfghjkl", "zxcvbnm"
-LAYOUTS = {
-    "fr": ("azertyuiop", "qsdfghjklm", "wxcvbn"),
-    "de": ("qwertzuiopü", "asdfghjklöä", "yxcvbnm"),
-    **dict.fromkeys(("cs", "sk", "hu", "sl", "hr", "bs"), ("qwertzuiop", "asdfghjkl", "yxcvbnm")),
-    "es": ("qwertyuiop", "asdfghjklñ", "zxcvbnm"),
-    "ru": ("йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю"),
-    "uk": ("йцукенгшщзхї", "фівапролджє", "ячсмитьбю"),
-    "be": ("йцукенгшўзх", "фывапролджэ", "ячсмітьбю"),
-    "sr": ("љњертзуиопшђ", "асдфгхјклчћ", "ѕџцвбнм"),
-    "mk": ("љњертѕуиопшѓ", "асдфгхјклчќ", "зџцвбнм"),
-    "el": (" ςερτυθιοπ", "ασδφγηξκλ", "ζχψωβνμ"),
-    "he": ("  קראטוןםפ", "שדגכעיחלךף", "זסבהנמצתץ"),
-    **dict.fromkeys(
-        ("ar", "acm", "aeb", "ajp", "apc", "ars", "ary", "arz"), ("ضصثقفغعهخحجد", "شسيبلاتنمكط", "ئءؤر ىةوزظ")
-    ),
+QWERTY = "qwertyuiop|asdfghjkl|zxcvbnm"
+_LAYOUTS = {
+    "fr": "azertyuiop|qsdfghjklm|wxcvbn",
+    "de": "qwertzuiopü|asdfghjklöä|yxcvbnm",
+    "cs sk hu sl hr bs": "qwertzuiop|asdfghjkl|yxcvbnm",
+    "es": "qwertyuiop|asdfghjklñ|zxcvbnm",
+    "ru": "йцукенгшщзхъ|фывапролджэ|ячсмитьбю",
+    "uk": "йцукенгшщзхї|фівапролджє|ячсмитьбю",
+    "be": "йцукенгшўзх|фывапролджэ|ячсмітьбю",
+    "sr": "љњертзуиопшђ|асдфгхјклчћ|ѕџцвбнм",
+    "mk": "љњертѕуиопшѓ|асдфгхјклчќ|зџцвбнм",
+    "el": " ςερτυθιοπ|ασδφγηξκλ|ζχψωβνμ",
+    "he": "  קראטוןםפ|שדגכעיחלךף|זסבהנמצתץ",
+    "ar acm aeb ajp apc ars ary arz": "ضصثقفغعهخحجد|شسيبلاتنمكط|ئءؤر ىةوزظ",
 }
-"""The rows of letters on the keyboards of some languages, from top to bottom, with a blank for a key that has none."""
+"""The letters on the keyboards of some languages in rows from top to bottom, with a blank for a key that has none."""
+LAYOUTS = {language: layout for languages, layout in _LAYOUTS.items() for language in languages.split()}
 
 
 def neighbours(letter: str, language: str) -> str:
-    """Returns the letters on the keys that touch a letter's key, in its case.
+    """Return the letters on the keys that touch a letter's key, in its case.
 
     Each row lies half a key further to the right than the row above it. So a key touches the keys to its left and
     right, two of the row above and two of the row below. Other languages than those of LAYOUTS are typed on QWERTY, and
@@ -36,13 +35,14 @@ def neighbours(letter: str, language: str) -> str:
     text. A letter that is not there either, such as é or 好, has no neighbours.
     """
     small = letter.lower()
-    found = _touching(LAYOUTS.get(base_language(language), QWERTY)).get(small) or _touching(QWERTY).get(small, "")
-    return found.upper() if letter.isupper() else found
+    layout = LAYOUTS.get(base_language(language), QWERTY)
+    touching = _touching(layout).get(small) or _touching(QWERTY).get(small, "")
+    return touching.upper() if letter.isupper() else touching
 
 
 def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
-    """Returns a word with a letter dropped, doubled, swapped with the next character (the last one with that before
-    it), or replaced by one beside it.
+    """Return a word with a letter dropped, doubled, swapped with the next character (the last one with that before
+    it), or replaced by a neighbour on the keyboard.
 
     Args:
         word: Two characters or more, one of them a letter at least.
@@ -50,55 +50,59 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
         language: Decides which keyboard is typed on.
     """
     kind = random.integers(4)
-    letters = [place for place, character in enumerate(word) if character.isalpha()]
-    place = letters[int(random.integers(len(letters)))]
-    letter = word[place]
+    letters = [index for index, character in enumerate(word) if character.isalpha()]
+    index = letters[int(random.integers(len(letters)))]
+    letter = word[index]
     if kind == 0:
-        return word[:place] + word[place + 1 :]
-    doubled = word[:place] + letter + word[place:]
+        return word[:index] + word[index + 1 :]
+    doubled = word[:index] + letter + word[index:]
     if kind == 1:
         return doubled
-    beside = neighbours(letter, language)
-    if kind == 2 and beside:
-        return word[:place] + beside[int(random.integers(len(beside)))] + word[place + 1 :]
-    place = min(place, len(word) - 2)
-    if word[place] == word[place + 1]:
+    others = neighbours(letter, language)
+    if kind == 2 and others:
+        return word[:index] + others[int(random.integers(len(others)))] + word[index + 1 :]
+    index = min(index, len(word) - 2)
+    if word[index] == word[index + 1]:
         return doubled
-    return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+    return word[:index] + word[index + 1] + word[index] + word[index + 2 :]
 
 
 def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
-    """Yields all words of which a single error of ``with_a_typo`` can have made a word, some of them several times.
+    """Yield all words that a single error of ``with_a_typo`` can have turned into a word, some of them several times.
 
     Args:
-        word: What was typed, in small letters.
+        word: The typed word, in small letters.
         language: Decides which keyboard it was typed on.
         letters: The letters that can have been dropped.
     """
-    for place, letter in enumerate(word):
-        before, behind = word[:place], word[place + 1 :]
-        if behind.startswith(letter):
-            yield before + behind
-        elif behind:
-            yield before + behind[0] + letter + behind[1:]
-        for beside in neighbours(letter, language):
-            yield before + beside + behind
-    for place in range(len(word) + 1):
+    for index, letter in enumerate(word):
+        head, tail = word[:index], word[index + 1 :]
+        if tail.startswith(letter):
+            yield head + tail
+        elif tail:
+            yield head + tail[0] + letter + tail[1:]
+        for other in neighbours(letter, language):
+            yield head + other + tail
+    for index in range(len(word) + 1):
         for letter in letters:
-            yield word[:place] + letter + word[place:]
+            yield word[:index] + letter + word[index:]
 
 
 @cache
-def _touching(rows: Sequence[str]) -> dict[str, str]:
-    """Returns, for each letter of a keyboard, those on the keys that touch its own."""
-    found: dict[str, str] = {}
-    for number, row in enumerate(rows):
-        for place, letter in enumerate(row):
-            beside = [row[max(0, place - 1) : place], row[place + 1 : place + 2]]
-            if number:
-                beside.append(rows[number - 1][place : place + 2])
-            if number + 1 < len(rows):
-                beside.append(rows[number + 1][max(0, place - 1) : place + 1])
-            found[letter] = "".join(beside).replace(" ", "")
-    found.pop(" ", None)
-    return found
+def _touching(layout: str) -> dict[str, str]:
+    """Return the letters on the keys around each letter of a keyboard."""
+    rows = ["", *layout.split("|"), ""]
+    touching = {
+        letter: "".join(
+            [
+                row[max(0, column - 1) : column],
+                row[column + 1 : column + 2],
+                above[column : column + 2],
+                below[max(0, column - 1) : column + 1],
+            ]
+        ).replace(" ", "")
+        for above, row, below in zip(rows, rows[1:], rows[2:], strict=False)
+        for column, letter in enumerate(row)
+    }
+    touching.pop(" ", None)
+    return touching

@@ -1,22 +1,23 @@
 """The text layer: prepares a line for the tokenizer, and restores its translation.
 
-A line is cut into sentences if it has more than the lines that the model learnt from. Values that are not to be
-translated (``mt.text.items``) are replaced by slots, a sentence in capitals or title case is lowercased, typing errors
-are corrected (``mt.text.spelling``), and final punctuation is added (``mt.text.final_punctuation``). ``restore`` undoes
-it (``mt.text.part``).
+A line is cut into sentences if it has more than the lines that the model learnt from. Slots replace values that are not
+to be translated (``mt.text.non_translatables``), a sentence in capitals or title case is lowercased, typing errors are
+corrected (``mt.text.spelling``), and final punctuation is added (``mt.text.final_punctuation``). ``restore`` undoes it
+(``mt.text.part``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice, pairwise
 
-from mt.config import TextDescription
+from mt.config import TextLayerDescription
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.text.case import Case, begun_with_capitals, case_of, lowercased
 from mt.text.clauses import starts_of_parts
 from mt.text.final_punctuation import missing_mark
-from mt.text.items import FamiliarCharacters, find_items, own_patterns
+from mt.text.non_translatables import FamiliarCharacters, find_values, own_patterns
 from mt.text.part import Part
 from mt.text.sentences import sentences
 from mt.text.shared_values import Replacement, is_plain_number, shared_values
@@ -29,36 +30,28 @@ WORDS_PER_FALSE_ALARM = 1000
 """At most one in this many words of text without typing errors may be corrected."""
 
 
+@dataclass(eq=False)
 class TextLayer:
     """The text layer of one model, for lines of its source language and for pairs."""
 
-    def __init__(
-        self,
-        config: TextDescription,
-        tokenizers: TokenizerPair,
-        source_language: str,
-        target_language: str,
-        spelling: Spelling | None = None,
-    ) -> None:
-        """If there is no ``spelling``, typing errors are not corrected."""
-        self.config = config
-        self.spelling = spelling
-        self.tokenizers = tokenizers
-        self.source_language = source_language
-        self.target_language = target_language
-        self.slots = min(tokenizers.source.slots, tokenizers.target.slots)
-        patterns = own_patterns(config.terms, config.patterns)
-        self._finders = [
-            partial(find_items, patterns=patterns, characters=FamiliarCharacters(tokenizer, language))
-            for tokenizer, language in ((tokenizers.source, source_language), (tokenizers.target, target_language))
-        ]
+    config: TextLayerDescription
+    tokenizers: TokenizerPair
+    source_language: str
+    target_language: str
+    spelling: Spelling | None = None
+    """If there is none, typing errors are not corrected."""
+
+    def __post_init__(self) -> None:
+        self.slots = min(self.tokenizers.source.slots, self.tokenizers.target.slots)
+        patterns = own_patterns(self.config.terms, self.config.patterns)
+        characters = (
+            FamiliarCharacters(self.tokenizers.source, self.source_language),
+            FamiliarCharacters(self.tokenizers.target, self.target_language),
+        )
+        self._finders = [partial(find_values, patterns=patterns, characters=each) for each in characters]
 
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
-
-    def with_config(self, config: TextDescription) -> "TextLayer":
-        """Return a text layer with another config and everything else as it is here."""
-        return TextLayer(config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
     def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Part]:
         """Cut a line into parts. If the text of each part is restored as if it were the translation, the results make
@@ -78,7 +71,7 @@ class TextLayer:
         # Values are taken out first, so that no sentence ends inside one.
         masked = replace_spans(line, spans, [slot(0)] * len(spans))
         segments = sentences(masked, self.source_language) if split else []
-        if len(segments) <= self.config.most_sentences:
+        if len(segments) <= self.config.max_sentences:
             segments = [masked]
         return [
             self._part(stretch, correct)

@@ -1,8 +1,8 @@
-"""Words that translate each other, found in the training pairs by how often they stand in the same ones.
+"""Word translations, from counts of the words that stand in the same training pairs.
 
-Slots are to stand where items will stand in the lines of users: before nouns, behind prepositions, in the middle of a
-sentence. Many corpora have few numbers and names. So slots take the place of other words, too, and for that it must be
-known which word of a target translates which of its source.
+In training, slots are to stand where values stand in users' lines: before nouns, after prepositions, in the middle of a
+sentence. Many corpora have few numbers and names. So slots replace other words, too, each together with its
+translation.
 """
 
 from collections import Counter
@@ -12,52 +12,54 @@ import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
-from mt.text.items import TOUCHING_LETTER
+from mt.text.non_translatables import TOUCHING_LETTER
 
-WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
+SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""
 TWO_CHARACTERS = regex.compile(rf"(?=([{TOUCHING}]{{2}}))")
 """What counts as a word where words touch each other: two characters, as most words of Chinese have."""
-LEAST_TIMES = 5
-"""The fewest pairs in which two words must stand together."""
-MOST_COMMON = 0.01
+MIN_PAIRS = 5
+"""Minimum number of pairs that hold both words."""
+MAX_PAIRS_SHARE = 0.01
 """Words in more than this share of the pairs are left out: articles, pronouns, prepositions."""
-LEAST_DICE = 0.4
-"""The least Dice coefficient of two words: twice the number of pairs that have both, over the sum of the numbers of
+MIN_DICE = 0.4
+"""Minimum Dice coefficient of two words: twice the number of pairs that have both, over the sum of the numbers of
 pairs that have the one and the other."""
-MOST_COUNTED = 10_000_000
-"""The most pairs of words that are counted, which bounds time (seconds) and memory (some 300 MB)."""
+MAX_COUNTED_PAIRS = 10_000_000
+"""Maximum number of word pairs that are counted, which bounds time (seconds) and memory (some 300 MB)."""
 
 
 class Lexicon:
-    """Pairs of words of which each goes with the other more often, for how often they occur, than with any other word:
-    with the highest Dice coefficient."""
+    """Word pairs that are each other's best match by Dice coefficient."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         """
         Args:
-            pairs: Sources and targets, in an order that shows all kinds of them. Only as many are read as MOST_COUNTED
-                permits.
+            pairs: Sources and targets, in an order that shows all kinds of them. They are read until MAX_COUNTED_PAIRS
+                word pairs are counted.
         """
-        numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        found: list[tuple[np.ndarray, np.ndarray]] = []
+        vocabularies: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        numbered: list[tuple[np.ndarray, np.ndarray]] = []
         counted = 0
         for texts in pairs:
             source, target = (
-                np.array(sorted({of.setdefault(word, len(of)) for word in words(text.lower())}), dtype=np.int64)
-                for of, text in zip(numbers, texts, strict=True)
+                np.array(
+                    sorted({vocabulary.setdefault(word, len(vocabulary)) for word in words(text.lower())}), np.int64
+                )
+                for vocabulary, text in zip(vocabularies, texts, strict=True)
             )
-            found.append((source, target))
+            numbered.append((source, target))
             counted += len(source) * len(target)
-            if counted >= MOST_COUNTED:
+            if counted >= MAX_COUNTED_PAIRS:
                 break
-        self._target_of = _companions(found, *(list(of) for of in numbers)) if counted else {}
+        sources, targets = map(list, vocabularies)
+        self._target_of = _best_matches(numbered, sources, targets) if counted else {}
 
     def __len__(self) -> int:
         return len(self._target_of)
 
     def pairs_of(self, source: str, target: str) -> list[tuple[str, str]]:
-        """Returns the words of a source that stand there once and whose translations stand once in the target, with
+        """Return the words of a source that stand there once and whose translations stand once in the target, with
         these, in the order of the source. Both are as they are written in the texts."""
         once = [_words_that_occur_once(text) for text in (source, target)]
         translated = ((once[0][word], once[1].get(self._target_of.get(word, ""))) for word in once[0])
@@ -65,19 +67,19 @@ class Lexicon:
 
 
 def _words_that_occur_once(text: str) -> dict[str, str]:
-    """Returns the words that a text has once, not even as part of another, by their form in small letters."""
-    found = words(text)
-    times = Counter(word.lower() for word in found)
-    return {word.lower(): word for word in found if times[word.lower()] == 1 == text.count(word)}
+    """Return the words that a text has once, not even as part of another, by their form in small letters."""
+    all_words = words(text)
+    times = Counter(word.lower() for word in all_words)
+    return {word.lower(): word for word in all_words if times[word.lower()] == 1 == text.count(word)}
 
 
 def words(text: str) -> list[str]:
     # Letters that words may touch are like punctuation to them.
-    return WORD.findall(TOUCHING_LETTER.sub("。", text)) + TWO_CHARACTERS.findall(text)
+    return SIMPLE_WORD.findall(TOUCHING_LETTER.sub("。", text)) + TWO_CHARACTERS.findall(text)
 
 
-def _companions(pairs: list[tuple[np.ndarray, np.ndarray]], sources: list[str], targets: list[str]) -> dict[str, str]:
-    """Returns the target word of each source word that has one.
+def _best_matches(pairs: list[tuple[np.ndarray, np.ndarray]], sources: list[str], targets: list[str]) -> dict[str, str]:
+    """Return the target word of each source word that has one.
 
     Args:
         pairs: For each pair the numbers of the different words of its source and of its target.
@@ -87,15 +89,15 @@ def _companions(pairs: list[tuple[np.ndarray, np.ndarray]], sources: list[str], 
     keys = np.concatenate([(source[:, None] * len(targets) + target).ravel() for source, target in pairs])
     keys, together = np.unique(keys, return_counts=True)
     source, target = np.divmod(keys, len(targets))
-    most = max(LEAST_TIMES, MOST_COMMON * len(pairs))
-    usual = (together >= LEAST_TIMES) & (times[0][source] <= most) & (times[1][target] <= most)
+    most = max(MIN_PAIRS, MAX_PAIRS_SHARE * len(pairs))
+    usual = (together >= MIN_PAIRS) & (times[0][source] <= most) & (times[1][target] <= most)
     source, target, together = source[usual], target[usual], together[usual]
     dice = 2 * together / (times[0][source] + times[1][target])
     best = [np.zeros(len(names)) for names in (sources, targets)]
     np.maximum.at(best[0], source, dice)
     np.maximum.at(best[1], target, dice)
-    chosen = (dice >= LEAST_DICE) & (dice == best[0][source]) & (dice == best[1][target])
+    chosen = (dice >= MIN_DICE) & (dice == best[0][source]) & (dice == best[1][target])
     return {
-        sources[one]: targets[other]
-        for one, other in zip(source[chosen].tolist(), target[chosen].tolist(), strict=True)
+        sources[word]: targets[translation]
+        for word, translation in zip(source[chosen].tolist(), target[chosen].tolist(), strict=True)
     }

@@ -1,4 +1,4 @@
-"""Takes the tags out of a line of HTML or XML for its translation, and puts them back where the words went.
+"""Removes the tags of a line of HTML or XML for its translation, and puts them back around the translated words.
 
 The text in between is translated as plain text. Links, which say from where each part of the translation comes, tell
 where the tags belong. An example with the links red–rouge and car–voiture::
@@ -43,7 +43,7 @@ from mt.text.tags import Kind, Unit, encode, read_units
 
 @dataclass(frozen=True)
 class Markup:
-    """What ``take_out`` finds in a line."""
+    """The text of a line, and its tags."""
 
     text: str
     """The text to translate, without tags and with its entities decoded."""
@@ -56,10 +56,10 @@ class Markup:
 
 
 def take_out(line: str, kind: Kind) -> Markup:
-    """Returns the text of a line, and what puts its tags back into a translation of the text.
+    """Separate the text of a line from its tags.
 
     Args:
-        line: A line, however malformed. What is no proper tag is text.
+        line: A line, however malformed. Anything that is no proper tag is text.
         kind: ``html`` or ``xml``.
     """
     units = read_units(line, kind)
@@ -67,7 +67,7 @@ def take_out(line: str, kind: Kind) -> Markup:
     inside = [0]
     parts: list[str] = []
     length = 0
-    for unit, (before, after), missing in zip(units, _neighbours(units), _where_blanks_are_missing(units), strict=True):
+    for unit, (before, after), missing in zip(units, _neighbours(units), _missing_blanks(units), strict=True):
         if unit.role == "text":
             parts.append(unit.content)
             length += len(unit.content)
@@ -85,14 +85,14 @@ def take_out(line: str, kind: Kind) -> Markup:
             parts.append(" ")
             length += 1
     nodes[0].end = length
-    whole = "".join(parts)
-    text = whole.strip()
-    start = len(whole) - len(whole.lstrip())
-    return Markup(text, whole[:start], whole[start + len(text) :], nodes)
+    full_text = "".join(parts)
+    text = full_text.strip()
+    start = len(full_text) - len(full_text.lstrip())
+    return Markup(text, full_text[:start], full_text[start + len(text) :], nodes)
 
 
 def put_back(markup: Markup, translation: str, links: Sequence[Link]) -> str:
-    """Returns a translation with all tags in place, and with entities where characters need them.
+    """Return a translation with all tags in place, and with entities where characters need them.
 
     Args:
         markup: What ``take_out`` returned.
@@ -128,7 +128,7 @@ def put_back(markup: Markup, translation: str, links: Sequence[Link]) -> str:
 
 
 def _neighbours(units: Sequence[Unit]) -> list[tuple[str, str]]:
-    """Returns the characters before and after each unit, if tags of elements are ignored. At the ends there is none."""
+    """Return the characters before and after each unit, if tags of elements are ignored. At the ends there is none."""
     sides = []
     for ordered, which in ((units, -1), (units[::-1], 0)):
         characters = [""]
@@ -138,29 +138,29 @@ def _neighbours(units: Sequence[Unit]) -> list[tuple[str, str]]:
     return list(zip(sides[0], reversed(sides[1]), strict=True))
 
 
-def _where_blanks_are_missing(units: Sequence[Unit]) -> list[bool]:
-    """Tells after which units a blank has to be added, because they separate two words that have none between them.
+def _missing_blanks(units: Sequence[Unit]) -> list[bool]:
+    """Return for each unit whether a blank has to be added after it, because it separates two words without one.
 
     Of several units between two words it is the last that separates them.
     """
     missing = [False] * len(units)
     following = " "
-    for place in range(len(units) - 1, -1, -1):
-        if units[place].role == "text":
-            following = units[place].content[0]
-        elif units[place].separates and not following.isspace():
-            missing[place], following = True, " "
+    for index, unit in reversed(list(enumerate(units))):
+        if unit.role == "text":
+            following = unit.content[0]
+        elif unit.separates and not following.isspace():
+            missing[index], following = True, " "
     preceding = " "
-    for place, unit in enumerate(units):
+    for index, unit in enumerate(units):
         if unit.role == "text":
             preceding = unit.content[-1]
         elif preceding.isspace():
-            missing[place] = False
+            missing[index] = False
     return missing
 
 
 def _assemble(text: str, tags: Sequence[Tag]) -> str:
-    """Puts tags into a text, at their positions, and encodes the text. The last tag is at the end of the text."""
+    """Put tags into a text, at their positions, and encodes the text. The last tag is at the end of the text."""
     parts: list[str] = []
     written = 0  # how much of the text is among the parts, or replaced by a tag
     blank = True  # whether the line begins here or white space was last; tags of elements do not count

@@ -1,8 +1,7 @@
 """A part of a line that is translated by itself, and how its translation becomes part of the target line."""
 
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from mt.text.case import in_capitals
 from mt.text.final_punctuation import without_mark
@@ -41,37 +40,29 @@ class Part:
             translation: The translation of the text, with each of its slots once.
             language: The target language.
         """
-        if translation == self.text:
-            translation = self.written
-        else:
-            if self.added:
-                translation = translation[slice(*without_mark(translation))]
-            if self.capitals:
-                translation = in_capitals(translation, language)
-        if self.values:
-            translation = SLOT.sub(lambda match: self._value_of[match.group()], translation)
         if self.text and self.is_continued and not translation:
             return self.before + self.after.lstrip()
-        return self.before + translation + self.after
+        return "".join([self.before, *self._restored(translation, language), self.after])
 
     def positions(self, translation: str, language: str) -> list[int]:
         """Return the position of every character of a translation in the text that ``restore`` makes of it, and the
         position of its end."""
-        is_copied = translation == self.text
-        lengths = [
-            len(self._value_of.get(character) or in_capitals(character, language))
-            if character in self._value_of or (self.capitals and not is_copied)
-            else 1
-            for character in translation
-        ]
-        for correction in self.corrections if is_copied else ():
-            lengths[correction.end - 1] += len(correction.typed) - (correction.end - correction.start)
-        if self.added:
-            start, end = (0, len(translation) - len(self.added)) if is_copied else without_mark(translation)
-            lengths[:start] = [0] * start
-            lengths[end:] = [0] * (len(lengths) - end)
-        return list(accumulate(lengths, initial=len(self.before)))
+        return list(accumulate(map(len, self._restored(translation, language)), initial=len(self.before)))
 
-    @cached_property
-    def _value_of(self) -> dict[str, str]:
-        return dict(zip(SLOT.findall(self.text), self.values, strict=True)) if self.values else {}
+    def _restored(self, translation: str, language: str) -> list[str]:
+        """Return the restored text of each character of a translation."""
+        if translation == self.text:
+            end = len(translation) - len(self.added)
+            lengths = [1] * end + [0] * len(self.added)
+            for correction in self.corrections:
+                lengths[correction.end - 1] += len(correction.typed) - (correction.end - correction.start)
+            characters = [self.written[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
+        else:
+            characters = list(translation)
+            if self.capitals:
+                characters = [in_capitals(character, language) for character in characters]
+            if self.added:
+                start, end = without_mark(translation)
+                characters = [""] * start + characters[start:end] + [""] * (len(characters) - end)
+        values = dict(zip(SLOT.findall(self.text), self.values, strict=True)) if self.values else {}
+        return [values.get(character, character) for character in characters]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import regex
 
-from mt.text.items import Span
+from mt.text.non_translatables import Span
 
 QUANTITY = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
 BLANK_BEFORE_UNIT = regex.compile(r"(?<=\d)\s(?=[^\W\d]|°)")

@@ -50,28 +50,26 @@ class Correction:
     typed: str
 
 
+@dataclass(eq=False)
 class Spelling:
-    """The words of a model's training text, by which typing errors are corrected."""
+    """The words of a model's training text. They replace unknown words that look like typing errors."""
 
-    def __init__(self, counts: dict[str, int], language: str, min_count: int = MIN_WORD_COUNT) -> None:
-        """
-        Args:
-            counts: How often the training text has each word, as ``count_words`` returns it.
-            language: The language of the words.
-            min_count: How often the training text must have a word that replaces an unknown one.
-        """
-        self.counts = counts
-        self.min_count = min_count
-        self._language = language
-        self._known = {_key(word, language): word for word in counts}
-        self.has_capitals = any(not word.islower() for word in counts)
+    counts: dict[str, int]
+    """How often the training text has each word, as ``count_words`` returns it."""
+    language: str
+    min_count: int = MIN_WORD_COUNT
+    """How often the training text must have a word that replaces an unknown one."""
+
+    def __post_init__(self) -> None:
+        self._known = {_key(word, self.language): word for word in self.counts}
+        self.has_capitals = any(not word.islower() for word in self.counts)
         """Whether the training text has capitals at all."""
         letters = Counter(letter for word in self._known for letter in set(word))
         self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MAX_DROPPED_LETTERS]
         self._likeliest = lru_cache(maxsize=65536)(self._look_up)
 
     def __reduce__(self) -> tuple:
-        return Spelling, (self.counts, self._language, self.min_count)
+        return Spelling, (self.counts, self.language, self.min_count)
 
     def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
         """Return a sentence with its typing errors corrected, and the corrections.
@@ -100,35 +98,35 @@ class Spelling:
         return WORD.sub(lambda match: self._in_usual_case(match[0]), text)
 
     def _in_usual_case(self, word: str) -> str:
-        usual = self._known.get(_key(word, self._language))
-        if usual is None or usual == in_small_letters(usual, self._language):
+        usual = self._known.get(_key(word, self.language))
+        if usual is None or usual == in_small_letters(usual, self.language):
             return word
         return usual.replace("'", "’") if "’" in word else usual
 
     def count(self, word: str) -> int:
         """Return how often the training text has a word."""
-        return self.counts.get(self._known.get(_key(word, self._language), ""), 0)
+        return self.counts.get(self._known.get(_key(word, self.language), ""), 0)
 
     def counts_with(self, counts: dict[str, int]) -> dict[str, int]:
         """Return the counts of the words of the training text and of another text together."""
         total = Counter(self.counts)
         for word, count in counts.items():
-            total[self._known.get(_key(word, self._language), word)] += count
+            total[self._known.get(_key(word, self.language), word)] += count
         return _most_frequent(total)
 
     def _correction(self, typed: str, is_first: bool) -> str | None:
         if not 2 <= len(typed) <= MAX_WORD_CHARACTERS:
             return None
-        key = _key(typed, self._language)
-        if key in self._known or typed[1:] != in_small_letters(typed[1:], self._language):
+        key = _key(typed, self.language)
+        if key in self._known or typed[1:] != in_small_letters(typed[1:], self.language):
             return None
         word = self._likeliest(key)
         if word is None or (not typed[0].islower() and word[0].islower() and not is_first):
             return None
-        return in_small_letters(word, self._language) if typed[0].islower() else with_capital(word, self._language)
+        return in_small_letters(word, self.language) if typed[0].islower() else with_capital(word, self.language)
 
     def _look_up(self, key: str) -> str | None:
-        typos = without_a_typo(key, self._language, self._letters)
+        typos = without_a_typo(key, self.language, self._letters)
         words = {self._known[word] for word in typos if word in self._known}
         frequent = (word for word in words if self.counts[word] >= self.min_count)
         return max(frequent, key=lambda word: (self.counts[word], word), default=None)

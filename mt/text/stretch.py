@@ -6,7 +6,7 @@ import regex
 
 from mt.config.text import FINAL_MARKS
 from mt.text.case import Case
-from mt.text.items import IN_WORD
+from mt.text.non_translatables import IN_WORD
 from mt.text.sentences import sentences
 from mt.text.slots import SLOT, fill_slots
 

@@ -21,7 +21,7 @@ MAX_CACHED_WORDS, MAX_CACHED_CUTS = 100_000, 1_000_000
 
 
 class SubwordSampler:
-    """Cuts texts into subwords in random ways. Each tokenizer has one."""
+    """Cut texts into subwords in random ways. Each tokenizer has one."""
 
     def __init__(
         self, processor: sentencepiece.SentencePieceProcessor, scores: Mapping[str, float], is_unigram: bool

@@ -15,10 +15,13 @@ quantifiers). A match that fails was stopped by the next ``<``, or by a quotatio
 import html
 import re
 from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Kind = Literal["html", "xml"]
+Role = Literal["text", "open", "close", "point", "element"]
+"""``element``, of tokens alone, is a whole element that is not to be translated."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -68,7 +71,7 @@ _CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "
 class Unit:
     """A piece of a line. Opening and closing tags come in pairs that are properly nested."""
 
-    role: Literal["text", "open", "close", "point"]
+    role: Role
     content: str
     """Text with its entities decoded, or markup as it was written."""
     separates: bool = False
@@ -78,112 +81,119 @@ class Unit:
 class Token(NamedTuple):
     """A piece of a line from ``start`` to ``end``, before tags are paired."""
 
-    role: Literal["text", "open", "close", "point"]
+    role: Role
     name: str
     """The name of the element; empty if the token is no tag."""
     start: int
     end: int
+    is_paired: bool = False
+    """Whether an opening or closing tag has a counterpart."""
 
 
 def read_units(line: str, kind: Kind) -> list[Unit]:
-    """Cuts a line into units. Their contents, with the text not yet decoded, make up the line."""
-    tokens = tokens_of(line, kind)
-    closings = closings_of(tokens)
-    opened = {closing: opening for opening, closing in closings.items()}
+    """Cut a line into units. Their contents, with the text not yet decoded, make up the line."""
     units: list[Unit] = []
-    place = 0
-    while place < len(tokens):
-        role, name, start, end = tokens[place]
-        separates = kind == "html" and name in SEPARATING
+    for role, name, start, end, is_paired in paired_tokens(line, tokens_of(line, kind), kind):
+        content = line[start:end]
         if role == "text":
-            units.append(Unit("text", decode(line[start:end], kind)))
-        elif place in closings and is_untranslated(name, line[start:end], kind):
-            place = closings[place]
-            units.append(Unit("point", line[start : tokens[place].end], separates=kind == "html"))
+            units.append(Unit("text", decode(content, kind)))
         else:
-            paired = place in closings or place in opened
-            units.append(Unit(role if paired else "point", line[start:end], separates))
-        place += 1
+            separates = kind == "html" and (role == "element" or name in SEPARATING)
+            units.append(Unit(role if is_paired else "point", content, separates))
     return [unit for unit in units if unit.content]  # decoded text can be empty in HTML, for example &#1;
 
 
 def cut_into_blocks(page: str) -> list[str]:
-    """Cuts a piece of HTML, which may have line breaks, at the tags between which sentences stand.
+    """Cut a piece of HTML, which may have line breaks, at the tags between which sentences stand.
 
     Returns:
-        Pieces that make up the whole. Those at even places are to be translated, each by itself. Those at odd places
+        Parts that make up the page. Those at even indices are to be translated, each by itself. Those at odd indices
         are not: tags such as ``<p>`` and ``<br>``, and comments and untranslated elements that have line breaks.
     """
-    tokens = tokens_of(page, "html")
-    closings = closings_of(tokens)
-    pieces: list[str] = []
-    done = place = 0
-    while place < len(tokens):
-        role, name, start, end = tokens[place]
-        stands = name in BLOCKS
-        if place in closings and is_untranslated(name, page[start:end], "html"):
-            place = closings[place]
-            role, end = "point", tokens[place].end
-        if role == "point" and not stands:
-            stands = any(character in page[start:end] for character in "\r\n")
-        if stands:
-            pieces += [page[done:start], page[start:end]]
+    parts: list[str] = []
+    done = 0
+    for role, name, start, end, _ in paired_tokens(page, tokens_of(page, "html"), "html"):
+        content = page[start:end]
+        if name in BLOCKS or (role in ("point", "element") and ("\r" in content or "\n" in content)):
+            parts += [page[done:start], content]
             done = end
-        place += 1
-    return [*pieces, page[done:]]
+    return [*parts, page[done:]]
 
 
 def encode(text: str) -> str:
-    """Writes ``&``, ``<`` and ``>`` as entities, and line breaks too, so that a line remains one line."""
+    """Write ``&``, ``<`` and ``>`` as entities, and line breaks too, so that a line remains one line."""
     return text.translate(_CODES)
 
 
 def tokens_of(line: str, kind: Kind) -> list[Token]:
-    """Cuts a text into tokens, which make up the text."""
+    """Cut a text into tokens, which make up the text."""
     tokens: list[Token] = []
-    # Where each construct ends for the last time. No end is searched for after it: each search would read all the rest.
+    # The last end of each construct. No end is searched for after it: each search would read all the rest.
     last = {start: line.rfind(end) for start, end in _ENDS.items()}
-    text = 0  # where the text begins that is not yet among the tokens
-    place = line.find("<")
-    while place >= 0:
-        found = _markup_at(line, place, kind, last)
-        if found:
-            if text < place:
-                tokens.append(Token("text", "", text, place))
-            tokens.append(found)
-            text = found.end
-        place = line.find("<", found.end if found else place + 1)
-    if text < len(line):
-        tokens.append(Token("text", "", text, len(line)))
+    text_start = 0
+    position = line.find("<")
+    while position >= 0:
+        token = _markup_at(line, position, kind, last)
+        if token:
+            if text_start < position:
+                tokens.append(Token("text", "", text_start, position))
+            tokens.append(token)
+            text_start = token.end
+        position = line.find("<", token.end if token else position + 1)
+    if text_start < len(line):
+        tokens.append(Token("text", "", text_start, len(line)))
     return tokens
 
 
-def _markup_at(line: str, place: int, kind: Kind, last: dict[str, int]) -> Token | None:
-    """Returns the markup that begins at ``place``, where a ``<`` is, or None if this ``<`` is text."""
+def paired_tokens(text: str, tokens: Sequence[Token], kind: Kind, untranslated: Container[str] = ()) -> Iterator[Token]:
+    """Yield the tokens of a text with their pairing. An element that is not to be translated is one token.
+
+    Args:
+        text: The text.
+        tokens: Its tokens, as ``tokens_of`` returns them.
+        kind: The kind of the tags.
+        untranslated: Names of further elements that are not to be translated.
+    """
+    closings = closings_of(tokens)
+    paired = closings.keys() | closings.values()
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        tag = text[token.start : token.end]
+        if index in closings and (token.name in untranslated or is_untranslated(token.name, tag, kind)):
+            index = closings[index]
+            yield token._replace(role="element", end=tokens[index].end)
+        else:
+            yield token._replace(is_paired=index in paired)
+        index += 1
+
+
+def _markup_at(line: str, position: int, kind: Kind, last: dict[str, int]) -> Token | None:
+    """Return the markup that begins with the ``<`` at a position; None if this ``<`` is text."""
     for start, end in _ENDS.items():
-        if line.startswith(start, place):
+        if line.startswith(start, position):
             # In HTML <!--> and <!---> are whole comments.
-            content = place + (2 if kind == "html" and start == "<!--" else len(start))
+            content = position + (2 if kind == "html" and start == "<!--" else len(start))
             if last[start] < content:
                 return None
-            return Token("point", "", place, line.index(end, content) + len(end))
-    match = _TAG[kind].match(line, place)
+            return Token("point", "", position, line.index(end, content) + len(end))
+    match = _TAG[kind].match(line, position)
     if match is None:
         return None
     name = match["close"] or match["open"] or ""
     name = name.lower() if kind == "html" else name
     if match["close"]:
-        return Token("close", name, place, match.end())
+        return Token("close", name, position, match.end())
     if not match["open"] or match["slash"] or (kind == "html" and name in VOID):
-        return Token("point", name, place, match.end())
+        return Token("point", name, position, match.end())
     if kind == "html" and name in RAW:
         closing = _RAW_END[name].search(line, match.end())
-        return Token("point", name, place, closing.end() if closing else len(line))
-    return Token("open", name, place, match.end())
+        return Token("point", name, position, closing.end() if closing else len(line))
+    return Token("open", name, position, match.end())
 
 
-def closings_of(tokens: list[Token]) -> dict[int, int]:
-    """Returns the place of the closing tag of each opening tag that has one.
+def closings_of(tokens: Sequence[Token]) -> dict[int, int]:
+    """Return the index of the closing tag of each opening tag that has one.
 
     A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
     and not closed have no closing tag.
@@ -191,21 +201,20 @@ def closings_of(tokens: list[Token]) -> dict[int, int]:
     closings: dict[int, int] = {}
     unclosed: list[int] = []
     names: Counter[str] = Counter()
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.role == "open":
-            unclosed.append(place)
+            unclosed.append(index)
             names[token.name] += 1
         elif token.role == "close" and names[token.name]:
-            opening = -1
-            while opening < 0 or tokens[opening].name != token.name:
-                opening = unclosed.pop()
+            while tokens[opening := unclosed.pop()].name != token.name:
                 names[tokens[opening].name] -= 1
-            closings[opening] = place
+            names[token.name] -= 1
+            closings[opening] = index
     return closings
 
 
 def is_untranslated(name: str, tag: str, kind: Kind) -> bool:
-    """Returns whether an element's name or an attribute of its opening tag forbids the translation of its content."""
+    """Return whether an element's name or an attribute of its opening tag forbids the translation of its content."""
     if kind == "html" and name in UNTRANSLATED:
         return True
     if "translate" not in tag.lower():
@@ -222,7 +231,7 @@ def is_untranslated(name: str, tag: str, kind: Kind) -> bool:
 
 
 def decode(text: str, kind: Kind) -> str:
-    """Returns what a text with entities means."""
+    """Return a text with its entities decoded."""
     if kind == "xml":
         return _XML_REFERENCE.sub(_xml_character, text)
     # html.unescape fails for numbers of more than 4,300 digits. Without zeros in front, 8 digits are too many already.
@@ -231,7 +240,7 @@ def decode(text: str, kind: Kind) -> str:
 
 
 def _xml_character(reference: re.Match[str]) -> str:
-    """Returns the character that a reference means, or the reference itself if XML allows no such character."""
+    """Return the character that a reference means, or the reference itself if XML allows no such character."""
     name, decimal, hexadecimal = reference.groups()
     if name:
         return _XML_ENTITIES[name]

@@ -6,13 +6,13 @@ from pathlib import Path
 import datasets
 import numpy as np
 
-from mt.config import MAX_PIECES, RulesConfig, TextDescription, TrainConfig
+from mt.config import MAX_PIECES, TextLayerConfig, TextLayerDescription, TrainConfig
 from mt.core.columns import numbers, tables
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.text.final_punctuation import learn_marks
 from mt.text.layer import TextLayer, min_word_count
-from mt.text.sentences import usual_most
+from mt.text.sentences import usual_max_sentences
 from mt.text.spelling import Spelling, count_words
 from mt.text.tokenizer import TokenizerPair
 from mt.translation.trained_model import read_spelling
@@ -25,15 +25,15 @@ LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
 """Quantiles of the training sources' lengths that become limits (docs/lab-notebook.md, "Long sentences")."""
 
 Facts = dict[str, object]
-"""Learned fields of TextDescription."""
+"""Learned fields of TextLayerDescription."""
 
 
 def text_layer(
     config: TrainConfig, tokenizers: TokenizerPair, facts: Mapping[str, object], spelling: Spelling | None
 ) -> TextLayer:
     """Return the text layer of a run, from its settings and learned facts."""
-    settings = {name: getattr(config.text, name) for name in RulesConfig.model_fields}
-    rules = TextDescription(**settings | dict(facts))
+    settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
+    rules = TextLayerDescription(**settings | dict(facts))
     return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling)
 
 
@@ -55,13 +55,13 @@ def learn_facts(
     if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
-    facts: Facts = {"most_sentences": usual_most(_sources(lines), language)}
+    facts: Facts = {"max_sentences": usual_max_sentences(_sources(lines), language)}
     if not writes_spaces(language):
         return facts, None
     facts["final_marks"] = learn_marks(_pairs(lines), language)
     known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
-        return facts | {"fewest_times": known.min_count}, known
+        return facts | {"min_word_count": known.min_count}, known
     counts = count_words(_sources(evenly_spaced(corpus.train, WORD_LINES)), language)
     if known:
         counts = known.counts_with(counts)
@@ -69,10 +69,10 @@ def learn_facts(
         return facts, None
     layer = text_layer(config, tokenizers, facts, Spelling(counts, language))
     fewest = min_word_count(layer, _sources(corpus.valid))
-    return facts | {"fewest_times": fewest}, Spelling(counts, language, fewest)
+    return facts | {"min_word_count": fewest}, Spelling(counts, language, fewest)
 
 
-def length_limits(train: datasets.Dataset, base: TextDescription | None) -> Facts:
+def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> Facts:
     """Return the limits of the sources' lengths: LENGTH_QUANTILES of the encoded pairs, at least those of the base."""
     lengths = numbers(train, "source_length")
     quantiles = {

@@ -231,10 +231,10 @@ def resolved_settings(
         "text": {
             "enabled": data.layer.config.enabled,
             "slots": data.layer.slots,
-            "sentences of a line that is not cut": data.layer.config.most_sentences,
+            "sentences of a line that is not cut": data.layer.config.max_sentences,
             "pieces of a sentence that is not cut": data.layer.config.long_source,
             "added to lines without final punctuation": " ".join(data.layer.config.final_marks),
-            "fewest times that a word occurs for which an unknown one is taken": data.layer.config.fewest_times,
+            "fewest times that a word occurs for which an unknown one is taken": data.layer.config.min_word_count,
         },
         "pieces": {
             **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},

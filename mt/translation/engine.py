@@ -1,5 +1,6 @@
 """The interface between a translator and the search for translations."""
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import ClassVar
 import torch
 
 from mt.config import DecodingConfig
+from mt.config.decoding import ENGINES
 from mt.models.seq2seq import TranslationModel
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.trained_model import TrainedModel
@@ -77,3 +79,10 @@ class Engine(ABC):
         Raises:
             RunError: The model's scores are not finite.
         """
+
+
+def engine_class(name: str) -> type[Engine]:
+    """Import the engine of a value of ``decoding.engine``."""
+    module, _, class_name = ENGINES[name].partition(":")
+    engine: type[Engine] = getattr(importlib.import_module(module), class_name)
+    return engine

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, ModelDescription, RulesConfig
+from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, ModelDescription, TextLayerConfig
 from mt.core.errors import InputError
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
@@ -119,7 +119,7 @@ def _differences(first: TrainedModel, other: TrainedModel) -> list[str]:
     if first.tokenizers.files() != other.tokenizers.files():
         differences.append("another tokenizer")
     rules = [model.description.text for model in (first, other)]
-    names = [name for name in RulesConfig.model_fields if getattr(rules[0], name) != getattr(rules[1], name)]
+    names = [name for name in TextLayerConfig.model_fields if getattr(rules[0], name) != getattr(rules[1], name)]
     return differences + [f"another text.{name}" for name in names]
 
 
@@ -146,7 +146,7 @@ def read_spelling(path: str | Path) -> Spelling | None:
 
 def _spelling(folder: ModelFolder, description: ModelDescription) -> Spelling | None:
     counts = folder.read_source_words()
-    threshold = description.text.fewest_times
+    threshold = description.text.min_word_count
     if counts is None or threshold is None:
         return None
     if not all(WORD.fullmatch(word) for word in counts):

@@ -19,8 +19,7 @@ from mt.text.tags import Kind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
 from mt.translation.cutting import CutLine, LineCutter
-from mt.translation.engine import Engine, SearchRequest
-from mt.translation.engines import ENGINES
+from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.joining import LineJoiner
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
@@ -102,13 +101,13 @@ class Translator:
         chosen = choose_device(device)
         folders = [Path(each) for each in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None:
-            ENGINES[config.engine].check(config, chosen, len(folders))
+            engine_class(config.engine).check(config, chosen, len(folders))
         trained = open_models(folders)
         first = trained[0]
         config = first.decoding_with(config, folders[0])
         models = [each.model.to(chosen) for each in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
-        engine = ENGINES[config.engine].open(model, first, resolve_model_path(folders[0]), config)
+        engine = engine_class(config.engine).open(model, first, resolve_model_path(folders[0]), config)
         number_format = choose_precision(precision, chosen)
         return cls(model, first.layer_with(kept), config, number_format, engine, first.description.alignment)
 

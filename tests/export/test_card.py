@@ -126,7 +126,7 @@ def test_what_is_lost_is_told_of_what_there_was(run, caplog, tmp_path):
 
     assert told() == KINDS[:4]
     assert told(terms=("Acme",), patterns=("[0-9]",)) == KINDS
-    assert told(fewest_times=None) == [*KINDS[:2], KINDS[3]]
+    assert told(min_word_count=None) == [*KINDS[:2], KINDS[3]]
     assert told(cuts_sentences=True) == KINDS[:3]
     assert told(enabled=False) == []
     assert "lines without capitals" in "; ".join(losses(described))

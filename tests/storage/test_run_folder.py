@@ -12,7 +12,7 @@ from mt.config import (
     AlignmentConfig,
     MixtureConfig,
     ModelDescription,
-    TextDescription,
+    TextLayerDescription,
     TokenizerConfig,
     TransformerConfig,
 )
@@ -145,7 +145,7 @@ def test_a_changed_description_is_told_of(tmp_path, caplog):
     """It is for people, who may set another default decoding; but the change may be a flipped bit."""
     path, description = (
         tmp_path / "model.yaml",
-        ModelDescription.of(toy.config(tmp_path), TextDescription(), AlignmentConfig()),
+        ModelDescription.of(toy.config(tmp_path), TextLayerDescription(), AlignmentConfig()),
     )
     write_description(tmp_path, description)
     whole = path.read_bytes()

@@ -90,7 +90,7 @@ def test_back_translation_pairs_each_line_with_its_translation(folder, tmp_path)
         assert (row["yy"], row["xx"]) == (lines[row["line"] - 1], best.text)
         assert row["score"] == pytest.approx(best.score, abs=2e-4)
     assert record["finished"] and record["size"] == (tmp_path / "back.jsonl").stat().st_size
-    assert record["took_effect"][0]["beam_size"] == 2 and record["took_effect"][0]["engine"] == "torch"
+    assert record["resolved_settings"][0]["beam_size"] == 2 and record["resolved_settings"][0]["engine"] == "torch"
 
 
 KILLS = {
@@ -160,7 +160,7 @@ def test_both_engines_make_the_same_pairs(folder, tmp_path):
     for engine in ("torch", "ctranslate2"):
         output, run = tmp_path / f"{engine}.jsonl", str(tmp_path / "backward")
         rows, record = made(config(folder, output, run=run, decoding={"engine": engine}))
-        assert record["took_effect"][0]["engine"] == engine
+        assert record["resolved_settings"][0]["engine"] == engine
         tables.append([{**row, "score": pytest.approx(row["score"], abs=1e-3)} for row in rows])
     assert len(tables[0]) > 30 and tables[0] == tables[1]
 

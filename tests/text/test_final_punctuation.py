@@ -2,7 +2,7 @@
 
 import pytest
 
-from mt.text.final_punctuation import FEWEST_TIMES, first_word, learn_marks, missing_mark, without_mark
+from mt.text.final_punctuation import MIN_SENTENCES, first_word, learn_marks, missing_mark, without_mark
 from mt.text.layer import TextLayer
 from tests import languages
 
@@ -17,7 +17,7 @@ def corpus(*counts: tuple[int, str]) -> list[tuple[str, str]]:
 def test_the_first_word_tells_the_mark():
     pairs = corpus(
         (50, "It is late."), (8, "It rains!"), (12, "How late is it?"), (2, "how nice!"), (11, "Where’s Ann?"),
-        (FEWEST_TIMES - 1, "Who is it?"), (11, "«Hurrah» they cried!"), (6, "May I?"), (6, "May he come."),
+        (MIN_SENTENCES - 1, "Who is it?"), (11, "«Hurrah» they cried!"), (6, "May I?"), (6, "May he come."),
     )  # fmt: skip
     assert learn_marks(pairs, "en") == MARKS
     assert learn_marks(pairs[::-1], "en") == MARKS

@@ -36,7 +36,7 @@ def test_keys_of_other_keyboards(language: str, letter: str, beside: str) -> Non
 
 @pytest.mark.parametrize("language", ["en", *LANGUAGES])
 def test_keys_that_touch_touch_each_other(language: str) -> None:
-    rows = LAYOUTS.get(language, QWERTY)
+    rows = LAYOUTS.get(language, QWERTY).split("|")
     letters = "".join(rows).replace(" ", "")
     assert len(letters) == len(set(letters)) and letters == letters.lower()
     for letter in letters:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
 from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
-from mt.text.items import FamiliarCharacters, find_items
 from mt.text.layer import TextLayer
+from mt.text.non_translatables import FamiliarCharacters, find_values
 from mt.text.part import Part
 from mt.text.sentences import sentences
 from mt.text.shared_values import PLAIN_NUMBER, Replacement
@@ -220,7 +220,7 @@ def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters() -> None:
 def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> None:
     line = "The dog. It ran. He saw."
     for most in (1, 2, 3, 4):
-        layer = languages.layer(most_sentences=most)
+        layer = languages.layer(max_sentences=most)
         assert [part.text for part in layer.cut(line)] == ([line] if most >= 3 else ["The dog.", "It ran.", "He saw."])
         assert [part.text for part in layer.cut(line, split=False)] == [line]
 
@@ -317,7 +317,7 @@ def test_pairs_share_their_slots(
     # By brute force: which items stand on both sides equally often.
     source, target = (SLOT.sub("\ufffd", text) for text in (source, target))
     sides = [
-        [text[slice(*span)] for span in find_items(text, (), FamiliarCharacters(tokenizer, language))]
+        [text[slice(*span)] for span in find_values(text, (), FamiliarCharacters(tokenizer, language))]
         for text, tokenizer, language in (
             (source, layer.tokenizers.source, source_language),
             (target, layer.tokenizers.target, target_language),
@@ -444,7 +444,7 @@ WITH_NAMES = {"Tom": 5, "Boston": 3, "I": 9, "am": 4, "where": 2, "is": 8}
     ],
 )
 def test_names_and_sentences_get_their_capitals(line: str, texts: list[str]) -> None:
-    usual = languages.layer(most_sentences=2)
+    usual = languages.layer(max_sentences=2)
     usual = TextLayer(usual.config, usual.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
     parts = usual.cut(line)
     assert [part.text for part in parts] == texts

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.text import lexicon
-from mt.text.lexicon import LEAST_DICE, LEAST_TIMES, Lexicon, words
+from mt.text.lexicon import MIN_DICE, MIN_PAIRS, Lexicon, words
 
 SOURCES, TARGETS = ["ba", "de", "fi", "Go", "mo"], ["lu", "na", "pe", "Ro", "sy"]
 SIDES = [st.lists(st.sampled_from(side), max_size=5).map(" ".join) for side in (SOURCES, TARGETS)]
@@ -18,12 +18,12 @@ def test_words_translate_each_other_if_each_is_the_others_most_frequent_companio
     pairs = pairs * times
     found = Lexicon(pairs)
     inside = [(set(words(source.lower())), set(words(target.lower()))) for source, target in pairs]
-    most = max(LEAST_TIMES, 0.01 * len(pairs))
+    most = max(MIN_PAIRS, 0.01 * len(pairs))
 
     def dice(one: str, other: str) -> float:
         together = sum(one in source and other in target for source, target in inside)
         of_one, of_other = sum(one in source for source, _ in inside), sum(other in target for _, target in inside)
-        if together < LEAST_TIMES or max(of_one, of_other) > most:
+        if together < MIN_PAIRS or max(of_one, of_other) > most:
             return 0.0
         return 2 * together / (of_one + of_other)
 
@@ -32,7 +32,7 @@ def test_words_translate_each_other_if_each_is_the_others_most_frequent_companio
         for other in names[1]:
             own = dice(one, other)
             best = own >= max([*(dice(one, each) for each in names[1]), *(dice(each, other) for each in names[0])])
-            meant = own >= LEAST_DICE and best
+            meant = own >= MIN_DICE and best
             if meant or found.pairs_of(one, other):
                 # Where two companions are equally frequent, either may be taken.
                 assert meant and (found.pairs_of(one, other) == [(one, other)] or _tied(dice, one, other, names))
@@ -64,7 +64,7 @@ def test_nothing_is_learnt_of_nothing() -> None:
 
 
 def test_only_so_many_pairs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexicon, "MOST_COUNTED", 100)
+    monkeypatch.setattr(lexicon, "MAX_COUNTED_PAIRS", 100)
     read = []
 
     def endless():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.text.sentences import sentences, usual_most
+from mt.text.sentences import sentences, usual_max_sentences
 from mt.text.slots import slot
 
 LANGUAGES = ["en", "de", "tr", "el", "zh", "zh_CN", "ka", "xx"]
@@ -71,7 +71,7 @@ def test_where_sentences_end(language: str, text: str, cut: list[str]) -> None:
 def test_nearly_all_lines_have_at_most_so_many(counts: list[int], seed: int) -> None:
     lines = [" ".join(["Ba de."] * count) for count in counts]
     random.Random(seed).shuffle(lines)
-    most = usual_most(iter(lines), "en")
+    most = usual_max_sentences(iter(lines), "en")
     share = [sum(count <= limit for count in counts) / len(counts) for limit in (most, most - 1)]
     assert share[0] >= 0.99 > share[1]
 
@@ -79,7 +79,7 @@ def test_nearly_all_lines_have_at_most_so_many(counts: list[int], seed: int) -> 
 @pytest.mark.parametrize(("long", "most"), [(10, 1), (11, 3)])
 def test_one_line_in_a_hundred_may_have_more(long: int, most: int) -> None:
     lines = ["Ba de."] * (1000 - long) + ["Ba de. Fi go. Ku la."] * long
-    assert usual_most(lines, "en") == most
+    assert usual_max_sentences(lines, "en") == most
 
 
 def test_long_texts_are_cut_in_time_and_only_at_the_ends_of_sentences():

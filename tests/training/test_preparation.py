@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import TextDescription
+from mt.config import TextLayerDescription
 from mt.training.learned_text import length_limits
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
@@ -30,5 +30,9 @@ def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_mode
     rules = data.layer.config
     assert (rules.usual_source, rules.long_source) == (lengths[379], lengths[399]) and rules.usual_source > lengths[0]
     assert sum(np.array(lengths) > rules.usual_source) <= 20
-    for base, expected in ((rules, rules.long_source), (TextDescription(long_source=200), 200), (None, lengths[399])):
+    for base, expected in (
+        (rules, rules.long_source),
+        (TextLayerDescription(long_source=200), 200),
+        (None, lengths[399]),
+    ):
         assert length_limits(data.train, base)["long_source"] == expected

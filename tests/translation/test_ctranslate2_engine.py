@@ -6,13 +6,13 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import get_args
 
 import ctranslate2
 import pytest
 import torch
 
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, TransformerConfig
+from mt.config.decoding import ENGINES
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
 from mt.storage.native import NativeFolder
@@ -20,8 +20,7 @@ from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
 from mt.text.tokenizer_training import train_tokenizer
 from mt.translation.ctranslate2_conversion import export_into, obstacles
-from mt.translation.engine import SearchRequest
-from mt.translation.engines import ENGINES
+from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
@@ -216,8 +215,9 @@ def test_other_compute_types_translate(run):
     assert [bool(text) for text in translator.translate(["ba de fi", "", "go ku"])] == [True, False, True]
 
 
-def test_every_engine_of_the_settings_is_registered():
-    assert set(ENGINES) == set(get_args(DecodingConfig.model_fields["engine"].annotation))
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_registered_engine_is_a_value_of_the_setting(name):
+    assert engine_class(DecodingConfig(engine=name).engine).name == name
 
 
 def test_what_the_machine_cannot_compute_is_refused_first():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mt.config import (
     DecodingConfig,
     RNNAttentionConfig,
-    TextDescription,
+    TextLayerDescription,
     TokenizerConfig,
     TransformerConfig,
 )
@@ -20,8 +20,7 @@ from mt.models.build import build_model
 from mt.text.slots import all_slots, slot
 from mt.text.tokenizer import TokenizerPair
 from mt.text.tokenizer_training import train_tokenizer
-from mt.translation.engine import SearchRequest
-from mt.translation.engines import ENGINES
+from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
@@ -62,13 +61,13 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
         for parameter in model.parameters():
             parameter.mul_(2)
     values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
-    layer = toy.layer(tokenizers) if rules is None else toy.layer(tokenizers).with_config(rules)
+    layer = toy.layer(tokenizers) if rules is None else replace(toy.layer(tokenizers), config=rules)
     if values.engine == "torch":
         return Translator(model, layer, values)
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
         trained = TrainedModel(description, tokenizers, model, None)
-        engine = ENGINES[values.engine].open(model, trained, Path(folder), values)
+        engine = engine_class(values.engine).open(model, trained, Path(folder), values)
     return Translator(model, layer, values, engine=engine)
 
 
@@ -164,7 +163,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
 
 @both_models
 def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, config, caplog):
-    translator = _translator(tokenizers, config, TextDescription(enabled=False), beam_size=1)
+    translator = _translator(tokenizers, config, TextLayerDescription(enabled=False), beam_size=1)
     (line,) = translator.cut([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]

@@ -181,7 +181,7 @@ def number_of_links(texts: Texts) -> int:
 
 
 def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
-    """Number the words that occur in two or more texts. No other pair could vouch for the rest."""
+    """Assign a number to each word of two or more texts. No other pair could vouch for the rest."""
     counts = Counter(word for words in texts for word in words)
     return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
 

@@ -15,7 +15,7 @@ from mt.data.parsers.directives import match_directives
 from mt.data.parsers.document import Document, Languages, Passage, Splice, decode_declared, is_translatable, line_pairs
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
-from mt.text.items import ITEM
+from mt.text.non_translatables import NON_TRANSLATABLE
 
 STRING = r'"((?:[^"\\\n]|\\.)*+)"'
 STRING_OR_COMMENT = re.compile(rf"{STRING}|\#[^\n]*")
@@ -292,7 +292,7 @@ def _translate_entry(
 def _plural_forms(entry: Entry, rule: PluralRule | None, singular: str, plural: str) -> list[str]:
     forms = [plural] * (rule.forms if rule else max(2, len(entry.forms)))
     number = rule.singular if rule else 0
-    items = [sorted(ITEM.findall(source)) for source in entry.sources]
+    items = [sorted(NON_TRANSLATABLE.findall(source)) for source in entry.sources]
     if number is not None and (rule is None or rule.singular_is_rare or items[0] == items[1]):
         forms[number] = singular
     return forms

@@ -328,7 +328,7 @@ def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset,
 
 def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a sorted corpus, words of its second half are known, too, although only a part of it is counted."""
-    monkeypatch.setattr("mt.text.lexicon.MOST_COUNTED", 4500)
+    monkeypatch.setattr("mt.text.lexicon.MAX_COUNTED_PAIRS", 4500)
     rows = [("kala", "moku"), *[("telo", "mino")] * 99] * 50 + [("pona", "sewi"), *[("ali", "wan")] * 99] * 50
     sides = {side: [pair[number] for pair in rows] for number, side in enumerate(("source", "target"))}
     sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})

@@ -10,7 +10,16 @@ from pydantic import ValidationError
 
 from mt.config import KeptConfig
 from mt.core.errors import InputError
-from mt.text.items import ITEM, KINDS, LONG_RUN, TOUCHING_LETTER, TRIGGER, FamiliarCharacters, find_items, own_patterns
+from mt.text.non_translatables import (
+    KINDS,
+    LONG_RUN,
+    NON_TRANSLATABLE,
+    TOUCHING_LETTER,
+    TRIGGER,
+    FamiliarCharacters,
+    find_values,
+    own_patterns,
+)
 from mt.text.slots import slot
 from mt.text.tokenizer import Tokenizer
 from tests import languages
@@ -175,7 +184,7 @@ TABLE = [
 
 
 def found(text: str, characters: FamiliarCharacters = ENGLISH) -> list[str]:
-    return [text[start:end] for start, end in find_items(text, (), characters)]
+    return [text[start:end] for start, end in find_values(text, (), characters)]
 
 
 @pytest.mark.parametrize(("text", "items"), TABLE)
@@ -203,7 +212,7 @@ def test_every_kind_is_needed(kind: str) -> None:
     others = regex.compile("|".join(f"(?:{pattern})" for name, pattern in KINDS.items() if name != kind))
 
     def differs(text: str) -> bool:
-        spans = [[match.span() for match in pattern.finditer(text)] for pattern in (ITEM, others)]
+        spans = [[match.span() for match in pattern.finditer(text)] for pattern in (NON_TRANSLATABLE, others)]
         return spans[0] != spans[1]
 
     assert any(differs(text) for text, _ in TABLE)
@@ -211,7 +220,7 @@ def test_every_kind_is_needed(kind: str) -> None:
 
 @pytest.mark.parametrize(("text", "items"), TABLE)
 def test_a_line_without_a_trigger_has_no_item(text: str, items: list[str]) -> None:
-    for match in ITEM.finditer(text):
+    for match in NON_TRANSLATABLE.finditer(text):
         assert TRIGGER.search(match.group())
 
 
@@ -230,17 +239,17 @@ ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1
 def test_hostile_lines_take_no_time_to_speak_of(fragment: str) -> None:
     """If the time grew with the square of the length, this test would take minutes to hours."""
     text = fragment * 50_000 + ENDINGS.get(fragment, "")
-    assert all(start < end for start, end in find_items(text, (), ENGLISH))
+    assert all(start < end for start, end in find_values(text, (), ENGLISH))
 
 
 @given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
 def test_items_are_in_order_and_apart(before: str, middle: str, after: str) -> None:
     text = before + middle + after
-    spans = find_items(text, (), ENGLISH)
+    spans = find_values(text, (), ENGLISH)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert all(end < start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
     # What is found does not depend on what was looked at before.
-    assert spans == find_items(text, (), FamiliarCharacters(LATIN, "en"))
+    assert spans == find_values(text, (), FamiliarCharacters(LATIN, "en"))
 
 
 DIGITS = "0123456789" + "²³¹⁰⁴⁹₀₉" + "½¼⅓⅐" + "①⑩⒈⑴㉑" + "１９" + "١۹৩" + "㍙㋀" + "𝟎𝟗"
@@ -261,7 +270,7 @@ def values(text: str) -> list[str]:
 @example(text="1½")
 @example(text="a1²b")
 def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, language: str) -> None:
-    spans = find_items(text, (), FamiliarCharacters(tokenizer, language))
+    spans = find_values(text, (), FamiliarCharacters(tokenizer, language))
     pieces, end = [], 0
     for start, after in spans:
         pieces += [text[end:start], slot(0)]
@@ -368,14 +377,14 @@ def test_items_that_touch_or_overlap_are_one(places: list[tuple[int, int]]) -> N
             expected.append((start, place))
             start = None
     expected = [span for span in expected if span[0] < span[1]]
-    assert find_items(text, [Planted()], ENGLISH) == expected
+    assert find_values(text, [Planted()], ENGLISH) == expected
 
 
 def test_a_users_terms() -> None:
     patterns = own_patterns(["Berg", "Berg Pro", "C++", ".NET", "x(y"], [])
 
     def terms(text: str) -> list[str]:
-        return [text[start:end] for start, end in find_items(text, patterns, ENGLISH)]
+        return [text[start:end] for start, end in find_values(text, patterns, ENGLISH)]
 
     assert terms("A Berg Pro and a Berg.") == ["Berg Pro", "Berg"]
     assert terms("Bergen, Iceberg, Berg-like, berg") == ["Berg"]
@@ -385,16 +394,16 @@ def test_a_users_terms() -> None:
     assert terms("Bergé Berg_ xBerg") == []
     assert own_patterns([], []) == []
     text, chinese = "我用微信付，看Berg吧", FamiliarCharacters(CHINESE, "zh")
-    spans = find_items(text, own_patterns(["微信", "Berg"], []), chinese)
+    spans = find_values(text, own_patterns(["微信", "Berg"], []), chinese)
     assert [text[start:end] for start, end in spans] == ["微信", "Berg"]
 
 
 def test_a_users_patterns() -> None:
     pytest.importorskip("re2")
     patterns = own_patterns(["Berg"], [r"[A-Z]{2}:\w+", r"(?i)top \w+"])
-    assert find_items("a b", own_patterns([], [r"\b"]), ENGLISH) == []
+    assert find_values("a b", own_patterns([], [r"\b"]), ENGLISH) == []
     text = "see AB:cde and Top Ten, Berg, ab:x"
-    assert [text[start:end] for start, end in find_items(text, patterns, ENGLISH)] == [
+    assert [text[start:end] for start, end in find_values(text, patterns, ENGLISH)] == [
         "AB:cde",
         "Top Ten",
         "Berg",
@@ -415,7 +424,7 @@ def test_a_pattern_with_thousands_of_groups_takes_no_time_to_speak_of() -> None:
     pytest.importorskip("re2")
     patterns = own_patterns([], ["|".join(f"(a{number})" for number in range(3000))])
     text = "so a17 a2999 " * 1000
-    assert len(find_items(text, patterns, ENGLISH)) == 2000
+    assert len(find_values(text, patterns, ENGLISH)) == 2000
 
 
 @pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "(?=a)b", r"(a)\1", "^", "[z-a]"])

@@ -1,10 +1,10 @@
-"""What is not to be translated and comes back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
+"""Values that are not translated and come back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
 
-The patterns below are those of versions 1 and 2 of the text layer's rules. A change of what they find is a new version,
-because a model has learnt from text in which the items of its own version were slots.
+A model has learnt from text in which slots replaced the values that these patterns find. A pattern that finds other
+values makes its translations worse.
 
 No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
-of them, and an item does not begin inside a word.
+of them, and a value does not begin inside a word.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from mt.text.slots import SLOT, TAG
 from mt.text.tokenizer import Tokenizer
 
 Span = tuple[int, int]
-"""The positions of an item's first character and of the one behind its last."""
+"""The start and end of a value."""
 
 # In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
 _ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
@@ -114,13 +114,13 @@ KINDS = {
     ),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }
-"""The pattern of each kind of item."""
+"""The pattern of each kind of value."""
 
-ITEM = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+NON_TRANSLATABLE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, as in 3 cats."""
 TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
-"""Every match of ITEM holds a match of this, so a line without one need not be searched."""
+"""Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(
     rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
@@ -140,10 +140,11 @@ named because \\X alone takes quadratic time on many in a row."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
 IN_WORD = regex.compile(r"[\w\p{M}]")
+WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
 
 
 class Pattern(Protocol):
-    """What the regular expressions of ``regex`` and of ``re2`` have in common."""
+    """A regular expression of ``regex`` or of ``re2``."""
 
     def search(self, text: str) -> object: ...
 
@@ -151,7 +152,7 @@ class Pattern(Protocol):
 
 
 def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]:
-    """Compiles what a user does not want translated.
+    """Compile a user's own terms and patterns.
 
     Args:
         terms: Words, found as they are, but not inside longer words.
@@ -181,38 +182,32 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     return compiled
 
 
-def find_items(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
-    """Returns the items of a text, in order. Items that touch or overlap are one.
+def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
+    """Return the values of a text, in order. Values that touch or overlap are one.
 
     Args:
         patterns: Further patterns of the user's own.
-        characters: Finds what the tokenizer cannot write.
+        characters: Finds the characters that the tokenizer cannot write.
     """
-    found = [match.span() for pattern in patterns for match in pattern.finditer(text)]
-    # Where letters may touch an item, they are like punctuation to the patterns, which look for the ends of words.
+    spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
+    # Where letters may touch a value, they are like punctuation to the patterns, which look for the ends of words.
     searched = TOUCHING_LETTER.sub("。", text)
-    found += [match.span() for match in LONG_RUN.finditer(searched)]
-    if TRIGGER.search(text):
-        found += [match.span() for match in ITEM.finditer(searched)]
-        found += [match.span() for match in ONE_DIGIT.finditer(searched)]
-    found += characters.unfamiliar(text)
-    return _united(span for span in found if span[0] < span[1])
-
-
-def _united(spans: Iterable[Span]) -> list[Span]:
+    kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
+    spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
+    spans += characters.unfamiliar(text)
     united: list[Span] = []
     for start, end in sorted(spans):
         if united and start <= united[-1][1]:
             united[-1] = united[-1][0], max(end, united[-1][1])
-        else:
+        elif start < end:
             united.append((start, end))
     return united
 
 
 class FamiliarCharacters:
-    """Knows which characters a model can have learnt: those that its tokenizer has pieces for.
+    """The characters that a model can have learnt: those that are subwords of its tokenizer.
 
-    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are items:
+    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are values:
     emoji, symbols, words of another script. So are characters that normalisation turns into digits, such as ² and ½,
     because 10² would become 102.
     """
@@ -226,7 +221,7 @@ class FamiliarCharacters:
         self._is_familiar = lru_cache(maxsize=65536)(self._look_up)
 
     def unfamiliar(self, text: str) -> list[Span]:
-        """Returns the runs of unfamiliar characters. One with a letter or digit in it is extended to whole words."""
+        """Return the runs of unfamiliar characters. One with a letter or digit in it is extended to whole words."""
         if self._familiar.issuperset(text):
             return []
         spans: list[Span] = []
@@ -240,11 +235,9 @@ class FamiliarCharacters:
             start, end = unit.span()
             is_word = IN_WORD.match(text, start) is not None
             if is_word or self._writes_digits(unit.group()):
-                while start > 0 and IN_WORD.match(text, start - 1):
-                    start -= 1
-                while end < len(text) and IN_WORD.match(text, end):
-                    end += 1
-            # Foreign words that follow each other are one item.
+                start -= len(WORD_END.search(text, 0, start)[0])
+                end = WORD_START.match(text, end).end()
+            # Foreign words that follow each other are one value.
             if spans and (start <= spans[-1][1] or (is_word and text[spans[-1][1] : start].isspace())):
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
             else:
@@ -263,5 +256,5 @@ class FamiliarCharacters:
         return all(map(self._tokenizer.has_subword, self._tokenizer.normalise(unit)))
 
     def _writes_digits(self, unit: str) -> bool:
-        """Returns whether normalising makes digits of something else, such as a superscript or a fraction."""
+        """Return whether normalising makes digits of something else, such as a superscript or a fraction."""
         return unit not in "0123456789" and DIGIT.search(self._tokenizer.normalise(unit)) is not None
