@@ -27,8 +27,8 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
     """Log repeated pairs, equal sides, and test sources among the training pairs: often, but not always, mistakes in
     the data. Nothing is changed."""
     source_keys, target_keys = (numbers(train, key) for key in KEYS)
-    pairs = _count_distinct(numbers(train, PAIR_HASH))
-    forms = _count_distinct(source_keys * MIXING + target_keys)
+    pairs = len(np.unique(numbers(train, PAIR_HASH)))
+    forms = len(np.unique(source_keys * MIXING + target_keys))
     same_key = np.flatnonzero(source_keys == target_keys)
     equal_sides = sum(
         compute.sum(compute.equal(table["source"], table["target"])).as_py() for table in tables(train, SIDES, same_key)
@@ -102,8 +102,3 @@ def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def _distinct_texts(pairs: datasets.Dataset, side: str, rows: np.ndarray | None = None) -> set[str]:
     return {text for table in tables(pairs, (side,), rows) for text in table[side].to_pylist()}
-
-
-def _count_distinct(values: np.ndarray) -> int:
-    values = np.sort(values)
-    return min(1, len(values)) + int(np.count_nonzero(values[1:] != values[:-1]))

@@ -68,9 +68,10 @@ def plan_epoch(
     if joined:
         rows, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
         lengths = _joined_lengths(lengths[0], followers), _joined_lengths(lengths[1], followers)
-    longest, order = _sort_keys(lengths[0][rows], lengths[1][rows])
-    del lengths, weights, repetitions  # the memory is needed for sorting
-    batches = _cut(*_sorted_rows(rows, longest, order), batch_tokens)
+    lengths = lengths[0][rows], lengths[1][rows]
+    del weights, repetitions  # the memory is needed for sorting
+    order, longest = sort_by_length(lengths)
+    batches = _cut(rows[order], longest, batch_tokens)
     return Plan([batches[number] for number in random.permutation(len(batches))], followers)
 
 
@@ -161,29 +162,21 @@ def _joined_lengths(lengths: np.ndarray, joined: dict[int, tuple[int, ...]]) -> 
 
 def sort_by_length(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
     """Return the row numbers (N,), sorted so that neighbours have similar lengths on both sides, and the longer length
-    (N,) of each. Rows of equal lengths keep their order."""
-    return _sorted_rows(np.arange(len(lengths[0])), *_sort_keys(*lengths))
-
-
-def _sort_keys(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the longer length of each row (N,), and the key to sort by (N,), both as small integers.
+    (N,) of each. Rows of equal lengths keep their order.
 
     The longer side decides how many rows fit into a batch, so the rows are sorted by its length. Those of one such
     length run from a longer source to a longer target, those of the next the other way round, so that the shorter sides
     of neighbours agree, too.
     """
+    source, target = lengths
     longest = np.maximum(source, target)
-    max_length = int(longest.max(initial=0))
-    longest = longest.astype(np.min_scalar_type(max_length))
-    key = (target - source).astype(np.min_scalar_type(-2 * (max_length + 1) ** 2))
-    np.negative(key, out=key, where=longest % 2 == 0)
-    key += longest.astype(key.dtype) * (2 * max_length + 1)
-    return longest, key
-
-
-def _sorted_rows(rows: np.ndarray, longest: np.ndarray, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(key, kind="stable")  # in linear time for small integers
-    return rows[order], longest[order]
+    # Small integers are sorted in linear time.
+    small = np.min_scalar_type(-1 - int(longest.max(initial=0)))
+    longest = longest.astype(small)
+    difference = (target - source).astype(small)
+    np.negative(difference, out=difference, where=longest % 2 == 0)
+    order = np.lexsort((difference, longest))
+    return order, longest[order]
 
 
 def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
