@@ -66,8 +66,7 @@ def plan_epoch(
 
     followers: dict[int, tuple[int, ...]] = {}
     if joined:
-        rows, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
-        lengths = _joined_lengths(lengths[0], followers), _joined_lengths(lengths[1], followers)
+        rows, lengths, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
     lengths = lengths[0][rows], lengths[1][rows]
     del weights, repetitions  # the memory is needed for sorting
     order, longest = sort_by_length(lengths)
@@ -119,7 +118,7 @@ def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.nda
 
 def _join(
     rows: np.ndarray, repetitions: np.ndarray, lengths: Lengths, share: float, random: np.random.Generator
-) -> tuple[np.ndarray, dict[int, tuple[int, ...]]]:
+) -> tuple[np.ndarray, Lengths, dict[int, tuple[int, ...]]]:
     """Join some rows, which are in random order, with the rows that follow them.
 
     Rows that occur several times in the epoch are not joined, nor are those that would be longer than every row of the
@@ -133,11 +132,12 @@ def _join(
         random: Decides how many are joined each time.
 
     Returns:
-        The rows that are left, and those that are joined to some of them.
+        The rows that are left, the lengths of the N rows after joining, and the rows that are joined to some.
     """
     candidates = rows[: round(share * len(rows))]
     candidates = candidates[repetitions[candidates] == 1].tolist()
     max_lengths = [int(side.max()) for side in lengths]
+    lengths = lengths[0].copy(), lengths[1].copy()
     followers: dict[int, tuple[int, ...]] = {}
     start = 0
     for size in random.integers(2, 4, len(candidates) // 2).tolist():
@@ -146,18 +146,12 @@ def _join(
         total = [int(side[group].sum()) - (len(group) - 1) for side in lengths]  # one EOS instead of several
         if len(group) > 1 and total[0] <= max_lengths[0] and total[1] <= max_lengths[1]:
             followers[group[0]] = tuple(group[1:])
+            lengths[0][group[0]], lengths[1][group[0]] = total
         if start >= len(candidates):
             break
     is_left = np.ones(len(repetitions), dtype=bool)
     is_left[[row for group in followers.values() for row in group]] = False
-    return rows[is_left[rows]], followers
-
-
-def _joined_lengths(lengths: np.ndarray, joined: dict[int, tuple[int, ...]]) -> np.ndarray:
-    total = lengths.copy()
-    for first, others in joined.items():
-        total[first] += sum(int(lengths[row]) - 1 for row in others)
-    return total
+    return rows[is_left[rows]], lengths, followers
 
 
 def sort_by_length(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:

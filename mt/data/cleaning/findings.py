@@ -39,10 +39,9 @@ class Findings:
         self.exchanged = np.zeros(len(self.numbers), dtype=bool)
         """(N,) of all splits: whether each side of a pair is in the other side's language."""
 
-    def mark(self, rule: str, is_found: np.ndarray, start: int = 0) -> None:
-        """Record that a rule finds pairs, given as (R,) bool from row ``start`` on. The first rule counts."""
-        numbers = self.numbers[start : start + len(is_found)]
-        numbers[is_found & (numbers == 0)] = self.rules.index(rule) + 1
+    def mark(self, rule: str, rows: np.ndarray) -> None:
+        """Record that a rule finds the pairs in some rows, except those that an earlier rule has found."""
+        self.numbers[rows[self.numbers[rows] == 0]] = self.rules.index(rule) + 1
 
     def reason(self, row: int) -> tuple[str, float | None]:
         """Return the rule that finds a training pair, and its score if it has one."""

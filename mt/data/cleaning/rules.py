@@ -92,7 +92,7 @@ def _is_in_foreign_language(batch: Batch) -> np.ndarray:
 
 def _judge_lengths(measures: Measures, findings: Findings) -> None:
     findings.scores["length"] = deviations = length_deviations(measures.lengths, measures.learnt)
-    findings.mark("length", np.abs(deviations) > MAX_DEVIATIONS)
+    findings.mark("length", np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS))
 
 
 def _judge_translations(measures: Measures, findings: Findings) -> None:
@@ -102,23 +102,19 @@ def _judge_translations(measures: Measures, findings: Findings) -> None:
     if result is None:
         logger.warning("cleaning: there are too few pairs to learn which are translations: that rule finds none")
         return
-    is_found = np.zeros(len(measures.pairs), dtype=bool)
-    is_found[rows] = ~result.is_translation
-    findings.mark("translation", is_found)
-    findings.scores["translation"] = np.full(len(is_found), np.nan, dtype=np.float32)
-    findings.scores["translation"][rows] = result.scores
-    findings.random_scores["translation"] = result.random_scores
+    scores, is_translation, findings.random_scores["translation"] = result
+    findings.mark("translation", rows[~is_translation])
+    findings.scores["translation"] = np.full(len(measures.pairs), np.nan, dtype=np.float32)
+    findings.scores["translation"][rows] = scores
 
 
 def _judge_boilerplate(measures: Measures, findings: Findings) -> None:
-    findings.mark("boilerplate", boilerplate(measures.keys[: measures.learnt]))
+    findings.mark("boilerplate", np.flatnonzero(boilerplate(measures.keys[: measures.learnt])))
 
 
 def _judge_duplicates(measures: Measures, findings: Findings) -> None:
     rows = np.flatnonzero(findings.found["train"] == 0)
-    is_found = np.zeros(measures.learnt, dtype=bool)
-    is_found[rows] = duplicates(pair_hashes(measures.keys[rows]))
-    findings.mark("duplicate", is_found)
+    findings.mark("duplicate", rows[duplicates(pair_hashes(measures.keys[rows]))])
 
 
 RULES = {

@@ -77,5 +77,5 @@ def _judge_batches(measures: Measures, findings: Findings, sides: tuple[Side, Si
                 findings.exchanged[start:end] = batch.exchanged
             for name in findings.rules:
                 if find := RULES[name].find:
-                    findings.mark(name, find(batch), start)
+                    findings.mark(name, start + np.flatnonzero(find(batch)))
             bar.update(len(table))
