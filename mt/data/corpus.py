@@ -5,7 +5,7 @@ The two sides of a pair are never separated: a pair that cannot be used is dropp
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -16,7 +16,7 @@ from datasets.table import concat_tables
 from pyarrow import compute
 
 from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
-from mt.core.columns import ROWS_AT_ONCE, evenly_spaced_rows, numbers
+from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.overlap import log_repetitions, without_shared_sentences
@@ -117,16 +117,18 @@ def _read_training(
     for corpus in corpora:
         split = read_split(corpus, "train")
         assert split, "only validation and test can be missing"
-        pairs = _numbered(split.pairs, first_id, weight * corpus.weight)
-        entry = SplitReport("train", split.origin, len(pairs), len(pairs), {}, split.files, first_id)
+        count, corpus_weight = len(split.pairs), weight * corpus.weight
+        key = "numbered", count, first_id, corpus_weight
+        pairs = with_numbers(split.pairs, key, np.arange(first_id, first_id + count), np.full(count, corpus_weight))
+        entry = SplitReport("train", split.origin, count, count, {}, split.files, first_id)
         usable, dropped = _usable(pairs)
         entry = entry.without(dropped)
         if not len(usable):
             reasons = ", ".join(f"{count:,} {fault}" for fault, count in entry.dropped.items())
-            raise InputError(f"{split.origin}: of {len(pairs):,} training pairs none can be used: {reasons}")
+            raise InputError(f"{split.origin}: of {count:,} training pairs none can be used: {reasons}")
         training.append(usable)
         report.append(entry)
-        first_id += len(pairs)
+        first_id += count
     return training, report
 
 
@@ -141,34 +143,18 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
     )
 
 
-def _numbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
-    """Return the pairs with ids, which ascend from ``first_id``, and their weight."""
-
-    def values(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        ids = np.arange(rows.start, rows.stop) + first_id
-        return ids, np.full(len(ids), weight)
-
-    return with_numbers(pairs, ("numbered", len(pairs), first_id, weight), values)
-
-
-def with_numbers(
-    pairs: datasets.Dataset, key: object, values: Callable[[slice], tuple[np.ndarray, np.ndarray]]
-) -> datasets.Dataset:
+def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights: np.ndarray) -> datasets.Dataset:
     """Return the pairs with new columns of NUMBERED.
 
     Args:
-        pairs: The pairs. If they are a selection, all rows of their table get new numbers.
+        pairs: The pairs, with N rows in their table. They may be a selection of these.
         key: All that the numbers depend on.
-        values: Returns the ids and the weights of some rows.
+        ids: (N,) the new ids.
+        weights: (N,) the new weights.
     """
     texts = pairs.data.drop([name for name in NUMBERED.names if name in pairs.column_names])
-
-    def batches() -> Iterator[pyarrow.RecordBatch]:
-        for start in range(0, len(texts), ROWS_AT_ONCE):
-            ids, weights = values(slice(start, min(start + ROWS_AT_ONCE, len(texts))))
-            yield pyarrow.record_batch([ids, weights.astype(np.float32)], NUMBERED)
-
-    numbered = cached_table(digest(key), NUMBERED, batches)
+    columns = [ids, weights.astype(np.float32)]
+    numbered = cached_table(digest(key), NUMBERED, lambda: [pyarrow.record_batch(columns, NUMBERED)])
     fingerprint = digest((pairs._fingerprint, numbered._fingerprint))
     table = concat_tables([texts, numbered.data], axis=1)
     return datasets.Dataset(table, indices_table=pairs._indices, fingerprint=fingerprint)
