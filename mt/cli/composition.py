@@ -51,7 +51,7 @@ class Job(Generic[Config]):
 def compose_jobs(
     command: str, schema: type[Config], words: Sequence[str], multirun: bool, config_dir: Path | None = None
 ) -> list[Job[Config]]:
-    """Compose and checks every job of a command line.
+    """Compose and check every job of a command line.
 
     Args:
         command: The name of the config file in ``conf/`` that it starts from.

@@ -35,7 +35,7 @@ def select_like(pattern: Any, values: Any) -> Any:
 
 
 def remove(values: dict[str, Any], key: str, sections_too: bool) -> bool:
-    """Remove a key, which may lie deep, and returns whether it was there. Whole sections only where told."""
+    """Remove a dotted key and return whether it was there. Remove a whole section only with ``sections_too``."""
     *sections, name = key.split(".")
     for section in sections:
         values = values.get(section, {}) if isinstance(values, dict) else {}

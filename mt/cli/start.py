@@ -41,7 +41,7 @@ def limit_spinning() -> None:
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Do the same inside a ``with`` statement, and restores the handlers that were there before."""
+    """Context manager: let SIGINT and SIGTERM end the process at once, and restore the previous handlers afterwards."""
     before = {number: signal.getsignal(number) for number in ENDING}
     end_at_once()
     try:

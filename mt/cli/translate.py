@@ -31,7 +31,11 @@ def translate(config: TranslateConfig) -> None:
         raise InputError("there is no standard input: give input=FILE")
     documents = document_jobs(config)
     for name, path in (("input", config.input), ("reference", config.reference)):
-        if path is not None and not documents and (not Path(path).exists() or Path(path).is_dir()):
+        if path is None or documents:
+            continue
+        if Path(path).is_dir():
+            raise InputError(f"{name}={path}: is a folder; give one file")
+        if not Path(path).exists():
             raise InputError(f"{name}={path}: no such file")
     if config.output is None and sys.stdout is None:
         raise InputError("there is no standard output: give output=FILE")

@@ -21,7 +21,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def choose_device(wanted: str) -> torch.device:
+def choose_device(wanted: str, key: str = "device") -> torch.device:
     """Return a device by name, and configure cuDNN for this process.
 
     ``auto`` is the GPU if there is one (CUDA, then Apple's), else the CPU.
@@ -29,18 +29,21 @@ def choose_device(wanted: str) -> torch.device:
     Raises:
         InputError: ``wanted`` is not the name of a device, or this machine does not have that device.
     """
-    _keep_cudnn_exact_and_quick()
+    # Otherwise cuDNN's recurrent layers would round fp32 to TF32's ten bits.
+    torch.backends.cudnn.allow_tf32 = False
+    # cuDNN's attention makes a new plan for every shape, and batches and decoding steps keep coming in new shapes.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     device = _named_device(wanted)
     if device is None:
-        raise InputError(f"device={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
+        raise InputError(f"{key}={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
+        raise InputError(f"{key}={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
     if device.type == "mps" and not torch.backends.mps.is_available():
-        raise InputError("device=mps: not available on this machine; take auto")
+        raise InputError(f"{key}=mps: not available on this machine; take auto")
     return device
 
 
@@ -53,20 +56,13 @@ def _named_device(name: str) -> torch.device | None:
     return None
 
 
-def _keep_cudnn_exact_and_quick() -> None:
-    # Otherwise cuDNN's recurrent layers would round fp32 to TF32's ten bits.
-    torch.backends.cudnn.allow_tf32 = False
-    # cuDNN's attention makes a new plan for every shape, and batches and decoding steps keep coming in new shapes.
-    torch.backends.cuda.enable_cudnn_sdp(False)
-
-
-def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+def choose_precision(wanted: str, device: torch.device, key: str = "precision") -> torch.dtype:
     """Return the number format that was asked for. Raises InputError for fp16 on a CPU.
 
     ``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, and fp32 otherwise.
     """
     if wanted == "fp16" and device.type == "cpu":
-        raise InputError("precision=fp16 needs a GPU; on a CPU take bf16 or fp32")
+        raise InputError(f"{key}=fp16 needs a GPU; on a CPU take bf16 or fp32")
     if wanted == "auto":
         without_bf16 = "fp16" if device.type == "cuda" else "fp32"
         wanted = "bf16" if multiplies_bf16(device) else without_bf16
@@ -121,28 +117,22 @@ def mkl_is_slow() -> bool:
         torch.backends.mkl.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and torch.backends.cpu.get_cpu_capability() == "AVX512"
-        and _processor_maker() == "AuthenticAMD"
+        and _cpu_info("vendor_id") == "AuthenticAMD"
     )
 
 
-def _processor_maker() -> str:
-    """Return the maker as x86 processors name it, or an empty text on systems other than Linux."""
-    match = re.search(r"vendor_id\s*: (\w+)", _cpu_info())
-    return match[1] if match else ""
-
-
-def _cpu_info() -> str:
-    """Return /proc/cpuinfo, or an empty text on systems other than Linux."""
-    try:
-        return CPU_INFO.read_text(encoding="utf-8")
-    except OSError:
-        return ""
+def _cpu_info(field: str) -> str:
+    """Return a field of /proc/cpuinfo, or an empty text on systems other than Linux."""
+    with contextlib.suppress(OSError):
+        if match := re.search(rf"^{field}\s*: (.*\S)", CPU_INFO.read_text(encoding="utf-8"), re.MULTILINE):
+            return match[1]
+    return ""
 
 
 def processor_name() -> str:
     """Return the processor's name as its maker wrote it, or as much as the system tells."""
-    if match := re.search(r"^model name\s*: (.*\S)", _cpu_info(), re.MULTILINE):
-        return match[1]
+    if name := _cpu_info("model name"):
+        return name
     if sys.platform == "darwin":
         command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
         with contextlib.suppress(OSError, subprocess.CalledProcessError):

@@ -33,7 +33,7 @@ def other_encoding(start: bytes) -> tuple[str, str] | None:
     """
     lines = start.split(b"\n")
     lines = lines[:-1] or [CUT_LETTER.sub(b"", start)]  # the last line may be cut short, or is empty
-    foreign = [line for line in lines if b"\0" in line or not _is_utf_8(line)]
+    foreign = [line for line in lines if b"\0" in line or line.decode(errors="replace").encode() != line]
     special = [line for line in lines if b"\0" in line or not line.isascii()]
     if 2 * len(foreign) <= (len(special) if len(foreign) >= MIN_FOREIGN_LINES else len(lines)):
         return None
@@ -48,11 +48,3 @@ def other_encoding(start: bytes) -> tuple[str, str] | None:
         "an encoding of another script, such as WINDOWS-1251 (Cyrillic), GB18030 or BIG5 (Chinese), SHIFT-JIS "
         "(Japanese) or EUC-KR (Korean)"
     )
-
-
-def _is_utf_8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 UNDECODABLE = re.compile(r"[\ud800-\udfff]")
 """Halves of surrogate pairs, which UTF-8 cannot encode. The error handler ``surrogateescape`` makes them of bytes that
 are not UTF-8."""
-BLOCK = 1 << 20
-"""How many bytes are read at a time."""
 
 
 def _open_zst(path: Path) -> BinaryIO:
@@ -58,13 +56,6 @@ def read_lines(path: Path) -> Iterator[bytes]:
     with open_input(path) as stream:
         for line in stream:
             yield line.removesuffix(b"\n")
-
-
-def read_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the content of a file as ``read_lines`` does, but in blocks of bytes; raises the same."""
-    with open_input(path) as stream:
-        while block := stream.read(BLOCK):
-            yield block
 
 
 def read_start(path: Path) -> bytes:

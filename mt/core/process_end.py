@@ -62,15 +62,13 @@ def exit_status(work: Callable[[], None]) -> int:
             sys.stdout.flush()
         return 0
     except InputError as error:
-        return _log_what_all_meet(error, 2)
-    except WorkerDied as error:
-        return _log_if_leader(error, 1)
+        return _log_once(error, 2, others_wait=True)
     except RunError as error:
-        return _log_what_all_meet(error, 1)
+        return _log_once(error, 1, others_wait=not isinstance(error, WorkerDied))
     except Interrupted as error:
-        return _log_if_leader(error, 128 + error.signal_number)
+        return _log_once(error, 128 + error.signal_number)
     except KeyboardInterrupt:
-        return _log_if_leader("interrupted", 130)
+        return _log_once("interrupted", 130)
     except BrokenPipeError:
         # The interpreter flushes standard output once more at exit, which would print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -89,23 +87,21 @@ def _is_leader() -> bool:
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
-def _log_what_all_meet(message: object, status: int) -> int:
-    """Log an error that every worker may meet, and return ``status``.
+def _log_once(message: object, status: int, others_wait: bool = False) -> int:
+    """Log a message in the first worker, which receives the same event as the others, and return ``status``.
 
-    The first worker logs it at once. The others wait, because torchrun ends all workers when one ends, and log it only
-    if they have not been ended after LEADERS_HEAD_START.
+    Args:
+        others_wait: Whether the others may have met another error than the first worker. torchrun ends all workers when
+            one ends, so they wait, and log theirs only if they have not been ended after LEADERS_HEAD_START.
     """
     if not _is_leader():
+        if not others_wait:
+            return status
         try:
             time.sleep(LEADERS_HEAD_START)
         except (Interrupted, KeyboardInterrupt):
             return status
     return _log_error(message, status)
-
-
-def _log_if_leader(message: object, status: int) -> int:
-    """Log a message in the first worker only, which receives the same event, and return ``status``."""
-    return _log_error(message, status) if _is_leader() else status
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -1,6 +1,7 @@
 """Helpers for messages: the nearest right name, a value as one would type it, a long text cut short."""
 
 import difflib
+import json
 import re
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +21,7 @@ def counted(number: int, noun: str) -> str:
 def format_value(value: object) -> str:
     """Return a value as one would type it on a command line."""
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return json.dumps(value)
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{format_value(part)}" for key, part in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -35,26 +35,20 @@ class XzReader(io.RawIOBase):
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         view = memoryview(buffer).cast("B")
-        content = self._read_some(len(view))
-        view[: len(content)] = content
-        return len(content)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def _read_some(self, size: int) -> bytes:
-        """Return 1 to ``size`` bytes, or none at the end of the last stream."""
-        while True:
-            if self._decompressor.eof and not self._begin_next_stream():
-                return b""
+        while not self._decompressor.eof or self._begin_next_stream():
             if self._decompressor.needs_input and not self._compressed:
                 self._compressed = self._file.read(BLOCK)
                 if not self._compressed:
                     raise EOFError("it ends in the middle of a compressed stream")
             compressed, self._compressed = self._compressed, b""
-            if content := self._decompressor.decompress(compressed, size):
-                return content
+            if content := self._decompressor.decompress(compressed, len(view)):
+                view[: len(content)] = content
+                return len(content)
+        return 0
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
     def _begin_next_stream(self) -> bool:
         """Skip padding and begin the next stream. Return False if the file ends instead."""

@@ -27,10 +27,11 @@ class DocumentJob:
 
 
 def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
-    """Return the documents that the input names; none if the input is lines.
+    """Return the documents in the input, which may be a file, a folder or a pattern; none if the input is lines.
 
     Raises:
-        InputError: There is no such file, the translations cannot be written to the output, or a setting is for lines.
+        InputError: There is no such file, the translations cannot be written to the output, or a setting is
+            for lines alone.
     """
     if config.input is None:
         if config.format not in ("auto", "lines"):

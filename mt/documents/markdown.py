@@ -5,7 +5,7 @@ is replaced by codes that move with their words.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from mt.core.extras import optional_packages
@@ -55,12 +55,11 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
     breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
     lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
     passages = []
-    is_cell, done = False, 0
-    for token in tokens:
-        is_cell = token.type in ("th_open", "td_open") or (is_cell and token.type == "inline")
+    done = 0
+    for opening, token in pairwise(tokens):
         if token.type == "inline" and token.map and is_translatable(token.content):
-            spans = _spans(text, lines[slice(*token.map)], token.content, done if is_cell else None)
-            if spans:
+            is_cell = opening.type in ("th_open", "td_open")
+            if spans := _spans(text, lines[slice(*token.map)], token.content, done if is_cell else None):
                 done = spans[-1][1]
                 passages.append(_passage(text, spans, references, is_cell))
     return Document(text, tuple(passages))
@@ -111,39 +110,36 @@ def _tag(plain: str, references: Collection[str]) -> TaggedText:
     html = ""
     codes: list[Code] = []
     done = 0
-    for match, content, code in _inline_parts(plain, references):
+    for match in INLINE.finditer(plain):
         html += encode(plain[done : match.start()]).replace("&#10;", "\n")
-        if code:
-            codes.append(Code(len(html), len(html) + len(content), *code))
-        html += content if code else encode(content)
+        content = match.group()
+        if keys := _keys(match, references):
+            codes.append(Code(len(html), len(html) + len(content), *keys))
+            html += content
+        else:
+            html += encode(content[1:] if match.lastgroup == "escape" else content)
         done = match.end()
     return replace_codes(html + encode(plain[done:]).replace("&#10;", "\n"), codes)
 
 
-def _inline_parts(
-    plain: str, references: Collection[str]
-) -> Iterator[tuple[re.Match[str], str, tuple[str, str] | None]]:
-    """Yield each match of INLINE, its content, and the keys that it opens and closes; no keys if it is text."""
-    for match in INLINE.finditer(plain):
-        content = match.group()
-        code: tuple[str, str] | None = ("", "")
-        match match.lastgroup:
-            case "escape":
-                content, code = content[1:], None
-            case "open":
-                code = ("[", "")
-            case "close":
-                code = ("", "[")
-            case "reference" if len(content) != 3 and content[1:-1].casefold() not in references:
-                code = None
-            case "tag":
-                name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()
-                code = ("", name) if content.startswith("</") else (name, "")
-            case "mark":
-                code = _flanking(
-                    content, plain[match.start() - 1 : match.start()], plain[match.end() : match.end() + 1]
-                )
-        yield match, content, code
+def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
+    """Return the keys that a match of INLINE opens and closes; None if it is text."""
+    content = inline.group()
+    match inline.lastgroup:
+        case "escape":
+            return None
+        case "open":
+            return "[", ""
+        case "close":
+            return "", "["
+        case "reference" if len(content) != 3 and content[1:-1].casefold() not in references:
+            return None
+        case "tag":
+            name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()
+            return ("", name) if content.startswith("</") else (name, "")
+        case "mark":
+            return _flanking(content, inline.string[: inline.start()][-1:], inline.string[inline.end() :][:1])
+    return "", ""
 
 
 def _flanking(mark: str, before: str, after: str) -> tuple[str, str] | None:

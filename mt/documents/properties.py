@@ -1,5 +1,6 @@
 """Java's property files: ``key = value``."""
 
+import codecs
 import re
 
 from mt.data.parsers.document import Document, Languages, is_translatable, replaced_passage
@@ -20,12 +21,6 @@ ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 ESCAPES = str.maketrans({"\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
 ARGUMENT = re.compile(r"\{\d+[,}]")
 """An argument of MessageFormat. In a text with arguments an apostrophe is written twice."""
-NOT_ENCODED = {
-    "ascii": re.compile(r"[^\x00-\x7f]"),
-    "latin-1": re.compile(r"[^\x00-\xff]"),
-    "utf-8": re.compile("(?!)"),
-}
-"""The characters that are written as escapes, for each encoding."""
 
 
 def read_properties(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -43,8 +38,7 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
 
     def escape(value: str) -> str:
         value = value.translate(ESCAPES)
-        value = f"\\{value}" if value.startswith(" ") else value
-        return NOT_ENCODED[encoding].sub(_escape_character, value)
+        return f"\\{value}" if value.startswith(" ") else value
 
     passages = []
     for line in LINE.finditer(text):
@@ -54,11 +48,17 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
             layout = cut_paragraphs(value.replace("''", "'") if doubles_apostrophes else value, accelerators=True)
             write = (lambda new: escape(new.replace("'", "''"))) if doubles_apostrophes else escape
             passages.append(replaced_passage(*line.span("value"), layout, write))
-    return Document(text, tuple(passages), lambda rendered: rendered.encode(encoding))
+    return Document(text, tuple(passages), lambda rendered: rendered.encode(encoding, "java_escape"))
 
 
-def _escape_character(match: re.Match[str]) -> str:
-    return re.sub("....", r"\\u\g<0>", match.group().encode("utf-16-be").hex())
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    """Write characters that the encoding of a file lacks as escapes, such as ``\\u20ac``."""
+    assert isinstance(error, UnicodeEncodeError)
+    codes = error.object[error.start : error.end].encode("utf-16-be").hex()
+    return re.sub("....", r"\\u\g<0>", codes), error.end
+
+
+codecs.register_error("java_escape", _escape_unencodable)
 
 
 def _unescape(escape: re.Match[str]) -> str:

@@ -61,5 +61,5 @@ def _read(text: str, is_vtt: bool) -> Document:
 
 
 def _restore(tagged: TaggedText, text: str) -> str:
-    """Return a translation with its codes, and without the marks that end or begin a subtitle."""
+    """Put the time tags back into a translation. Replace --> by → and remove blank lines: both would end the cue."""
     return NOT_IN_CUES.sub(lambda mark: "→" if mark.group() == "-->" else "", tagged.restore(text))

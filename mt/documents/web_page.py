@@ -6,6 +6,7 @@ repair the page and write all of it anew.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from mt.core.errors import InputError
@@ -18,7 +19,6 @@ from mt.data.parsers.document import (
     apply_splices,
     decode_declared,
     is_translatable,
-    replaced_passage,
 )
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
 from mt.text.tags import (
@@ -83,7 +83,7 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
         if is_translatable(words):
             passages.append(_text_passage(text, segment[0].start, segment[-1].end, attributes))
         else:
-            passages += [_attribute_passage(text, attribute) for attribute in attributes]
+            passages += [Passage((_layout(each),), partial(_splices, text, [each])) for each in attributes]
         changes += [splice for token in segment if token.name == "html" for splice in _language(text, token, languages)]
     return Document(
         text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"), tuple(changes)
@@ -135,20 +135,15 @@ def _layout(attribute: Attribute) -> Layout:
     return cut_paragraphs(attribute.value, always, columns=False)
 
 
-def _escape(attribute: Attribute, value: str, page: str) -> str:
-    """Return a value as HTML writes it; as it was if it has not changed."""
-    original = page[attribute.start : attribute.end]
-    if value == attribute.value:
-        return original
-    quote = original[0] if original[0] in "\"'" else '"'
-    escaped = value.replace("&", "&amp;").replace(quote, "&quot;" if quote == '"' else "&#39;")
-    return f"{quote}{escaped}{quote}"
-
-
-def _attribute_passage(text: str, attribute: Attribute) -> Passage:
-    return replaced_passage(
-        attribute.start, attribute.end, _layout(attribute), lambda value: _escape(attribute, value, text)
-    )
+def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) -> list[Splice]:
+    """Return the changes for the attributes whose values are new."""
+    splices = []
+    for attribute, value in zip(attributes, values, strict=True):
+        if value != attribute.value:
+            quote = text[attribute.start] if text[attribute.start] in "\"'" else '"'
+            escaped = value.replace("&", "&amp;").replace(quote, "&quot;" if quote == '"' else "&#39;")
+            splices.append(Splice(attribute.start, attribute.end, f"{quote}{escaped}{quote}"))
+    return splices
 
 
 def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribute]) -> Passage:
@@ -156,16 +151,14 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
 
     def write(translations: list[str]) -> list[Splice]:
         written, *values = translations
-        by_tag: dict[Token, list[Splice]] = {}
-        for attribute, value in zip(attributes, values, strict=True):
-            tag = attribute.tag
-            splice = Splice(attribute.start - tag.start, attribute.end - tag.start, _escape(attribute, value, text))
-            by_tag.setdefault(tag, []).append(splice)
-        for tag, splices in by_tag.items():
+        splices = _splices(text, attributes, values)
+        for tag in dict.fromkeys(attribute.tag for attribute in attributes):
             # Every tag is in the translation once, as it was written; only its line breaks may be blanks.
             old = text[tag.start : tag.end]
             in_translation = old if old in written else re.sub(r"\s*[\n\r]\s*", " ", old)
-            written = written.replace(in_translation, apply_splices(old, splices), 1)
+            in_tag = [Splice(begin - tag.start, stop - tag.start, content)
+                      for begin, stop, content in splices if tag.start <= begin < tag.end]  # fmt: skip
+            written = written.replace(in_translation, apply_splices(old, in_tag), 1)
         return [] if written == text[start:end] else [Splice(start, end, written)]
 
     layout = cut_paragraphs(text[start:end], always, markup="html", columns=False)

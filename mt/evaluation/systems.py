@@ -245,7 +245,9 @@ def _read_lines(path: Path) -> list[str]:
         try:
             lines.append(line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8"))
         except UnicodeDecodeError:
-            raise InputError(f"{path}: line {number} is not UTF-8") from None
+            raise InputError(
+                f"{path}: line {number} is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
+            ) from None
     return lines
 
 

@@ -1,7 +1,7 @@
 """The part of Apertium APy's API (https://wiki.apertium.org/wiki/Apertium-apy) that other programs use: OmegaT has it
 built in, and Weblate."""
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from langcodes import Language
@@ -18,16 +18,12 @@ def as_error(status: int, message: str) -> dict[str, object]:
     return {"status": "error", "code": status, "message": HTTPStatus(status).phrase, "explanation": message}
 
 
+@dataclass(frozen=True)
 class Apertium:
     """Answers the requests of Apertium APy's clients."""
 
-    def __init__(self, served: ServedModels, config: ServingConfig) -> None:
-        self._served = served
-        self._config = config
-
-    def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Return the handler of each method and path."""
-        return {("GET", "/translate"): self.translate, ("GET", "/listPairs"): self.pairs}
+    served: ServedModels
+    config: ServingConfig
 
     async def translate(self, values: Values) -> object:
         for name in ("langpair", "q"):
@@ -37,11 +33,11 @@ class Apertium:
         source, divider, target = values["langpair"].partition("|")
         if not (source and divider and target) or "|" in target:
             raise HTTPException(400, "That pair is invalid, use e.g. eng|spa")
-        model = self._served.between(self._served.code(source), self._served.code(target))
+        model = self.served.by_languages.get((self.served.code(source), self.served.code(target)))
         if model is None:
             raise HTTPException(400, "That pair is not installed")
-        if len(text) > self._config.characters:
-            raise HTTPException(400, f"Request ({len(text)}) exceeds text limit ({self._config.characters})")
+        if len(text) > self.config.characters:
+            raise HTTPException(400, f"Request ({len(text)}) exceeds text limit ({self.config.characters})")
         # Apertium takes a text for HTML unless told otherwise, but leaves characters as they are (html-noent).
         html = values.get("format", "html") == "html" and "<" in text
         ((translation,),) = await model.translations([text], html)
@@ -53,7 +49,7 @@ class Apertium:
 
     async def pairs(self, values: Values) -> object:
         pairs = dict.fromkeys((_with_three_letters(model.source), _with_three_letters(model.target))
-                              for model in self._served.models)  # fmt: skip
+                              for model in self.served.models)  # fmt: skip
         return _answer([{"sourceLanguage": source, "targetLanguage": target} for source, target in pairs])
 
 

@@ -23,16 +23,28 @@ from mt.serving.requests import Clients, Endpoint, as_json
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
     """Return the application. When it ends, all models answer their waiting requests first."""
+    libre, apy, page = LibreTranslate(served, config), Apertium(served, config), Page(served, config)
     clients = Clients(config.requests_per_minute)
     routes = file_routes()
-    for api, as_error in (
-        (LibreTranslate(served, config), libretranslate.as_error),
-        (Apertium(served, config), apertium.as_error),
-        (Page(served, config), libretranslate.as_error),
+    for as_error, handlers in (
+        (
+            libretranslate.as_error,
+            {
+                "POST /translate": libre.translate,
+                "POST /detect": libre.detect,
+                "GET /languages": libre.languages,
+                "GET /health": libre.health,
+                "GET /frontend/settings": libre.settings,
+                "GET /page/models": page.models,
+                "POST /page/translate": page.translate,
+                "POST /page/attention": page.attention,
+            },
+        ),
+        (apertium.as_error, {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}),
     ):
-        for (method, path), handler in api.routes().items():
-            endpoint = Endpoint(handler, as_error, clients, config.seconds)
-            routes.append(Route(path, endpoint.respond, methods=[method]))
+        for route, handler in handlers.items():
+            method, path = route.split()
+            routes.append(Route(path, Endpoint(handler, as_error, clients, config.seconds).respond, methods=[method]))
 
     @asynccontextmanager
     async def running(app: Starlette) -> AsyncIterator[None]:

@@ -9,8 +9,10 @@ turn. Where both kinds wait, a lane takes them in turn.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import InvalidStateError
 from functools import partial
 from threading import Condition, Thread
 from time import monotonic
@@ -104,17 +106,19 @@ class Batcher:
         """
         if not items:
             return []
-        future = asyncio.get_running_loop().create_future()
-        request = Request(kind, items, sizes, future, [None] * len(items), len(items))
+        queue = self._short if sum(sizes) <= MAX_SHORT_CHARACTERS else self._long
+        request = Request(queue, kind, items, sizes)
         with self._changed:
             if self._closing or self.waiting >= self._capacity:
                 raise Overloaded
-            self._queue_of(request).requests.append(request)
+            queue.requests.append(request)
             self._changed.notify()
         try:
-            return await future
+            return await asyncio.wrap_future(request.future)
         finally:
-            self._end(request)
+            request.future.cancel()  # has no effect unless the client has left
+            with self._changed:
+                queue.remove(request)
 
     @property
     def waiting(self) -> int:
@@ -129,14 +133,6 @@ class Batcher:
         for lane in self._lanes:
             lane.join()
 
-    def _queue_of(self, request: Request) -> Queue:
-        return self._short if sum(request.sizes) <= MAX_SHORT_CHARACTERS else self._long
-
-    def _end(self, request: Request) -> None:
-        """Take a request out of its queue, whether it is answered or not."""
-        with self._changed:
-            self._queue_of(request).remove(request)
-
     def _run(self, prepare: Callable[[], None]) -> None:
         """Do the work of one lane."""
         prepare()
@@ -148,15 +144,13 @@ class Batcher:
     def _next_task(self, queues: Sequence[Queue]) -> Callable[[], None] | None:
         """Wait until there is something to do, and return it, from the first queue that has any; None at the end."""
         with self._changed:
-            while True:
-                for queue in queues:
-                    if task := self._task(queue):
-                        return task
+            while not (task := next(filter(None, map(self._task, queues)), None)):
                 if self._closing and not self.waiting:
-                    return None
+                    break
                 self._idle += 1
                 self._changed.wait()
                 self._idle -= 1
+            return task
 
     def _task(self, queue: Queue) -> Callable[[], None] | None:
         """Return something to do for the requests of a queue; None if there is nothing.
@@ -195,24 +189,25 @@ class Batcher:
 
         return answer_short
 
-    def _cut_all(self, queue: Queue, items: list[tuple[Request, int]]) -> None:
-        for request, number in items:
-            if not request.is_over:
-                self._cut(queue, request, number)
+    def _cut_all(self, queue: Queue, items: list[Item]) -> None:
+        for item in items:
+            if not item.request.is_over:
+                self._cut(item)
         with self._changed:
             queue.cutting = False
             self._changed.notify_all()
 
-    def _cut(self, queue: Queue, request: Request, number: int) -> None:
+    def _cut(self, item: Item) -> None:
         """Cut an item into sources, and queue them. Answer it, if it has none."""
+        request = item.request
         try:
-            cut, sources = self._work.cut(request.kind, request.items[number])
+            item.content, sources = self._work.cut(request.kind, item.content)
         except Exception as error:
             self._fail(request, error)
             return
-        item = Item(request, number, cut, [None] * len(sources), len(sources))
+        item.results, item.unsearched = [None] * len(sources), len(sources)
         with self._changed:
-            queue.put_sources(item, sources)
+            request.queue.put_sources(item, sources)
         if request.tokens > self._max_tokens:
             self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens})"))
         elif not sources:
@@ -223,27 +218,26 @@ class Batcher:
         try:
             results = self._work.search([source.tokens for source in batch], before_step)
         except Exception as error:
-            if len(batch) > 1:
-                for source in batch:
-                    if not source.item.request.is_over:
-                        self._search([source], before_step)
-            else:
+            if len(batch) == 1:
                 self._fail(batch[0].item.request, error)
+                return
+            for source in batch:
+                if not source.item.request.is_over:
+                    self._search([source], before_step)
             return
-        for source, result in zip(batch, results, strict=True):
-            item = source.item
+        for (item, number, _), result in zip(batch, results, strict=True):
             with self._changed:
-                item.results[source.number] = result
+                item.results[number] = result
                 item.unsearched -= 1
                 is_complete = item.unsearched == 0
             if is_complete and not item.request.is_over:
                 self._finish(item)
 
     def _finish(self, item: Item) -> None:
-        """Answer an item for whose sources everything has been found."""
+        """Answer an item whose sources all have results."""
         request = item.request
         try:
-            request.answers[item.number] = self._work.finish(request.kind, item.cut, item.results)
+            request.answers[item.number] = self._work.finish(request.kind, item.content, item.results)
         except Exception as error:
             self._fail(request, error)
             return
@@ -251,11 +245,13 @@ class Batcher:
             request.unanswered -= 1
             is_answered = request.unanswered == 0
         if is_answered:
-            request.deliver()
+            with contextlib.suppress(InvalidStateError):  # its client has left
+                request.future.set_result(request.answers)
 
     def _fail(self, request: Request, error: Exception) -> None:
         if not isinstance(error, TooManyTokens):
             logger.exception("an item of kind %s could not be answered", request.kind)
-        request.failure = error
-        self._end(request)
-        request.deliver()
+        with contextlib.suppress(InvalidStateError):  # another item has failed, or its client has left
+            request.future.set_exception(error)
+        with self._changed:
+            request.queue.remove(request)

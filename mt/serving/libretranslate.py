@@ -1,12 +1,12 @@
 """LibreTranslate's API (https://docs.libretranslate.com/api/), with its answers, messages and status codes."""
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
-from mt.serving.models import ServedModel, ServedModels, language_name
+from mt.serving.models import ServedModel, ServedModels, describe_language, language_name
 from mt.serving.requests import Values
 
 
@@ -14,22 +14,12 @@ def as_error(status: int, message: str) -> dict[str, str]:
     return {"error": message}
 
 
+@dataclass(frozen=True)
 class LibreTranslate:
     """Answers the requests of LibreTranslate's clients."""
 
-    def __init__(self, served: ServedModels, config: ServingConfig) -> None:
-        self._served = served
-        self._config = config
-
-    def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Return the handler of each method and path."""
-        return {
-            ("POST", "/translate"): self.translate,
-            ("POST", "/detect"): self.detect,
-            ("GET", "/languages"): self.languages,
-            ("GET", "/health"): self.health,
-            ("GET", "/frontend/settings"): self.settings,
-        }
+    served: ServedModels
+    config: ServingConfig
 
     async def translate(self, values: Values) -> object:
         texts, is_list = self._texts(values)
@@ -37,43 +27,42 @@ class LibreTranslate:
         alternatives = _number(values.get("alternatives") or 0)
         if (text_format := values.get("format") or "text") not in ("text", "html"):
             raise HTTPException(400, f"{text_format} format is not supported")
-        answer: dict[str, Any] = {}
+        answer: dict[str, list[Any]] = {}
         if source == "auto":
             # The texts of one request are in one language, and together they tell it more surely.
-            language, confidence = self._served.detect(" ".join(texts))[0]
-            detected = {"language": language, "confidence": confidence}
-            answer["detectedLanguage"] = [detected] * len(texts) if is_list else detected
+            language, confidence = self.served.detect(" ".join(texts))[0]
+            answer["detectedLanguage"] = [{"language": language, "confidence": confidence}] * len(texts)
             source = language
         model = self._model(source, target)
         if model is None:
             translations = [[text] for text in texts]
         else:
             translations = await model.translations(texts, text_format == "html", alternatives)
-        best = [ranked[0] for ranked in translations]
-        answer["translatedText"] = best if is_list else best[0]
+        answer["translatedText"] = [ranked[0] for ranked in translations]
         if alternatives:
-            others = [ranked[1:] for ranked in translations]
-            answer["alternatives"] = others if is_list else others[0]
-        return answer
+            answer["alternatives"] = [ranked[1:] for ranked in translations]
+        return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
 
     async def detect(self, values: Values) -> object:
         texts, _ = self._texts(values)
-        languages = self._served.detect(" ".join(texts))
+        languages = self.served.detect(" ".join(texts))
         return [{"confidence": confidence, "language": language} for language, confidence in languages[:3]]
 
     async def languages(self, values: Values) -> object:
         return [
-            {"code": code, "name": language_name(code), "targets": sorted({code, *self._served.targets(code)})}
-            for code in self._served.codes
+            {
+                **describe_language(code),
+                "targets": sorted({code} | {target for source, target in self.served.by_languages if source == code}),
+            }
+            for code in self.served.codes
         ]
 
     async def health(self, values: Values) -> object:
         return {"status": "ok"}
 
     async def settings(self, values: Values) -> object:
-        target = self._served.models[0].target
         return {
-            "charLimit": self._config.characters,
+            "charLimit": self.config.characters,
             "frontendTimeout": 500,
             "apiKeys": False,
             "keyRequired": False,
@@ -82,7 +71,7 @@ class LibreTranslate:
             "supportedFilesFormat": [],
             "language": {
                 "source": {"code": "auto", "name": "Auto Detect"},
-                "target": {"code": target, "name": language_name(target)},
+                "target": describe_language(self.served.models[0].target),
             },
         }
 
@@ -94,7 +83,7 @@ class LibreTranslate:
         texts = asked if isinstance(asked, list) else [asked]
         if not all(isinstance(text, str) for text in texts):
             raise HTTPException(400, "Invalid request: q parameter is not a text or a list of texts")
-        limits = [(len(texts), self._config.texts), *((len(text), self._config.characters) for text in texts)]
+        limits = [(len(texts), self.config.texts), *((len(text), self.config.characters) for text in texts)]
         for size, limit in limits:
             if size > limit:
                 raise HTTPException(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
@@ -102,17 +91,18 @@ class LibreTranslate:
 
     def _model(self, source: str, target: str) -> ServedModel | None:
         """Return the model between two languages; None if they are the same."""
-        codes = []
-        for language in (source, target):
-            code = self._served.code(language)
-            if code is None:
-                raise HTTPException(400, f"{language} is not supported")
-            codes.append(code)
-        model = self._served.between(*codes)
+        codes = [self._code(source), self._code(target)]
+        model = self.served.by_languages.get((codes[0], codes[1]))
         if model is None and codes[0] != codes[1]:
             source, target = (f"{language_name(code)} ({code})" for code in codes)
             raise HTTPException(400, f"{target} is not available as a target language from {source}")
         return model
+
+    def _code(self, language: str) -> str:
+        code = self.served.code(language)
+        if not code:
+            raise HTTPException(400, f"{language} is not supported")
+        return code
 
 
 def _needed(values: Values, name: str) -> str:

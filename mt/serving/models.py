@@ -56,10 +56,11 @@ class ServedModel:
         translations = []
         for pieces in cut:
             of_lines = [next(translated) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
-            ranks = min(max(map(len, of_lines)), 1 + alternatives)
-            ranked = (_joined([several[min(rank, len(several) - 1)].text for several in of_lines], pieces)
-                      for rank in range(ranks))  # fmt: skip
-            translations.append(list(dict.fromkeys(ranked)))
+            distinct: dict[str, None] = {}
+            for rank in range(min(max(map(len, of_lines)), 1 + alternatives)):
+                pieces[::2] = [ranked[min(rank, len(ranked) - 1)].text for ranked in of_lines]
+                distinct["".join(pieces)] = None
+            translations.append(list(distinct))
         return translations
 
     async def hypotheses(self, lines: Sequence[str], kind: str = "all") -> list[list[ScoredText]]:
@@ -96,26 +97,19 @@ class ServedModels:
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self.models = models
-        self.codes = sorted({code for model in models for code in (model.source, model.target)})
+        self.by_languages = {(model.source, model.target): model for model in reversed(models)}
+        self.codes = sorted({code for pair in self.by_languages for code in pair})
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
         known = [code for code in self.codes if base_language(code) in self._identifier.labels]
         self._of_label = {base_language(code): code for code in reversed(known)}
         self._identifier.set_languages(self._of_label or None)
 
-    def code(self, language: str) -> str | None:
-        """Return the served code of a language, however it is written: en, eng, en_US. None if it is not served."""
+    def code(self, language: str) -> str:
+        """Return the served code of a language, however it is written: en, eng, en_US. Empty if it is not served."""
         wanted = served_code(language)
         if wanted in self.codes:
             return wanted
-        return next((code for code in self.codes if base_language(code) == base_language(language)), None)
-
-    def between(self, source: str | None, target: str | None) -> ServedModel | None:
-        """Return the model that translates between two languages, given by their codes."""
-        return next((each for each in self.models if (each.source, each.target) == (source, target)), None)
-
-    def targets(self, source: str) -> list[str]:
-        """Return the target languages of a source language."""
-        return sorted({model.target for model in self.models if model.source == source})
+        return next((code for code in self.codes if base_language(code) == base_language(language)), "")
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the served languages that a text may be in, likeliest first, and how likely each is, in percent."""
@@ -162,6 +156,11 @@ def language_name(code: str) -> str:
     return code
 
 
+def describe_language(code: str) -> dict[str, str]:
+    """Return the code and the name of a language as the clients of all APIs expect them."""
+    return {"code": code, "name": language_name(code)}
+
+
 def cut_into_lines(text: str) -> list[str]:
     """Cut a text into lines, at even indices, and the white space between and around them, at odd ones."""
     if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the search below
@@ -177,8 +176,3 @@ def cut_into_lines(text: str) -> list[str]:
 def without_surrogates(text: str) -> str:
     """Return a text without lone surrogates, which JSON can hold but no encoding can."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _joined(lines: Sequence[str], pieces: Sequence[str]) -> str:
-    """Replace the lines of ``cut_into_lines``, at even indices, by others."""
-    return "".join(line + between for line, between in zip(lines, [*pieces[1::2], ""], strict=True))

@@ -1,6 +1,6 @@
 """The page at ``/``, on which a person tries the models. All its files are in the folder ``page``."""
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mt.config import ServingConfig
-from mt.serving.models import ServedModel, ServedModels, cut_into_lines, language_name, without_surrogates
+from mt.serving.models import ServedModel, ServedModels, cut_into_lines, describe_language, without_surrogates
 from mt.serving.requests import Values
 from mt.translation.results import ScoredText
 
@@ -28,29 +28,21 @@ HEADERS = {
 """The browser is told to load nothing from elsewhere and to run nothing that is written into the page."""
 
 
+@dataclass(frozen=True)
 class Page:
     """Answers the requests of the page."""
 
-    def __init__(self, served: ServedModels, config: ServingConfig) -> None:
-        self._served = served
-        self._config = config
-
-    def routes(self) -> dict[tuple[str, str], Callable[[Values], Awaitable[object]]]:
-        """Return the handler of each method and path."""
-        return {
-            ("GET", "/page/models"): self.models,
-            ("POST", "/page/translate"): self.translate,
-            ("POST", "/page/attention"): self.attention,
-        }
+    served: ServedModels
+    config: ServingConfig
 
     async def models(self, values: Values) -> object:
         return [
             {
                 "name": model.name,
-                "source": {"code": model.source, "name": language_name(model.source)},
-                "target": {"code": model.target, "name": language_name(model.target)},
+                "source": describe_language(model.source),
+                "target": describe_language(model.target),
             }
-            for model in self._served.models
+            for model in self.served.models
         ]
 
     async def translate(self, values: Values) -> object:
@@ -78,7 +70,7 @@ class Page:
         return {"maps": names, "map": name, "rows": rows, "columns": columns, "weights": weights}
 
     def _model(self, values: Values) -> ServedModel:
-        for model in self._served.models:
+        for model in self.served.models:
             if model.name == values.get("model"):
                 return model
         raise HTTPException(400, "There is no such model")
@@ -87,23 +79,17 @@ class Page:
         text = values.get(name)
         if not isinstance(text, str):
             raise HTTPException(400, f"Invalid request: missing {name} parameter")
-        if len(text) > self._config.characters:
-            raise HTTPException(400, f"The text has {len(text)} characters, and may have {self._config.characters}")
+        if len(text) > self.config.characters:
+            raise HTTPException(400, f"The text has {len(text)} characters, and may have {self.config.characters}")
         return without_surrogates(text)
 
 
 def file_routes() -> list[Route]:
     """Return the routes of the page's files."""
-
-    def route(path: str, name: str, media_type: str) -> Route:
-        content = (FOLDER / name).read_bytes()
-
-        async def respond(request: object) -> Response:
-            return Response(content, headers=HEADERS, media_type=media_type)
-
-        return Route(path, respond)
-
-    return [route(path, *file) for path, file in FILES.items()]
+    return [
+        Route(path, Response((FOLDER / name).read_bytes(), headers=HEADERS, media_type=media_type), methods=["GET"])
+        for path, (name, media_type) in FILES.items()
+    ]
 
 
 def _distinct(translations: list[ScoredText]) -> list[dict[str, object]]:

@@ -1,12 +1,11 @@
 """Requests that wait for a model, and the order of their work."""
 
-import asyncio
-import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 MAX_SHORT_CHARACTERS = 1000
 """Maximum length of a short request."""
@@ -17,67 +16,57 @@ MIN_BATCH_TOKENS, MAX_BATCH_TOKENS = 100, 800
 wait for them longer. Idle lanes share the waiting sources in batches of at least the smaller number."""
 
 
-@dataclass(eq=False)
 class Request:
     """Items that a client asked for together."""
 
-    kind: str
-    items: Sequence[Any]
-    sizes: Sequence[int]
-    """The characters of each item."""
-    future: asyncio.Future[list[Any]]
-    answers: list[Any]
-    unanswered: int
-    """The number of items without an answer."""
-    next_item: int = 0
-    """The number of the next item to cut."""
-    waiting: deque["Source"] = field(default_factory=deque)
-    """The sources that no batch has taken."""
-    tokens: int = 0
-    """The tokens of all its sources so far."""
-    failure: Exception | None = None
-    is_over: bool = False
-    """Whether it needs no further work: it is answered, has failed, or its client has left."""
+    def __init__(self, queue: "Queue", kind: str, items: Sequence[Any], sizes: Sequence[int]) -> None:
+        self.queue = queue
+        self.kind = kind
+        self.future: Future[list[Any]] = Future()
+        self.answers: list[Any] = [None] * len(items)
+        self.unanswered = len(items)
+        """The number of items without an answer."""
+        self.uncut = deque(Item(self, number, *each) for number, each in enumerate(zip(items, sizes, strict=True)))
+        self.unsearched: deque[Source] = deque()
+        """The sources that no batch has taken."""
+        self.tokens = 0
+        """The tokens of all its sources so far."""
 
     @property
-    def is_cut(self) -> bool:
-        return self.next_item == len(self.items)
-
-    def deliver(self) -> None:
-        """Hand over the answers, or the failure, unless the client has left."""
-
-        def set_future() -> None:
-            if self.future.done():
-                return
-            if self.failure:
-                self.future.set_exception(self.failure)
-            else:
-                self.future.set_result(self.answers)
-
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all clients
-            self.future.get_loop().call_soon_threadsafe(set_future)
+    def is_over(self) -> bool:
+        """Whether it needs no further work: it is answered, has failed, or its client has left."""
+        return self.future.done()
 
 
 @dataclass(eq=False)
 class Item:
-    """An item of a request after it was cut."""
+    """An item of a request."""
 
     request: Request
     number: int
-    cut: Any
-    results: list[Any]
+    content: Any
+    """The item as the client sent it, or as it was cut."""
+    size: int
+    """Its length in characters."""
+    results: list[Any] = field(default_factory=list)
     """The result of each source; None before its search."""
-    unsearched: int
+    unsearched: int = 0
     """The number of sources without a result."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A source of an item, with its number there."""
 
     item: Item
     number: int
     tokens: list[int]
+
+    @property
+    def size(self) -> int:
+        return len(self.tokens)
+
+
+Piece = TypeVar("Piece", Item, Source)
 
 
 class Queue:
@@ -92,49 +81,46 @@ class Queue:
         self.last_was_cut = False
         """Whether the last task was to cut items."""
 
-    def take_items(self) -> list[tuple[Request, int]]:
-        """Take items to cut, one of each request in turn."""
-        items: list[tuple[Request, int]] = []
-        size = 0
-        while size < MAX_CUT_CHARACTERS and (request := next((r for r in self.requests if not r.is_cut), None)):
-            items.append((request, request.next_item))
-            size += request.sizes[request.next_item]
-            request.next_item += 1
-            self.requeue(request)
-        return items
+    def take_items(self) -> list[Item]:
+        """Take items to cut."""
+        return self._take(lambda request: request.uncut, MAX_CUT_CHARACTERS)
 
     def take_sources(self, lanes: int) -> list[Source]:
-        """Take a batch of sources, one of each request in turn: the share of one of ``lanes`` lanes."""
-        max_tokens = min(MAX_BATCH_TOKENS, max(MIN_BATCH_TOKENS, ceil(self.tokens / lanes)))
-        batch: list[Source] = []
-        tokens = 0
-        while tokens < max_tokens and (request := next((r for r in self.requests if r.waiting), None)):
-            batch.append(request.waiting.popleft())
-            tokens += len(batch[-1].tokens)
-            self.requeue(request)
-        self.tokens -= tokens
+        """Take a batch of sources: the share of one of ``lanes`` lanes."""
+        share = min(MAX_BATCH_TOKENS, max(MIN_BATCH_TOKENS, ceil(self.tokens / lanes)))
+        batch = self._take(lambda request: request.unsearched, share)
+        self.tokens -= sum(source.size for source in batch)
         return batch
+
+    def _take(self, waiting: Callable[[Request], deque[Piece]], enough: int) -> list[Piece]:
+        """Take one piece of each request in turn, until together they have the size that is enough."""
+        pieces: list[Piece] = []
+        size = 0
+        while size < enough and (request := next(filter(waiting, self.requests), None)):
+            pieces.append(waiting(request).popleft())
+            size += pieces[-1].size
+            self.requeue(request)
+        return pieces
 
     def put_sources(self, item: Item, sources: Sequence[list[int]]) -> None:
         """Add the sources of an item."""
         request, tokens = item.request, sum(map(len, sources))
         request.tokens += tokens
         if not request.is_over:
-            request.waiting.extend(Source(item, number, source) for number, source in enumerate(sources))
+            request.unsearched += (Source(item, number, source) for number, source in enumerate(sources))
             self.tokens += tokens
             if request not in self.requests:
                 self.requeue(request)
 
     def remove(self, request: Request) -> None:
         """Take out a request that is over."""
-        request.is_over = True
-        self.tokens -= sum(len(source.tokens) for source in request.waiting)
-        request.waiting.clear()
+        self.tokens -= sum(source.size for source in request.unsearched)
+        request.unsearched.clear()
         self.requeue(request)
 
     def requeue(self, request: Request) -> None:
         """Put a request behind the others, or take it out if there is nothing left to take of it."""
         if request in self.requests:
             self.requests.remove(request)
-        if not request.is_over and (request.waiting or not request.is_cut):
+        if not request.is_over and (request.unsearched or request.uncut):
             self.requests.append(request)

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -50,27 +51,17 @@ class Clients:
             )
 
 
+@dataclass(frozen=True)
 class Endpoint:
     """Answers the requests for one route."""
 
-    def __init__(
-        self,
-        answer: Callable[[Values], Awaitable[object]],
-        as_error: Callable[[int, str], object],
-        clients: Clients,
-        seconds: float,
-    ) -> None:
-        """
-        Args:
-            answer: Returns the answer to a request's values, a JSON value, or raises HTTPException.
-            as_error: Returns the answer with a status code and a message.
-            clients: Counts the texts of each client.
-            seconds: Maximum time for a request.
-        """
-        self._answer = answer
-        self._as_error = as_error
-        self._clients = clients
-        self._seconds = seconds
+    answer: Callable[[Values], Awaitable[object]]
+    """Returns the answer to a request's values, a JSON value, or raises HTTPException."""
+    as_error: Callable[[int, str], object]
+    """Returns the answer with a status code and a message."""
+    clients: Clients
+    seconds: float
+    """Maximum time for a request."""
 
     async def respond(self, request: Request) -> Response:
         """Return the response to a request. If the client leaves, its request is dropped."""
@@ -87,21 +78,21 @@ class Endpoint:
         except Exception:  # the queue has logged it, if it came from a model
             logger.exception("%s", request.url.path)
             error = HTTPException(500, "Cannot translate text")
-        return as_json(self._as_error(error.status_code, error.detail), error.status_code, error.headers)
+        return as_json(self.as_error(error.status_code, error.detail), error.status_code, error.headers)
 
     async def _answered(self, request: Request) -> object:
         values = None
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 values = await _values(request)
                 asked = values.get("q")
                 address = request.client.host if request.client else ""
-                self._clients.count(address, len(asked) if isinstance(asked, list) and asked else 1)
-                return await _unless_gone(request, self._answer(values))
+                self.clients.count(address, len(asked) if isinstance(asked, list) and asked else 1)
+                return await _unless_gone(request, self.answer(values))
         except TimeoutError:
             if values is None:
-                raise HTTPException(408, f"The request did not arrive within {self._seconds:g} seconds") from None
-            raise HTTPException(503, f"Not answered within {self._seconds:g} seconds: try again later") from None
+                raise HTTPException(408, f"The request did not arrive within {self.seconds:g} seconds") from None
+            raise HTTPException(503, f"Not answered within {self.seconds:g} seconds: try again later") from None
 
 
 def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -121,6 +121,8 @@ def is_marian(folder: Path) -> bool:
 
 
 class MarianFolder(ModelFolder):
+    """A folder of MarianMT. Its files are read and checked when they are first needed."""
+
     files = FILES
 
     def verify(self) -> None:
@@ -136,7 +138,9 @@ class MarianFolder(ModelFolder):
 
     def read_description(self) -> ModelDescription:
         path = self.path / GENERATION
-        path, generation = (path, read_json_mapping(path)) if path.is_file() else (self.path / CONFIG, self._values)
+        path, generation = (
+            (path, read_json_mapping(path)) if path.is_file() else (self.path / CONFIG, self._config_json)
+        )
         search = validate(path, _Generation, generation)
         own = {
             "beam_size": search.num_beams or 1,
@@ -148,8 +152,8 @@ class MarianFolder(ModelFolder):
             logger.warning("%s: not followed: %s", self.path, settings)
         target, vocabulary = self._tokenizers["target"]
         description = {
-            "source_language": _language(self._settings.source_lang),
-            "target_language": _language(self._settings.target_lang),
+            "source_language": _language(self._tokenizer_config.source_lang),
+            "target_language": _language(self._tokenizer_config.target_lang),
             "text": TextLayerDescription(enabled=False),
             "model": validate(self.path / CONFIG, TransformerConfig, self._model(), keys=MARIAN_KEYS),
             "tokenizer": PiecesConfig(
@@ -162,7 +166,7 @@ class MarianFolder(ModelFolder):
         return validate(self.path / CONFIG, ModelDescription, description, keys=MARIAN_KEYS)
 
     @cached_property
-    def _values(self) -> dict[str, Any]:
+    def _config_json(self) -> dict[str, Any]:
         values = read_json_mapping(self.path / CONFIG)
         if (kind := values.get("model_type")) != "marian":
             raise InputError(
@@ -172,17 +176,17 @@ class MarianFolder(ModelFolder):
         return values
 
     @cached_property
-    def _config(self) -> _Config:
-        config = validate(self.path / CONFIG, _Config, self._values)
+    def _model_config(self) -> _Config:
+        config = validate(self.path / CONFIG, _Config, self._config_json)
         if contradictions := list(_contradictions(config)):
             raise InputError(f"{self.path / CONFIG}: {'; '.join(contradictions)}")
         return config
 
     @cached_property
-    def _settings(self) -> _TokenizerConfig:
+    def _tokenizer_config(self) -> _TokenizerConfig:
         path = self.path / TOKENIZER
         settings = validate(path, _TokenizerConfig, read_json_mapping(path)) if path.is_file() else _TokenizerConfig()
-        if self._config.share_encoder_decoder_embeddings and settings.separate_vocabs:
+        if self._model_config.share_encoder_decoder_embeddings and settings.separate_vocabs:
             raise InputError(
                 f"{path}: separate_vocabs, but {CONFIG} says that both languages share their embeddings "
                 "(share_encoder_decoder_embeddings)"
@@ -192,8 +196,8 @@ class MarianFolder(ModelFolder):
     @cached_property
     def _tokenizers(self) -> dict[str, tuple[bytes, Vocabulary]]:
         """The SentencePiece model, with its vocabulary appended, and the vocabulary of each side."""
-        config = self._config
-        target_list = "target_vocab.json" if self._settings.separate_vocabs else "vocab.json"
+        config = self._model_config
+        target_list = "target_vocab.json" if self._tokenizer_config.separate_vocabs else "vocab.json"
         return {
             "source": self._tokenizer("source.spm", "vocab.json", config.vocab_size),
             "target": self._tokenizer("target.spm", target_list, config.decoder_vocab_size or config.vocab_size),
@@ -209,7 +213,7 @@ class MarianFolder(ModelFolder):
             )
         if "<unk>" not in numbers:
             raise InputError(f"{self.path / vocabulary_file}: has no piece <unk>")
-        config = self._config
+        config = self._model_config
         vocabulary = Vocabulary(
             pieces=sorted(numbers, key=lambda piece: numbers[piece]),
             pad=config.pad_token_id,
@@ -243,7 +247,7 @@ class MarianFolder(ModelFolder):
         return vocabulary.appended_to(model), vocabulary
 
     def _model(self) -> dict[str, Any]:
-        config = self._config
+        config = self._model_config
         return {
             "architecture": "transformer",
             "width": config.d_model,

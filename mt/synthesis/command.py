@@ -4,21 +4,21 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
-from mt.config import ModelDescription, SynthesisConfig, as_folders, language_suffix
-from mt.core.columns import tables
+from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import limit_kernel_caches, precision_name
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
 from mt.storage.folders import open_folder, read_description
 from mt.synthesis.faults import fault
-from mt.synthesis.lines import Lines, Side, held_out, lines_of_corpus, lines_of_file
-from mt.synthesis.table import Table, finished_passes, left_out, open_table
+from mt.synthesis.lines import OTHER, Lines, Side, held_out, held_out_texts, lines_of_corpus, lines_of_file, texts
+from mt.synthesis.table import Conditions, Table, finished_passes, left_out, open_table
 from mt.training.replay import corpus_of
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator, windows
@@ -29,7 +29,6 @@ MAY_CHANGE = ("output", "device", "threads")
 """Settings that may differ when a stopped command resumes."""
 SCORE_DIGITS = 4
 """Two scores this near are the same: the last bits of a sum depend on the batch."""
-OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,8 @@ class PairWriter:
 
     def row(self, side: Side, number: int, line: str, translation: ScoredText) -> bytes:
         """Return the table's row for a line, given its number from 1 on."""
-        texts = {side: line, OTHER[side]: translation.text}
-        row = {
-            self.languages["source"]: texts["source"],
-            self.languages["target"]: texts["target"],
+        sides = {side: line, OTHER[side]: translation.text}
+        row = {self.languages[each]: sides[each] for each in OTHER} | {
             "score": None if translation.score is None else round(translation.score, SCORE_DIGITS),
             "line": number,
         }
@@ -93,7 +90,7 @@ def synthesise(config: SynthesisConfig) -> None:
     if done is None:
         with open_table(output, made_with, len(passes)) as table:
             _fill(table, config, passes, PairWriter(languages, held_out(corpus) if corpus else None))
-        done = table.passes
+        done = table.record.passes
     else:
         logger.info("%s is finished", output)
     lines, pairs = sum(each.lines for each in done), sum(each.pairs for each in done)
@@ -107,16 +104,14 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
     Raises:
         InputError: A run translates in another direction than the method needs.
     """
-    descriptions = {folder: read_description(Path(folder)) for folder in as_folders(config.run)}
-    first = next(iter(descriptions.values()))
-    source, target = first.source_language, first.target_language
-    for folder, other in descriptions.items():
-        if (other.source_language, other.target_language) != (source, target):
-            raise InputError(f"run={folder} translates {_direction(other)}, and not {_direction(first)} as the first")
-    for folder in as_folders(config.reverse or ()):
-        other = read_description(Path(folder))
-        if (other.source_language, other.target_language) != (target, source):
-            raise InputError(f"reverse={folder} translates {_direction(other)}: it must be the other way round as run")
+    source, target = direction = _direction(as_folders(config.run)[0])
+    for setting, folders, expected, reason in (
+        ("run", config.run, direction, f", and not {source}→{target} as the first"),
+        ("reverse", config.reverse or (), (target, source), ": it must be the other way round as run"),
+    ):
+        for folder in as_folders(folders):
+            if (other := _direction(folder)) != expected:
+                raise InputError(f"{setting}={folder} translates {'→'.join(other)}{reason}")
     if config.input is None:
         return {"source": source, "target": target}
     if language_suffix(config.input) == target:
@@ -127,8 +122,9 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
     return {"source": target, "target": source}
 
 
-def _direction(description: ModelDescription) -> str:
-    return f"{description.source_language}→{description.target_language}"
+def _direction(folder: str) -> tuple[str, str]:
+    description = read_description(Path(folder))
+    return description.source_language, description.target_language
 
 
 def _passes(config: SynthesisConfig, corpus: Corpus | None) -> list[Pass]:
@@ -162,9 +158,8 @@ def _warn_of_leaked_sentences(run: Path, corpus: Corpus) -> None:
         return
     leaked = 0
     for side in OTHER:
-        held_out_texts = {text for pairs in (corpus.valid, corpus.test) for text in pairs[OTHER[side]]}
-        texts = (text for table in tables(train, [side]) for text in table[side].to_pylist())
-        leaked = max(leaked, sum(text in held_out_texts for text in texts))
+        held_out_here = set(held_out_texts(corpus, OTHER[side]))
+        leaked = max(leaked, sum(text in held_out_here for text in texts(train, side)))
     if leaked:
         logger.warning(
             "%s has learnt from %s pairs with sentences that are held out here, so scores on these may be too high: "
@@ -174,31 +169,31 @@ def _warn_of_leaked_sentences(run: Path, corpus: Corpus) -> None:
         )
 
 
-def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> dict[str, str | int | float | bool | None]:
-    """Return everything that determines the content of the table."""
+def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
     settings = config.model_dump(mode="json")
     decoding = settings.pop("decoding")
-    made: dict[str, str | int | float | bool | None] = {
+    conditions: Conditions = {
         key: value if isinstance(value, str) or value is None else ",".join(value)
         for key, value in settings.items()
         if key not in MAY_CHANGE
     }
-    made |= {f"decoding.{key}": value for key, value in decoding.items()}
-    made |= {f"model of {folder}": open_folder(folder).checksum() for each in passes for folder in each.folders}
-    made |= {f"lines of the {each.side} side": each.lines.sha256 for each in passes}
-    return made
+    conditions |= {f"decoding.{key}": value for key, value in decoding.items()}
+    conditions |= {f"model of {folder}": open_folder(folder).checksum() for each in passes for folder in each.folders}
+    conditions |= {f"lines of the {each.side} side": each.lines.sha256 for each in passes}
+    return conditions
 
 
 def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:
     """Translate the remaining lines of all passes, a window at a time."""
     translators = [Translator.load(each.folders, config.decoding, config.device, config.precision) for each in passes]
-    table.resolved_settings = [_engine_settings(translator) for translator in translators]
-    total, done = sum(each.lines.count for each in passes), sum(progress.lines for progress in table.passes)
+    table.record.resolved_settings = [_engine_settings(translator) for translator in translators]
+    progress_of_passes = table.record.passes
+    total, done = sum(each.lines.count for each in passes), sum(progress.lines for progress in progress_of_passes)
     if done:
         logger.info("going on behind %s of %s lines", f"{done:,}", f"{total:,}")
     with tqdm(total=total, initial=done, unit=" lines", disable=None, leave=False) as bar:
-        for each, progress, translator in zip(passes, table.passes, translators, strict=True):
-            for window in windows(each.lines.since(progress.lines)):
+        for each, progress, translator in zip(passes, progress_of_passes, translators, strict=True):
+            for window in windows(islice(each.lines.read(), progress.lines, None)):
                 numbers = range(progress.lines, progress.lines + len(window))
                 rows: list[bytes] = []
                 translations = translator.hypotheses(window, numbers, n_best=1)

@@ -1,14 +1,15 @@
 """The lines to translate: those of a file, or one side of the training pairs of a run."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 import datasets
 
+from mt.core.columns import tables
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.readers.text import text_lines
@@ -16,16 +17,16 @@ from mt.data.sentence_key import sentence_key
 from mt.text.slots import TAG
 
 Side = Literal["source", "target"]
+OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that can be read again, starting at any of them."""
+    """Lines that can be read again."""
 
     count: int
     sha256: str
-    since: Callable[[int], Iterator[str]]
-    """Returns all lines except the first N."""
+    read: Callable[[], Iterator[str]]
 
 
 def lines_of_file(path: Path) -> Lines:
@@ -34,7 +35,7 @@ def lines_of_file(path: Path) -> Lines:
     Raises:
         InputError: The file is missing, damaged, empty or not in UTF-8.
     """
-    lines = _lines(lambda first: islice(text_lines(path), first, None))
+    lines = _lines(lambda: text_lines(path))
     if not lines.count:
         raise InputError(f"input={path}: the file is empty")
     return lines
@@ -42,29 +43,28 @@ def lines_of_file(path: Path) -> Lines:
 
 def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
     """Return one side of the training pairs, without tags."""
-
-    def since(first: int) -> Iterator[str]:
-        for line in islice(_texts(corpus.train, side), first, None):
-            yield line.removeprefix(f"{TAG} ")
-
-    return _lines(since)
+    return _lines(lambda: (line.removeprefix(f"{TAG} ") for line in texts(corpus.train, side)))
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
     """Return the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
-    sides: tuple[Side, Side] = ("source", "target")
-    splits = corpus.valid, corpus.test
-    return {side: frozenset(sentence_key(text) for pairs in splits for text in _texts(pairs, side)) for side in sides}
+    return {side: frozenset(map(sentence_key, held_out_texts(corpus, side))) for side in OTHER}
 
 
-def _lines(since: Callable[[int], Iterator[str]]) -> Lines:
+def held_out_texts(corpus: Corpus, side: Side) -> Iterator[str]:
+    """Yield the texts of one side of the validation and test pairs."""
+    return chain(texts(corpus.valid, side), texts(corpus.test, side))
+
+
+def _lines(read: Callable[[], Iterator[str]]) -> Lines:
     count, digest = 0, hashlib.sha256()
-    for line in since(0):
+    for line in read():
         count += 1
         digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
-    return Lines(count, digest.hexdigest(), since)
+    return Lines(count, digest.hexdigest(), read)
 
 
-def _texts(pairs: datasets.Dataset, side: Side) -> Iterable[str]:
-    for batch in pairs.select_columns([side]).iter(batch_size=10_000):
-        yield from batch[side]
+def texts(pairs: datasets.Dataset, side: Side) -> Iterator[str]:
+    """Yield the texts of one side of pairs."""
+    for table in tables(pairs, [side]):
+        yield from table[side].to_pylist()

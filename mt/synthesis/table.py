@@ -6,6 +6,7 @@ the same as without one.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -24,6 +25,10 @@ MAX_EXAMPLES = 10
 """Maximum number of recorded examples of each reason to leave a line out."""
 
 
+Conditions = dict[str, str | int | float | bool | None]
+"""Everything that determines the content of a table."""
+
+
 @dataclass
 class PassProgress:
     """The progress of one pass."""
@@ -39,16 +44,15 @@ class PassProgress:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
         shown = self.examples.setdefault(reason, [])
         if len(shown) < MAX_EXAMPLES:
-            readable = (text.encode("utf-8", "replace").decode() for text in (line, translation))
-            shown.append({"line": number, **dict(zip(("text", "translation"), readable, strict=True))})
+            text, readable = (text.encode("utf-8", "replace").decode() for text in (line, translation))
+            shown.append({"line": number, "text": text, "translation": readable})
 
 
 @dataclass
-class _Record:
+class TableRecord:
     """The content of NAME.provenance.json."""
 
-    made_with: dict[str, str | int | float | bool | None]
-    """Everything that determines the content of the table."""
+    made_with: Conditions
     code_revision: str | None
     passes: list[PassProgress]
     resolved_settings: list[dict[str, Any]] = field(default_factory=list)
@@ -58,26 +62,23 @@ class _Record:
     finished: bool = False
 
 
+@dataclass(frozen=True)
 class Table:
     """A table that is being written."""
 
-    def __init__(self, output: Path, record: _Record, stream: BinaryIO) -> None:
-        self._output = output
-        self._record = record
-        self._stream = stream
-        self.passes = record.passes
-        """The progress of each pass. ``write`` saves changes."""
-        self.resolved_settings = record.resolved_settings
+    output: Path
+    record: TableRecord
+    """``write`` saves changes."""
+    stream: BinaryIO
 
     def write(self, rows: Sequence[bytes]) -> None:
-        """Write rows, and then record them and ``passes`` as done."""
+        """Write rows, and then save the record."""
         content = b"".join(rows)
-        self._stream.write(content)
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._record.size += len(content)
-        self._record.resolved_settings = self.resolved_settings
-        write_json(record_of(self._output), asdict(self._record))
+        self.stream.write(content)
+        self.stream.flush()
+        os.fsync(self.stream.fileno())
+        self.record.size += len(content)
+        write_json(record_path(self.output), asdict(self.record))
 
     def finish(self) -> None:
         """Record that the table is complete.
@@ -85,51 +86,49 @@ class Table:
         Raises:
             InputError: There is not one pair in it.
         """
-        if not self._record.size:
-            lines = sum(done.lines for done in self.passes)
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out(self.passes).items())
+        if not self.record.size:
+            lines = sum(done.lines for done in self.record.passes)
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out(self.record.passes).items())
             raise InputError(f"of {lines:,} lines none gave a pair that can be used: {reasons}")
-        self._record.finished = True
+        self.record.finished = True
         self.write([])
 
 
 def left_out(passes: Sequence[PassProgress]) -> dict[str, int]:
     """Return the number of lines without a pair over all passes, for each reason."""
-    reasons = dict.fromkeys(reason for done in passes for reason in done.left_out)
-    return {reason: sum(done.left_out.get(reason, 0) for done in passes) for reason in reasons}
+    return dict(sum((Counter(done.left_out) for done in passes), Counter()))
 
 
-def record_of(output: Path) -> Path:
+def record_path(output: Path) -> Path:
     return output.with_suffix(".provenance.json")
 
 
-def finished_passes(output: Path, made_with: dict) -> list[PassProgress] | None:
+def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] | None:
     """Return the passes of a finished table, or None if it is unfinished or does not exist.
 
     Raises:
         InputError: A table of this name was made, or begun, with other settings, or has no record.
     """
-    record = record_of(output)
-    for path in (output, record):
-        if path.is_dir():
-            raise InputError(f"{path} is a folder")
-    if not record.exists():
+    path = record_path(output)
+    for each in (output, path):
+        if each.is_dir():
+            raise InputError(f"{each} is a folder")
+    if not path.exists():
         if output.exists():
             raise InputError(f"output={output} exists already: give output another name")
         return None
-    content = _read(record)
-    if not output.exists() and not partial_path(output).exists():
-        return None
-    _refuse_other_settings(output, content.made_with, made_with)
+    record = _read(path)
+    if output.exists() or partial_path(output).exists():
+        _refuse_other_settings(output, record.made_with, made_with)
     if not output.exists():
         return None
-    if not content.finished or output.stat().st_size != content.size:
-        raise InputError(f"output={output} is not the table that {record} tells of: give output another name")
-    return content.passes
+    if not record.finished or output.stat().st_size != record.size:
+        raise InputError(f"output={output} is not the table that {path} tells of: give output another name")
+    return record.passes
 
 
 @contextmanager
-def open_table(output: Path, made_with: dict, passes: int) -> Iterator[Table]:
+def open_table(output: Path, made_with: Conditions, passes: int) -> Iterator[Table]:
     """Begin an unfinished table, or resume it.
 
     Args:
@@ -140,41 +139,39 @@ def open_table(output: Path, made_with: dict, passes: int) -> Iterator[Table]:
     Raises:
         RunError: Another process is writing it.
     """
-    record_path = record_of(output)
+    path = record_path(output)
     with partial_file(output) as stream:
         begun = os.path.getsize(stream.fileno())
         if not begun:
-            record_path.unlink(missing_ok=True)  # that of a table which somebody has removed
-        record = (
-            _read(record_path)
-            if record_path.exists()
-            else _Record(made_with, code_revision(), [PassProgress() for _ in range(passes)])
-        )
+            path.unlink(missing_ok=True)  # that of a table which somebody has removed
+        new = TableRecord(made_with, code_revision(), [PassProgress() for _ in range(passes)])
+        record = _read(path) if path.exists() else new
         if begun < record.size:
-            partial = partial_path(output)
-            raise InputError(f"{partial}: damaged: it is shorter than {record_path} says. Remove both to begin anew")
+            raise InputError(
+                f"{partial_path(output)}: damaged: it is shorter than {path} says. Remove both to begin anew"
+            )
         stream.truncate(record.size)
         try:
             yield Table(output, record, stream)
         except BaseException:
             if not record.size:
-                record_path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
             raise
 
 
-def _read(record: Path) -> _Record:
+def _read(path: Path) -> TableRecord:
     try:
-        return TypeAdapter(_Record).validate_python(read_json(record))
+        return TypeAdapter(TableRecord).validate_python(read_json(path))
     except ValidationError:
-        raise InputError(f"{record}: damaged or of another version: remove it to begin anew") from None
+        raise InputError(f"{path}: damaged or of another version: remove it to begin anew") from None
 
 
-def _refuse_other_settings(output: Path, before: dict, now: dict) -> None:
+def _refuse_other_settings(output: Path, before: Conditions, now: Conditions) -> None:
     if differing := [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]:
         lines = "\n".join(
             f"  {key}: {format_value(before.get(key))} then, now {format_value(now.get(key))}" for key in differing
         )
         raise InputError(
             f"output={output} was made, or begun, in another way:\n{lines}\ngive output another name, or remove it and "
-            f"{record_of(output)}"
+            f"{record_path(output)}"
         )

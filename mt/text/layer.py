@@ -188,14 +188,14 @@ class TextLayer:
         added = missing_mark(text, marks, self.source_language) if marks and core.ends and text else ""
         return Part(
             text + added,
-            tuple(core.values),
-            written,
-            core.case is Case.CAPITALS,
-            corrections,
-            added,
-            before,
-            after,
-            not core.ends,
+            values=tuple(core.values),
+            written=written,
+            capitals=core.case is Case.CAPITALS,
+            corrections=corrections,
+            added=added,
+            before=before,
+            after=after,
+            is_continued=not core.ends,
         )
 
     def _in_usual_case(self, source: str, written: str, begins: bool = True) -> str:

@@ -160,7 +160,7 @@ def _missing_blanks(units: Sequence[Unit]) -> list[bool]:
 
 
 def _assemble(text: str, tags: Sequence[Tag]) -> str:
-    """Put tags into a text, at their positions, and encodes the text. The last tag is at the end of the text."""
+    """Encode a text and put tags into it, at their positions. The last tag is at the end of the text."""
     parts: list[str] = []
     written = 0  # how much of the text is among the parts, or replaced by a tag
     blank = True  # whether the line begins here or white space was last; tags of elements do not count

@@ -33,8 +33,8 @@ def pattern(language: str) -> str | None:
 
 
 def shared_numbers(source: str, target: str, languages: tuple[str, str]) -> list[tuple[str, str]]:
-    """Return the number words that both sides of a pair have once, each with its translation, in the order of the
-    source. They are as they are written in the texts."""
+    """Return the number words that occur once on both sides of a pair, with their translations, in the order of the
+    source and as they are written."""
     sources, targets = (
         _number_words(text, language) for text, language in zip((source, target), languages, strict=True)
     )
@@ -47,8 +47,10 @@ def shared_numbers(source: str, target: str, languages: tuple[str, str]) -> list
 
 
 def _number_words(text: str, language: str) -> dict[int, list[str]]:
-    """Return the words of a text for each number. Words that follow each other, as in thirty five, are one unknown
-    number; these are given twice."""
+    """Map each number to the words that write it in a text.
+
+    A number word next to another one, as in thirty five, is listed twice, so that ``shared_numbers`` skips it.
+    """
     known = number_words(language)
     matches = [match[0] for match in SIMPLE_WORD.finditer(text)]
     numbers = [None, *(known.get(word.lower()) for word in matches), None]

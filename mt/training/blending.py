@@ -33,9 +33,9 @@ class Blend:
 
     @contextmanager
     def applied_to(self, model: nn.Module) -> Iterator[None]:
-        """Blend the weights of a model within this context; afterwards it has its own again, to the bit.
+        """Context manager: average the model's weights with the initial ones, and restore its own exactly at the end.
 
-        An exception ends the run, and leaves the model blended.
+        After an exception the weights stay averaged, because callers then end the run.
         """
         if not self.share:
             yield

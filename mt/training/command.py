@@ -83,8 +83,10 @@ def _start(
     """Call ``work`` in as many processes as the config says."""
     config = resolved.config
     cpu_threads()  # remembers the default before torch is given another number
-    device = choose_device(config.training.device)
-    choose_precision(config.training.precision, device)  # refuses what the device cannot do before any work is done
+    device = choose_device(config.training.device, "training.device")
+    choose_precision(
+        config.training.precision, device, "training.precision"
+    )  # refuses what the device cannot do before any work is done
     if under_torchrun():
         if config.training.workers not in (1, "auto"):
             raise InputError(
@@ -107,7 +109,7 @@ def _explain_as_worker(resolved: Resolved[TrainConfig], threads: int, info: Rank
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device), info) as workers:
+    with working_together(choose_device(config.training.device, "training.device"), info) as workers:
         state = run_state(resolved)
         if state.checkpoint or state.is_finished:
             recorded = RecordedChoice.read(config.folder)
@@ -123,7 +125,7 @@ def _train_as_worker(resolved: Resolved[TrainConfig], threads: int, info: RankIn
     started = time.perf_counter()
     limit_kernel_caches()
     torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device), info) as workers:
+    with working_together(choose_device(config.training.device, "training.device"), info) as workers:
         if not workers.is_leader:
             workers.barrier()
             _train(resolved, workers, started)
@@ -229,8 +231,8 @@ def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
 
 @contextlib.contextmanager
 def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
-    """Leave no folder behind if training is refused before it begins: removes the run folder if it holds nothing but
-    the log and the lock, and then the folders around it that were made for it.
+    """Context manager: if training is refused before it begins, remove the run folder, unless it holds more than the
+    log, the lock and the choice, and then its new parent folders.
 
     Args:
         run: The run folder.

@@ -140,7 +140,7 @@ def _translate_with_initial_weights(
     try:
         load_weights_from(Path(str(config.training.init_from)), model, config.model)
         if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
-            raise InputError("its weights are others than the run began with")
+            raise InputError(f"the weights of {config.training.init_from} have changed since the run began")
         return {name: translate_together(translator, each.sources, workers) for name, each in test_sets.items()}
     except InputError as error:
         logger.warning("what fine-tuning gained is not measured: %s", error)

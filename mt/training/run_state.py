@@ -65,8 +65,8 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
         return RunState(resolved, checkpoint, run, is_finished=True)
     if checkpoint is None:
         raise InputError(
-            f"{run} is finished and its checkpoints are gone: it cannot go on. Start a new run from its weights: "
-            f"name=… training.init_from={run}"
+            f"{run} is finished and its checkpoints are deleted, so training.max_updates={config.training.max_updates} "
+            f"cannot extend it. Start a new run from its weights: name=… training.init_from={run}"
         )
     refuse_other_tokenizer(run, checkpoint.folder / WEIGHTS)
     return RunState(resolved, checkpoint, run, is_finished=False)

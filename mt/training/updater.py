@@ -160,6 +160,6 @@ class Updater:
             logger.warning("update %d: the gradient is not finite; this update is skipped", pending.number)
         if progress.consecutive_bad_updates >= self.config.training.max_bad_steps:
             raise RunError(
-                f"diverged: {progress.consecutive_bad_updates} updates in a row without a finite gradient; the last "
-                f"checkpoint stands. Try a smaller training.optimizer.learning_rate or precision=fp32."
+                f"training diverged: {progress.consecutive_bad_updates} updates in a row had no finite gradient. The "
+                "last checkpoint is kept. Lower training.optimizer.learning_rate, or set training.precision=fp32"
             )

@@ -61,7 +61,9 @@ class TrainedModel:
             return config.over(self.description.decoding)
         except ValidationError as error:
             reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
-            raise InputError(f"{'; '.join(reasons)} (what is not set here is the model's own, from {path})") from None
+            raise InputError(
+                f"{'; '.join(reasons)} (settings that were not given are those of {path}/model.yaml)"
+            ) from None
 
 
 def open_model(path: str | Path) -> TrainedModel:
@@ -78,10 +80,13 @@ def open_model(path: str | Path) -> TrainedModel:
         kinds = {True: "one tokenizer for both languages", False: "a tokenizer for each language"}
         raise InputError(
             f"{path}: there is {kinds[tokenizers.joint]}, but the model was trained with "
-            f"{kinds[description.tokenizer.joint]}"
+            f"{kinds[description.tokenizer.joint]}: restore the tokenizer files of its run"
         )
     if description.text.enabled and not (tokenizers.source.slots and tokenizers.target.slots):
-        raise InputError(f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no slots")
+        raise InputError(
+            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no slots: "
+            "restore the tokenizer files of its run"
+        )
     spelling = _spelling(folder, description)
     # A description may claim a model of any size. Memory is allocated only after the weights have confirmed the shapes.
     shapes = weight_shapes(build_shapes(description.model, tokenizers))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.core.files import read_blocks, read_lines
+from mt.core.files import open_input, read_lines
 from mt.core.xz import BLOCK, XzReader
 
 FIRST, SECOND = lzma.compress(b"one\ntwo\n"), lzma.compress(b"three\n")
@@ -44,7 +44,8 @@ def test_a_stream_may_begin_anywhere_in_a_block(tmp_path: Path, edge: int) -> No
 def test_content_of_many_blocks(tmp_path: Path) -> None:
     path = tmp_path / "a.xz"
     path.write_bytes(lzma.compress(b"line\n" * 10**6, preset=0) * 2)
-    assert sum(map(len, read_blocks(path))) == 10**7
+    with open_input(path) as stream:
+        assert sum(map(len, iter(lambda: stream.read(BLOCK), b""))) == 10**7
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,12 @@ def test_positions_agree_with_what_is_restored(
 @given(LINES)
 def test_without_rules_nothing_is_touched(line: str) -> None:
     layer = languages.layer(enabled=False)
-    assert layer.cut(line) == [Part(line, (), line, False, (), "", "", "")]
+    assert layer.cut(line) == [Part(line, written=line)]
     assert restored(layer, line) == line
     assert layer.prepare_pair(line, line + "x") == (line, line + "x")
     (part,) = layer.cut(line)
     assert layer.without_surplus(part, A + line + A) == (A + line + A, 0)
-    assert layer.missing_slots(Part(A, (), A, False, (), "", "", ""), "") == 0
+    assert layer.missing_slots(Part(A, written=A), "") == 0
     assert layer.restore(part, A + line.upper()) == A + line.upper()
     assert part.positions(f"ß{A}", "de") == [0, 1, 2]
 

@@ -54,7 +54,7 @@ class Batch:
         """(N,) bool: whether each side is in the other side's language."""
         (sources, source_margins), (targets, target_margins) = self.other_languages
         source, target = self.sides
-        return (source_margins > 0) & target.is_language(sources) & (target_margins > 0) & source.is_language(targets)
+        return (source_margins > 0) & target.owns(sources) & (target_margins > 0) & source.owns(targets)
 
     def keys_without_digits(self) -> np.ndarray:
         """Return ``keys``, but those of texts with digits as if each digit were 0, (N, 2) int64."""

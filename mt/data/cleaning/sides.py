@@ -77,8 +77,8 @@ class Side:
                     margins[row] = -1.0
         return others, margins
 
-    def is_language(self, labels: np.ndarray) -> np.ndarray:
-        """Return which labels of the identifier are the side's language, (N,) bool."""
+    def owns(self, labels: np.ndarray) -> np.ndarray:
+        """Return whether each text's label, a number of the identifier, is this side's language, (N,) bool."""
         return np.array([name == self.label for name in self._identifier.labels])[labels]
 
     def foreign_languages(
