@@ -47,7 +47,8 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
         busy: deque[_Process[Item, Result]] = deque()
         for item in items:
             if len(busy) < count:
-                process = stack.enter_context(_Process[Item, Result]())
+                process = _Process[Item, Result]()
+                stack.callback(process.end)
                 process.send(work)
             else:
                 process = busy.popleft()
@@ -59,7 +60,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
 
 
 class _Process(Generic[Item, Result]):
-    """A process that works on one item at a time. Use as a context manager."""
+    """A process that works on one item at a time."""
 
     def __init__(self) -> None:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
@@ -70,10 +71,7 @@ class _Process(Generic[Item, Result]):
             process_group=0,  # so that Ctrl-C reaches this process alone, which then ends that one
         )
 
-    def __enter__(self) -> "_Process[Item, Result]":
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def end(self) -> None:
         self._process.kill()
         self._process.communicate()
 
