@@ -135,20 +135,16 @@ def _join(
         The rows that are left, the lengths of the N rows after joining, and the rows that are joined to some.
     """
     candidates = rows[: round(share * len(rows))]
-    candidates = candidates[repetitions[candidates] == 1].tolist()
-    max_lengths = [int(side.max()) for side in lengths]
+    candidates = candidates[repetitions[candidates] == 1]
+    max_lengths = [side.max() for side in lengths]
     lengths = lengths[0].copy(), lengths[1].copy()
     followers: dict[int, tuple[int, ...]] = {}
-    start = 0
-    for size in random.integers(2, 4, len(candidates) // 2).tolist():
-        group = candidates[start : start + size]
-        start += size
-        total = [int(side[group].sum()) - (len(group) - 1) for side in lengths]  # one EOS instead of several
+    for group in np.split(candidates, np.cumsum(random.integers(2, 4, len(candidates) // 2))):
+        total = [side[group].sum() - (len(group) - 1) for side in lengths]  # one EOS instead of several
         if len(group) > 1 and total[0] <= max_lengths[0] and total[1] <= max_lengths[1]:
-            followers[group[0]] = tuple(group[1:])
-            lengths[0][group[0]], lengths[1][group[0]] = total
-        if start >= len(candidates):
-            break
+            first, *others = group.tolist()
+            followers[first] = tuple(others)
+            lengths[0][first], lengths[1][first] = total
     is_left = np.ones(len(repetitions), dtype=bool)
     is_left[[row for group in followers.values() for row in group]] = False
     return rows[is_left[rows]], lengths, followers
