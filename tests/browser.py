@@ -1,9 +1,9 @@
 """Opens the page of a report in a real headless Chromium."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -18,30 +18,53 @@ def skip_without_browser() -> None:
 
 
 @contextmanager
-def opened(page: Path) -> Iterator:
-    """Yields a browser, as Selenium controls it, that shows a page."""
+def opened(address: str, *arguments: str) -> Iterator:
+    """Yield a browser, as Selenium controls it, that shows a page."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", *arguments):
         options.add_argument(argument)
     browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     try:
-        browser.get(page.as_uri())
+        browser.get(address)
         yield browser
     finally:
         browser.quit()
 
 
-def what_overflows(browser) -> list[str]:
-    """What stands to the right of the window, except inside of what can be scrolled."""
+@contextmanager
+def on_a_phone(browser, scheme: str = "light") -> Iterator[None]:
+    """Let the browser be a phone's, in a light or dark scheme."""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def assert_legible(browser, scheme: str) -> None:
+    """Check that dark letters stand on light paper, or light ones on dark paper."""
+    colours = browser.execute_script(
+        "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
+    )
+    ink, paper = (sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in colours)
+    assert (ink < paper) == (scheme == "light") and abs(ink - paper) > 400
+
+
+def overflowing_elements(browser) -> list[str]:
+    """Return what stands to the right of the window, except inside of what can be scrolled."""
     width = browser.execute_script("return window.innerWidth")
-    found = browser.execute_script(
+    elements = browser.execute_script(
         "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll')"
         " && e.getBoundingClientRect().right > window.innerWidth + 1).map(e => e.outerHTML.slice(0, 100))"
     )
     if browser.execute_script("return document.documentElement.scrollWidth") > width:
-        found.append("the page itself")
-    return found
+        elements.append("the page itself")
+    return elements

@@ -16,7 +16,6 @@ narrowly) are also simulated and reported. No test of exchangeability promises a
 import math
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,6 +24,7 @@ import numpy as np
 from mt.metrics.metric import Metric
 from mt.metrics.registry import metrics_for
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, randomisation_test, seed_test
+from tests import options
 from tests.toy import SYLLABLES
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -223,11 +223,14 @@ def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -
     return deviation, float(np.mean(differences)), {name: count / pairs for name, count in called.items()}
 
 
-def main(arguments: Sequence[str]) -> None:
-    values = {"pairs": 4000, "trials": 999} | {
-        name: int(value) for name, _, value in (argument.partition("=") for argument in arguments)
-    }
-    pairs, trials = values["pairs"], values["trials"]
+class Options(options.Options):
+    pairs: int = 4000
+    trials: int = 999
+
+
+def main() -> None:
+    settings = Options.parse(__doc__)
+    pairs, trials = settings.pairs, settings.trials
     worst = 0.0
     print(f"{pairs} pairs a cell, {trials} trials; at most {most_allowed(pairs):.4f} may be called different")
     print("metric  blocks  ties   repeats  called different  power (0.7 of blocks won)  exact  seconds")
@@ -268,4 +271,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -56,6 +56,15 @@ def _blank_attention_maps():
         yield
 
 
+@pytest.fixture(scope="session")
+def shared_runs(tmp_path_factory: pytest.TempPathFactory):
+    """Finished toy runs, see tests/shared_runs.py."""
+    from tests.shared_runs import SharedRuns
+
+    base = tmp_path_factory.getbasetemp()
+    return SharedRuns((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared-runs")
+
+
 @pytest.fixture(autouse=True)
 def _leaves_nothing_behind():
     """Neither processes nor signal handlers, which interrupted training keeps to its end."""

@@ -59,9 +59,9 @@ class Command:
         _start_server()
         self.args = words
         pairs = [_ends(number, given) for number, given in enumerate((stdin, stdout, stderr))]
-        self.stdin, self.stdout, self.stderr = (ours for ours, _ in pairs)
+        self.stdin, self.stdout, self.stderr = (own for own, _ in pairs)
         test = os.environ.get("PYTEST_CURRENT_TEST", "")
-        streams = [Connection(theirs) for _, theirs in pairs]  # what multiprocessing knows how to pass on
+        streams = [Connection(descriptor) for _, descriptor in pairs]  # what multiprocessing knows how to pass on
         self._process = _context.Process(target=_be, args=(list(words), str(cwd), dict(env), streams, test))
         self._process.start()
         self.pid = self._process.pid
@@ -82,7 +82,7 @@ class Command:
         return self.returncode
 
     def communicate(self, input: bytes = b"", timeout: float | None = None) -> tuple[bytes, bytes]:
-        """Returns what it has written to standard output and standard error when it has ended."""
+        """Return what it has written to standard output and standard error when it has ended."""
         read: dict[str, bytes] = {}
 
         def drain(name: str) -> None:
@@ -91,16 +91,16 @@ class Command:
                     read[name] = stream.read()
 
         drains = [threading.Thread(target=drain, args=[name], daemon=True) for name in ("stdout", "stderr")]
-        for one in drains:
-            one.start()
+        for thread in drains:
+            thread.start()
         if self.stdin and not self.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self.stdin.write(input)
             with contextlib.suppress(BrokenPipeError):
                 self.stdin.close()
         self.wait(timeout)
-        for one in drains:
-            one.join()
+        for thread in drains:
+            thread.join()
         return read.get("stdout", b""), read.get("stderr", b"")
 
     def send_signal(self, number: int) -> None:
@@ -115,7 +115,7 @@ class Command:
 
 
 def _ends(number: int, given: int | IO[bytes] | None) -> tuple[IO[bytes] | None, int]:
-    """Returns this process's end of a stream, if it has one, and a descriptor of the command's end."""
+    """Return this process's end of a stream, if it has one, and a descriptor of the command's end."""
     if given == PIPE:
         reading, writing = os.pipe()
         if number == 0:
@@ -140,7 +140,7 @@ def _start_server() -> None:
 def _be(
     words: list[str], folder: str, environment: Mapping[str, str], streams: Sequence[Connection], test: str
 ) -> None:
-    """Does in this process what ``python WORDS…`` would do, for a test."""
+    """Do in this process what ``python WORDS…`` would do, for a test."""
     if "coverage" in sys.modules:  # in `make mutants`, which asks which tests execute which lines
         from tests.mutants.contexts import switch
 
@@ -163,6 +163,6 @@ def _be(
 
 
 def _refuse_misfits(handler: logging.Handler, record: logging.LogRecord) -> None:
-    """Raises what logging only prints, and goes on: that the arguments of a message do not fit it."""
+    """Raise what logging only prints: that the arguments of a message do not fit it."""
     if isinstance(sys.exception(), TypeError | ValueError):
         raise

@@ -21,7 +21,7 @@ _started: list[Process] = []
 
 
 def start(*words: str, cwd: Path = PROJECT, env: dict[str, str] | None = None, **streams: object) -> Process:
-    """Starts a script of this project, or ``-m`` and a module. ``streams`` are those of ``subprocess.Popen``.
+    """Start a script of this project, or ``-m`` and a module. ``streams`` are those of ``subprocess.Popen``.
 
     ``end_all`` ends what is left of it."""
     env = ENVIRONMENT if env is None else env
@@ -32,15 +32,15 @@ def start(*words: str, cwd: Path = PROJECT, env: dict[str, str] | None = None, *
 
 
 def run(*words: str, input: bytes = b"", seconds: float = 300, **options: object) -> CompletedProcess[bytes]:
-    """Runs such a command to its end."""
+    """Run such a command to its end."""
     process = start(*words, stdin=PIPE, stdout=PIPE, stderr=PIPE, **options)  # type: ignore[arg-type]
-    written, said = process.communicate(input, timeout=seconds)
+    output, errors = process.communicate(input, timeout=seconds)
     assert process.returncode is not None
-    return CompletedProcess(words, process.returncode, written, said)
+    return CompletedProcess(words, process.returncode, output, errors)
 
 
 def torchrun(words: Sequence[str], workers: int, *options: str, cwd: Path = PROJECT) -> Popen[bytes]:
-    """Starts training under torchrun."""
+    """Start training under torchrun."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}", *options]
     process = Popen([*launcher, str(PROJECT / "train.py"), *words], cwd=cwd, env=ENVIRONMENT, stdout=PIPE, stderr=PIPE)
     _started.append(process)
@@ -73,7 +73,7 @@ class Together:
         return None if None in ended else next((status for status in ended if status), 0)
 
     def communicate(self, timeout: float) -> tuple[bytes, bytes]:
-        """Returns what all of them said. Like torchrun, ends the others when one has failed."""
+        """Return what all of them wrote. Like torchrun, end the others when one has failed."""
         end = time.monotonic() + timeout
         while self.returncode is None:
             assert time.monotonic() < end, "waited in vain"
@@ -81,12 +81,12 @@ class Together:
                 for worker in self.workers:
                     worker.terminate()
             time.sleep(0.02)
-        written, said = zip(*(worker.communicate() for worker in self.workers), strict=True)
-        return b"".join(written), b"".join(said)
+        outputs, errors = zip(*(worker.communicate() for worker in self.workers), strict=True)
+        return b"".join(outputs), b"".join(errors)
 
 
 def end_all() -> None:
-    """Kills what ``start`` began and nobody waited for, with all its workers."""
+    """Kill what ``start`` began and nobody waited for, with all its workers."""
     while _started:
         process = _started.pop()
         if process.poll() is None:
@@ -98,29 +98,29 @@ def end_all() -> None:
 
 
 def finish(process: Process | Together, seconds: float = 300) -> tuple[int, str]:
-    """Returns how it ended and what it said."""
-    _, said = process.communicate(timeout=seconds)
+    """Return the exit status and standard error."""
+    _, errors = process.communicate(timeout=seconds)
     assert process.returncode is not None
-    return process.returncode, said.decode()
+    return process.returncode, errors.decode()
 
 
 def workers_of(torchrun: Popen[bytes]) -> list[psutil.Process]:
-    """Returns them in the order of their ranks."""
-    found = []
+    """Return them in the order of their ranks."""
+    workers = []
     for child in psutil.Process(torchrun.pid).children():
         with suppress(psutil.Error):  # it may just be dying
             if "train.py" in " ".join(child.cmdline()):
-                found.append(child)
-    return found
+                workers.append(child)
+    return workers
 
 
 def lead_one(work: str) -> Process:
-    """Starts a leader that waits, deaf to everything, for a worker that does ``work`` of ``tests/leader.py``."""
+    """Start a leader that waits, deaf to everything, for a worker that does ``work`` of ``tests/leader.py``."""
     return start("-m", "tests.leader", work, stdout=PIPE, stderr=PIPE)
 
 
 def local_workers_of(leader: Process) -> list[psutil.Process]:
-    """Those that ``training.workers`` has started."""
+    """Return the workers that ``training.workers`` has started."""
     children = psutil.Process(leader.pid).children()
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
 

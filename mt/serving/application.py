@@ -26,25 +26,20 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     libre, apy, page = LibreTranslate(served, config), Apertium(served, config), Page(served, config)
     clients = Clients(config.requests_per_minute)
     routes = file_routes()
-    for as_error, handlers in (
-        (
-            libretranslate.as_error,
-            {
-                "POST /translate": libre.translate,
-                "POST /detect": libre.detect,
-                "GET /languages": libre.languages,
-                "GET /health": libre.health,
-                "GET /frontend/settings": libre.settings,
-                "GET /page/models": page.models,
-                "POST /page/translate": page.translate,
-                "POST /page/attention": page.attention,
-            },
-        ),
-        (apertium.as_error, {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}),
-    ):
-        for route, handler in handlers.items():
-            method, path = route.split()
-            routes.append(Route(path, Endpoint(handler, as_error, clients, config.seconds).respond, methods=[method]))
+    apertium_handlers = {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}
+    handlers = {
+        "POST /translate": libre.translate,
+        "POST /detect": libre.detect,
+        "GET /languages": libre.languages,
+        "GET /health": libre.health,
+        "GET /frontend/settings": libre.settings,
+        "GET /page/models": page.models,
+        "POST /page/translate": page.translate,
+        "POST /page/attention": page.attention,
+    } | apertium_handlers
+    for route, handler in handlers.items():
+        method, path = route.split()
+        routes.append(Route(path, Endpoint(handler, clients, config.seconds).respond, methods=[method]))
 
     @asynccontextmanager
     async def running(app: Starlette) -> AsyncIterator[None]:
@@ -52,10 +47,11 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
         for model in served.models:
             await asyncio.to_thread(model.batcher.close)
 
-    async def refused(request: Request, error: Exception) -> Response:
-        """Answer a request without a route."""
+    async def refuse(request: Request, error: Exception) -> Response:
+        """Answer with an error as the API of the route writes it."""
         assert isinstance(error, HTTPException)
-        return as_json(libretranslate.as_error(error.status_code, error.detail), error.status_code, error.headers)
+        api = apertium if f"{request.method} {request.url.path}" in apertium_handlers else libretranslate
+        return as_json(api.as_error(error.status_code, error.detail), error.status_code, error.headers)
 
     # As LibreTranslate does, so that pages from elsewhere and extensions of browsers can use the server.
     anywhere = Middleware(
@@ -65,6 +61,4 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
         allow_headers=["Authorization", "Content-Type"],
         max_age=86_400,
     )
-    return Starlette(
-        routes=routes, middleware=[anywhere], exception_handlers={HTTPException: refused}, lifespan=running
-    )
+    return Starlette(routes=routes, middleware=[anywhere], exception_handlers={HTTPException: refuse}, lifespan=running)

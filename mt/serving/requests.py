@@ -57,30 +57,16 @@ class Endpoint:
 
     answer: Callable[[Values], Awaitable[object]]
     """Returns the answer to a request's values, a JSON value, or raises HTTPException."""
-    as_error: Callable[[int, str], object]
-    """Returns the answer with a status code and a message."""
     clients: Clients
     seconds: float
     """Maximum time for a request."""
 
     async def respond(self, request: Request) -> Response:
-        """Return the response to a request. If the client leaves, its request is dropped."""
-        try:
-            return as_json(await self._answered(request))
-        except ClientDisconnect:
-            return Response()  # nobody gets it
-        except Overloaded:
-            error = HTTPException(503, "The server is overloaded: try again later", headers={"Retry-After": "5"})
-        except TooManyTokens as refusal:
-            error = HTTPException(400, f"Invalid request: {refusal}")
-        except HTTPException as refusal:
-            error = refusal
-        except Exception:  # the queue has logged it, if it came from a model
-            logger.exception("%s", request.url.path)
-            error = HTTPException(500, "Cannot translate text")
-        return as_json(self.as_error(error.status_code, error.detail), error.status_code, error.headers)
+        """Return the response to a request. If the client leaves, its request is dropped.
 
-    async def _answered(self, request: Request) -> object:
+        Raises:
+            HTTPException: The request cannot be answered.
+        """
         values = None
         try:
             async with asyncio.timeout(self.seconds):
@@ -88,11 +74,22 @@ class Endpoint:
                 asked = values.get("q")
                 address = request.client.host if request.client else ""
                 self.clients.count(address, len(asked) if isinstance(asked, list) and asked else 1)
-                return await _unless_gone(request, self.answer(values))
+                return as_json(await _unless_gone(request, self.answer(values)))
+        except HTTPException:
+            raise
+        except ClientDisconnect:
+            return Response()  # nobody gets it
         except TimeoutError:
             if values is None:
                 raise HTTPException(408, f"The request did not arrive within {self.seconds:g} seconds") from None
             raise HTTPException(503, f"Not answered within {self.seconds:g} seconds: try again later") from None
+        except Overloaded:
+            raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
+        except TooManyTokens as error:
+            raise HTTPException(400, f"Invalid request: {error}") from None
+        except Exception:  # the queue has logged it, if it came from a model
+            logger.exception("%s", request.url.path)
+            raise HTTPException(500, "Cannot translate text") from None
 
 
 def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

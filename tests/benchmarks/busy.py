@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -27,18 +26,15 @@ import torch
 from mt.cli.start import SPIN_COUNT, WAIT_SETTINGS
 from mt.core.device import multiplies_bf16
 from mt.text.tokenizer import EOS, SPECIAL
+from tests import options
 from tests.benchmarks import task
-from tests.benchmarks.preparation import PROJECT
+from tests.benchmarks.contestant import SENTENCES, SPEED, Contestant
 
 STEPS = 9
 """Training batches of one measurement, the contestants' warm-up included."""
 TOKENS_PER_SENTENCE = 12
 MULTIPLICATION = "import torch; torch.set_num_threads(1); a = torch.randn(512, 512)\nwhile True: a @ a"
-LOADS = {
-    "idle": (),
-    "2 loops": ("while True: pass",) * 2,
-    "3 numeric": (MULTIPLICATION,) * 3,
-}
+LOADS = {"idle": (), "2 loops": ("while True: pass",) * 2, "3 numeric": (MULTIPLICATION,) * 3}
 MIN_IDLE_SHARE = 0.97
 """Of the speed with libgomp's default, both on an idle machine."""
 MIN_SHARE = {"2 loops": 0.33, "3 numeric": 0.25}
@@ -46,33 +42,23 @@ MIN_SHARE = {"2 loops": 0.33, "3 numeric": 0.25}
 DEFAULT, PROJECT_SETTING = "default", f"spin {SPIN_COUNT}"
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     work: str = "train"
-    run: str = "runs/demo"
+    run: Path = Path("runs/demo")
     spins: str = ""
     repetitions: int = 5
     output: Path = Path("busy.json")
 
 
-def parse(arguments: list[str]) -> Options:
-    kinds = {"work": str, "run": str, "spins": str, "repetitions": int, "output": Path}
-    values = dict(argument.partition("=")[::2] for argument in arguments)
-    if values.keys() - kinds:
-        sys.exit(__doc__)
-    return Options(**{name: kinds[name](value) for name, value in values.items()})  # type: ignore[arg-type]
-
-
-def contestant(work: str) -> tuple[list[str], str]:
-    """Return the command line of ``tests.benchmarks.contestant`` after the folder's place, and the figure to read."""
+def contestant(work: str) -> tuple[Contestant, str]:
+    """Return what does the work, and the figure to read."""
     precision = "bf16" if multiplies_bf16(torch.device("cpu")) else "fp32"
-    speed, sentences = "target_tokens_per_second", "sentences_per_second"
     return {
-        "train": (["train_ours", precision, "1"], speed),
-        "train_workers": (["train_ours", precision, "2"], speed),
-        "train_rnn": (["train_rnn_ours", precision, "1"], speed),
-        "decode": (["decode_ours", "5", "1"], sentences),
-        "decode_ctranslate2": (["decode_ctranslate2", "float32", "1"], "ours_5"),
+        "train": (Contestant("train_ours", precision), SPEED),
+        "train_workers": (Contestant("train_ours", precision, workers=2), SPEED),
+        "train_rnn": (Contestant("train_rnn_ours", precision), SPEED),
+        "decode": (Contestant("decode_ours", "5"), SENTENCES),
+        "decode_ctranslate2": (Contestant("decode_ctranslate2", "float32"), "ours_5"),
     }[work]
 
 
@@ -107,33 +93,26 @@ def load(programs: tuple[str, ...]) -> Iterator[None]:
             process.wait()
 
 
-def measure(folder: Path, words: list[str], figure: str, setting: str) -> float:
-    environment = {name: value for name, value in os.environ.items() if name not in WAIT_SETTINGS}
-    if setting != DEFAULT:
-        environment["GOMP_SPINCOUNT"] = setting.split()[1]
-    name, *rest = words
-    printed = subprocess.check_output(
-        [sys.executable, "-m", "tests.benchmarks.contestant", name, str(folder), *rest],
-        env=environment | {"OMP_NUM_THREADS": str(task.THREADS)},
-        cwd=PROJECT,
-    )
-    return json.loads(printed.splitlines()[-1])[figure]
+def environment(setting: str) -> dict[str, str]:
+    """Return the environment variables of a process with a setting of OpenMP's waiting."""
+    variables = {name: value for name, value in os.environ.items() if name not in WAIT_SETTINGS}
+    return variables if setting == DEFAULT else variables | {"GOMP_SPINCOUNT": setting.split()[1]}
 
 
 def main() -> None:
-    options = parse(sys.argv[1:])
-    words, figure = contestant(options.work)
+    options = Options.parse(__doc__)
+    worker, figure = contestant(options.work)
     settings = [DEFAULT, PROJECT_SETTING, *(f"spin {count}" for count in options.spins.split(",") if count)]
     speeds: dict[tuple[str, str], list[float]] = {(setting, name): [] for setting in settings for name in LOADS}
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        write_inputs(folder, PROJECT / options.run)
+        write_inputs(folder, task.PROJECT / options.run)
         for repetition in range(options.repetitions):
             for name, programs in LOADS.items():
                 for setting in settings:
                     with load(programs):
-                        speeds[setting, name].append(measure(folder, words, figure, setting))
+                        speeds[setting, name].append(worker.run(folder, environment(setting))[figure])
             to_go = (time.monotonic() - started) * (options.repetitions / (repetition + 1) - 1)
             print(
                 f"repetition {repetition + 1} of {options.repetitions}, {to_go / 60:.0f} minutes to go", file=sys.stderr

@@ -20,32 +20,47 @@ from mt.core.device import processor_name
 from mt.core.files import read_lines
 from mt.core.json_file import read_json, sha256, write_json
 from mt.storage.run_folder import CHOICE, RESULTS
+from tests import options
+from tests.benchmarks import task
 
-PROJECT = Path(__file__).parents[2]
 Cell = dict[str, str | int | float]
+"""What identifies a run: pairs, minutes, seed and settings."""
+
+
+class Options(options.Options):
+    output: Path
+    train: str
+    valid: str
+    test: str
+    languages: str
+    pairs: str = "0"
+    minutes: str = "5"
+    seeds: str = "1"
+    settings: str = ""
+    also: str = ""
 
 
 def subset(files: list[str], pairs: int, folder: Path) -> list[str]:
-    """Writes that many pairs, at even distances, and returns the two files; those that are given if 0."""
+    """Write that many pairs, at even distances, and return the two files; 0 pairs: return the given files."""
     if not pairs:
         return files
-    written = []
+    paths = []
     for file in files:
         lines = list(read_lines(Path(file)))
         chosen = [lines[number * len(lines) // pairs] for number in range(min(pairs, len(lines)))]
         path = folder / f"{pairs}-{Path(file).name.removesuffix('.gz')}"
         path.write_bytes(b"".join(line + b"\n" for line in chosen))
-        written.append(str(path))
-    return written
+        paths.append(str(path))
+    return paths
 
 
 def train(cell: Cell, words: list[str], folder: Path) -> dict:
-    """Trains one run and returns what is kept of it. A run that was interrupted goes on, without the time before."""
+    """Train one run and return its figures. An interrupted run goes on, without the time before."""
     name = f"{cell['pairs']}-{cell['minutes']}-{cell['seed']}-{sha256(str(cell['settings']))[:8]}"
     given = [f"training.minutes={cell['minutes']}", f"seed={cell['seed']}", f"name={name}", f"runs={folder / 'runs'}"]
     started = time.monotonic()
     command = [sys.executable, "train.py", *words, *given, *shlex.split(str(cell["settings"]))]
-    subprocess.run(command, cwd=PROJECT, check=True)
+    subprocess.run(command, cwd=task.PROJECT, check=True)
     minutes = (time.monotonic() - started) / 60
     run = folder / "runs" / name
     results = read_json(run / RESULTS)
@@ -54,36 +69,34 @@ def train(cell: Cell, words: list[str], folder: Path) -> dict:
     return {**cell, **kept, "total_minutes": minutes, "decisions": decisions, "processor": processor_name()}
 
 
-def main(arguments: dict[str, str]) -> None:
-    output = Path(arguments["output"]).absolute()
+def main() -> None:
+    options = Options.parse(__doc__)
+    output = options.output.absolute()
     folder = output.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     done = read_json(output)["runs"] if output.exists() else []
-    source, target = arguments["languages"].split(",")
+    source, target = options.languages.split(",")
     files = {
-        split: [str(Path(name).absolute()) for name in arguments[split].split(",")]
+        split: [str(Path(name).absolute()) for name in getattr(options, split).split(",")]
         for split in ("train", "valid", "test")
     }
-    tried = ["", *filter(None, arguments.get("settings", "").split(";"))]
-    usual = {"pairs": "0", "minutes": "5", "seeds": "1"}
-    axes = [arguments.get(key, default).split(",") for key, default in usual.items()]
-    for pairs, minutes, seed, settings in itertools.product(*axes, tried):
+    axes = (values.split(",") for values in (options.pairs, options.minutes, options.seeds))
+    for pairs, minutes, seed, settings in itertools.product(*axes, ["", *filter(None, options.settings.split(";"))]):
         cell: Cell = {"train": files["train"][0], "pairs": int(pairs), "minutes": float(minutes), "seed": int(seed)}
         cell["settings"] = settings.strip()
-        if any(all(one[key] == value for key, value in cell.items()) for one in done):
+        if any(all(run[key] == value for key, value in cell.items()) for run in done):
             continue
-        data = {split: ",".join(map(json.dumps, found)) for split, found in files.items()}
-        data["train"] = ",".join(map(json.dumps, subset(files["train"], int(pairs), folder)))
+        data = files | {"train": subset(files["train"], int(pairs), folder)}
         words = ["data=files", f"data.source_language={source}", f"data.target_language={target}"]
-        words += [f"data.{split}=[{found}]" for split, found in data.items()]
-        done.append(train(cell, words + shlex.split(arguments.get("also", "")), folder))
+        words += [f"data.{split}=[{','.join(map(json.dumps, names))}]" for split, names in data.items()]
+        done.append(train(cell, words + shlex.split(options.also), folder))
         write_json(output, {"runs": done})
-    for one in done:
+    for run in done:
         print(
-            f"{one['pairs'] or 'all':>8} pairs {one['minutes']:>5g} min, took {one['total_minutes']:5.1f}, "
-            f"seed {one['seed']}: BLEU {one['bleu']:5.2f}, {one['updates']:,} updates  {one['settings'] or 'chosen'}"
+            f"{run['pairs'] or 'all':>8} pairs {run['minutes']:>5g} min, took {run['total_minutes']:5.1f}, "
+            f"seed {run['seed']}: BLEU {run['bleu']:5.2f}, {run['updates']:,} updates  {run['settings'] or 'chosen'}"
         )
 
 
 if __name__ == "__main__":
-    main(dict(word.partition("=")[::2] for word in sys.argv[1:]))
+    main()

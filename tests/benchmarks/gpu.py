@@ -14,7 +14,6 @@ import logging
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -33,6 +32,7 @@ from mt.training.command import train
 from mt.training.objective import Objective
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
+from tests import options
 from tests.benchmarks import machine, task
 
 WORDS = 20_000
@@ -42,29 +42,13 @@ LOG_EVERY = 50
 """Updates over which a speed is a mean; the first of them is warm-up."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     device: str = "cuda"
-    models: tuple[str, ...] = ("transformer_base", "rnn_attention_base")
+    models: str = "transformer_base,rnn_attention_base"
     updates: int = 300
     batch_tokens: int = 12_500
     pairs: int = 60_000
     output: Path = Path("gpu.json")
-
-
-def parse(arguments: list[str]) -> Options:
-    kinds = {
-        "device": str,
-        "models": lambda names: tuple(names.split(",")),
-        "updates": int,
-        "batch_tokens": int,
-        "pairs": int,
-        "output": Path,
-    }
-    values = dict(argument.partition("=")[::2] for argument in arguments)
-    if values.keys() - kinds:
-        sys.exit(__doc__)
-    return Options(**{name: kinds[name](value) for name, value in values.items()})
 
 
 def write_corpus(folder: Path, pairs: int) -> None:
@@ -158,7 +142,7 @@ def decoding_speed(run: Path, lines: list[str], beam_size: int, device: str) -> 
 
 
 def main() -> None:
-    options = parse(sys.argv[1:])
+    options = Options.parse(__doc__)
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("mt").setLevel(logging.INFO)
     device = choose_device(options.device)
@@ -172,7 +156,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write_corpus(folder, options.pairs)
         lines = (folder / "test.xx").read_text().splitlines()
-        for model in options.models:
+        for model in options.models.split(","):
             config = compose(folder, model, options)
             training = training_speed(config, limit)
             run = config.folder

@@ -53,10 +53,7 @@ def matmul_gflops(precision: str) -> float:
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
     features = torch.randn(task.BATCH_TOKENS, task.WIDTH, dtype=kind)
     weight = torch.randn(task.FEED_FORWARD, task.WIDTH, dtype=kind)
-    return max(
-        _rate(lambda: torch.mm(features, weight.t())),
-        _rate(lambda: linear(features, weight)),
-    )
+    return max(_rate(lambda: torch.mm(features, weight.t())), _rate(lambda: linear(features, weight)))
 
 
 @torch.inference_mode()

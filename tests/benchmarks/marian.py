@@ -1,13 +1,19 @@
-"""Hugging Face's Marian, the same size and shape as our post-norm Transformer."""
+"""Hugging Face's ``MarianMTModel``, the same size and shape as our post-norm Transformer: training with the loss of
+their ``Trainer``, and ``generate`` with the weights and the tokenizer of our run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
+from transformers.trainer_pt_utils import LabelSmoother
 
+from mt.config import DecodingConfig
+from mt.data.batching import collate
 from mt.models.positions import sinusoidal_positions
 from mt.text.tokenizer import BOS, EOS, PAD, UNK
+from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
@@ -18,17 +24,14 @@ FEED_FORWARD = {
 }
 NAMES = {
     "encoder": FEED_FORWARD
-    | {f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in ATTENTION.items()}
+    | {f"self_attention.{name}": f"self_attn.{marian}" for name, marian in ATTENTION.items()}
     | {"around_attention.norm": "self_attn_layer_norm"},
     "decoder": FEED_FORWARD
-    | {f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in ATTENTION.items()}
-    | {f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in ATTENTION.items()}
-    | {
-        "around_self_attention.norm": "self_attn_layer_norm",
-        "around_cross_attention.norm": "encoder_attn_layer_norm",
-    },
+    | {f"self_attention.{name}": f"self_attn.{marian}" for name, marian in ATTENTION.items()}
+    | {f"cross_attention.{name}": f"encoder_attn.{marian}" for name, marian in ATTENTION.items()}
+    | {"around_self_attention.norm": "self_attn_layer_norm", "around_cross_attention.norm": "encoder_attn_layer_norm"},
 }
-"""The parts of a layer: ours → theirs."""
+"""The parts of a layer: ours → Marian's."""
 
 
 def new_marian() -> MarianMTModel:
@@ -70,8 +73,54 @@ def copy_into_marian(weights: Mapping[str, Tensor], marian: MarianMTModel) -> No
     for stack in ("encoder", "decoder"):
         copied[f"model.{stack}.embed_positions.weight"] = waves
         for layer in range(task.LAYERS):
-            for ours, theirs in NAMES[stack].items():
+            for name, marian_name in NAMES[stack].items():
                 for kind in ("weight", "bias"):
-                    tensor = weights[f"{stack}.layers.{layer}.{ours}.{kind}"]
-                    copied[f"model.{stack}.layers.{layer}.{theirs}.{kind}"] = tensor
+                    tensor = weights[f"{stack}.layers.{layer}.{name}.{kind}"]
+                    copied[f"model.{stack}.layers.{layer}.{marian_name}.{kind}"] = tensor
     marian.load_state_dict(copied)
+
+
+def training_step(precision: str) -> Callable[[Tensor, Tensor], None]:
+    """Return a training step on source (B, S) and target (B, T+1) ids."""
+    model = new_marian().train()
+    optimizer = task.adamw(model)
+    smoother = LabelSmoother(epsilon=task.LABEL_SMOOTHING)
+
+    def step(source: Tensor, target: Tensor) -> None:
+        labels = target[:, 1:].masked_fill(target[:, 1:] == PAD, smoother.ignore_index)  # (B, T)
+        with task.autocast(precision):
+            output = model(source, source != PAD, target[:, :-1], use_cache=False)
+            loss = smoother(output, labels)
+        task.update(model, optimizer, loss)
+
+    return step
+
+
+def load_translator(run: Path, beam_size: int) -> Callable[[list[str]], list[str]]:
+    """Return a function from lines to their translations."""
+    trained = open_model(run)
+    marian = new_marian().eval()
+    copy_into_marian(trained.model.state_dict(), marian)
+    tokenizer = trained.tokenizers.source
+    limits = DecodingConfig()
+
+    def translate(lines: list[str]) -> list[str]:
+        pieces = tokenizer.encode(lines)
+        order = sorted(range(len(lines)), key=lambda number: len(pieces[number]))
+        translations = [""] * len(lines)
+        for start in range(0, len(order), task.SENTENCES_A_BATCH):
+            numbers = order[start : start + task.SENTENCES_A_BATCH]
+            source = collate(numbers, [pieces[n] for n in numbers], [[]] * len(numbers)).source  # (B, S)
+            with torch.inference_mode():
+                output = marian.generate(
+                    input_ids=source,
+                    attention_mask=source != PAD,
+                    num_beams=beam_size,
+                    do_sample=False,
+                    max_new_tokens=int(source.shape[1] * limits.max_length_ratio) + limits.max_length_extra,
+                )  # (B, T)
+            for number, text in zip(numbers, tokenizer.decode(output.tolist()), strict=True):
+                translations[number] = text
+        return translations
+
+    return translate

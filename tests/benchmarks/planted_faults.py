@@ -13,7 +13,6 @@ data.valid=FOLDER/valid.jsonl data.test=FOLDER/test.jsonl data.cleaning=strict``
 import json
 import random
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from mt.core.columns import numbers
 from mt.core.files import read_lines
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import load_corpus
+from tests import options
 
 Pair = tuple[str, str]
 HTML = (
@@ -37,111 +37,102 @@ BLOCK = 20
 """So many lines one after the other are shifted together."""
 
 
-def plant(pairs: list[Pair], foreign: list[Pair], share: float, seed: int = 1) -> tuple[list[Pair], list[str], dict]:
-    """Returns the pairs in another order with a share of each fault, the fault of each ("" for none), and for each pair
-    that repeats another the place of that one."""
+def plant(pairs: list[Pair], foreign: list[Pair], share: float, seed: int = 1) -> tuple[list[Pair], list[str]]:
+    """Return the pairs in another order with a share of each fault, and the fault of each ("" for none)."""
     rng = random.Random(seed)
     pairs = rng.sample(pairs, len(pairs))
     faulty, kind = list(pairs), [""] * len(pairs)
     wanted = round(share * len(pairs))
 
-    def spread(fault: str, change: Callable[[int], Pair | None], count: int = wanted) -> None:
-        for place in rng.sample(range(len(pairs)), len(pairs)):
-            if count and not kind[place] and (changed := change(place)):
-                faulty[place], kind[place], count = changed, fault, count - 1
+    def plant_fault(fault: str, change: Callable[[int], Pair | None], count: int = wanted) -> None:
+        for index in rng.sample(range(len(pairs)), len(pairs)):
+            if count and not kind[index] and (changed := change(index)):
+                faulty[index], kind[index], count = changed, fault, count - 1
 
-    def number(place: int) -> Pair | None:
-        source, target = pairs[place]
+    def number(index: int) -> Pair | None:
+        source, target = pairs[index]
         numbers = set(re.findall(r"\d+", source))
-        places = [i for m in re.finditer(r"\d+", target) if m[0] in numbers for i in range(*m.span())]
-        if not places:
+        positions = [i for m in re.finditer(r"\d+", target) if m[0] in numbers for i in range(*m.span())]
+        if not positions:
             return None
-        at = rng.choice(places)
+        at = rng.choice(positions)
         other = rng.choice([digit for digit in "123456789" if digit != target[at]])
         return source, target[:at] + other + target[at + 1 :]
 
-    with_number = sum(number(place) is not None for place in range(len(pairs)))
-    spread("number", number, max(1, round(share * with_number)))
+    with_number = sum(number(index) is not None for index in range(len(pairs)))
+    plant_fault("number", number, max(1, round(share * with_number)))
     while kind.count("shifted") < wanted:
         start = rng.randrange(len(pairs) - BLOCK - 1)
         if not any(kind[start : start + BLOCK + 1]):
-            for place in range(start, start + BLOCK):
-                faulty[place], kind[place] = (pairs[place][0], pairs[place + 1][1]), "shifted"
+            for index in range(start, start + BLOCK):
+                faulty[index], kind[index] = (pairs[index][0], pairs[index + 1][1]), "shifted"
     others = iter(rng.sample(foreign, len(foreign)))
-    repeats: dict[int, int] = {}
 
-    def repeat(place: int) -> Pair | None:
-        before = rng.randrange(place + 1)
-        if before == place or kind[before]:
+    def repeat(index: int) -> Pair | None:
+        before = rng.randrange(index + 1)
+        if before == index or kind[before]:
             return None
-        repeats[place] = before
         return pairs[before]
 
-    def half(place: int) -> Pair | None:
-        words = pairs[place][1].split()
-        return (pairs[place][0], " ".join(words[: (len(words) + 1) // 2])) if len(words) > 1 else None
+    def half(index: int) -> Pair | None:
+        words = pairs[index][1].split()
+        return (pairs[index][0], " ".join(words[: (len(words) + 1) // 2])) if len(words) > 1 else None
 
-    def marked_up(place: int) -> Pair:
-        source, target = pairs[place]
+    def marked_up(index: int) -> Pair:
+        source, target = pairs[index]
         junk = rng.choice(HTML)
         return rng.choice([(source, junk % target), (junk % source, target)])
 
-    spread("copied", lambda place: (pairs[place][0], pairs[place][0]))
-    spread("random", lambda place: (pairs[place][0], rng.choice(pairs)[1]))
-    spread("language", lambda place: next(others, None))
-    spread("truncated", half)
-    spread("html", marked_up)
-    spread("repeated", repeat)
-    return faulty, kind, repeats
+    plant_fault("copied", lambda index: (pairs[index][0], pairs[index][0]))
+    plant_fault("random", lambda index: (pairs[index][0], rng.choice(pairs)[1]))
+    plant_fault("language", lambda index: next(others, None))
+    plant_fault("truncated", half)
+    plant_fault("html", marked_up)
+    plant_fault("repeated", repeat)
+    return faulty, kind
 
 
-def main(
-    corpus: str,
-    foreign: str,
-    share: str = "0.05",
-    cleaning: str = "strict",
-    languages: str = "en-de",
-    output: str | None = None,
-    seed: str = "1",
-) -> None:
-    if output:
-        write_dirty(Path(output), corpus, _pairs(foreign), float(share), languages, int(seed))
-    else:
-        measure(_pairs(corpus), _pairs(foreign), float(share), cleaning, languages, int(seed))
+class Options(options.Options):
+    corpus: str
+    foreign: Path
+    share: float = 0.05
+    cleaning: str = "strict"
+    languages: str = "en-de"
+    output: Path | None = None
+    seed: int = 1
 
 
-def write_dirty(
-    folder: Path, corpus: str, foreign: list[Pair], share: float, languages: str, seed: int, held_out: int = 2000
-) -> None:
-    """Writes valid, test, clean (the training pairs) and dirty (the same with faults), as ``NAME.jsonl``."""
-    config = _config(corpus, languages, (0, 1), valid_pairs=held_out, test_pairs=held_out)
+def write_dirty(folder: Path, options: Options, held_out: int = 2000) -> None:
+    """Write valid, test, clean (the training pairs) and dirty (the same with faults), as ``NAME.jsonl``."""
+    config = _config(options.corpus, options.languages, (0, 1), valid_pairs=held_out, test_pairs=held_out)
     loaded = load_corpus(config)
     folder.mkdir(parents=True)
     clean, valid, test = (
         list(zip(pairs["source"][:], pairs["target"][:], strict=True))
         for pairs in (loaded.train, loaded.valid, loaded.test)
     )
-    dirty, _, _ = plant(clean, foreign, share, seed)
+    dirty, _ = plant(clean, _pairs(options.foreign), options.share, options.seed)
     for name, pairs in (("valid", valid), ("test", test), ("clean", clean), ("dirty", dirty)):
-        _write(folder / f"{name}.jsonl", pairs, languages)
+        _write(folder / f"{name}.jsonl", pairs, options.languages)
         print(f"{folder / name}.jsonl: {len(pairs):,} pairs")
 
 
-def measure(pairs: list[Pair], foreign: list[Pair], share: float, cleaning: str, languages: str, seed: int) -> None:
-    """Prints which share of the faults is found by which rule, and which share of what a rule finds is faulty."""
-    faulty, kind, _ = plant(pairs, foreign, share, seed)
+def measure(options: Options) -> None:
+    """Print which share of the faults is found by which rule, and which share of a rule's findings is faulty."""
+    pairs = _pairs(Path(options.corpus))
+    faulty, kind = plant(pairs, _pairs(options.foreign), options.share, options.seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "faulty.jsonl")
-        _write(path, faulty, languages)
-        config = _config(
-            str(path), languages, tuple(languages.split("-")), valid_pairs=20, test_pairs=20, cleaning=cleaning
-        )
+        _write(path, faulty, options.languages)
+        columns = tuple(options.languages.split("-"))
+        held_out = {"valid_pairs": 20, "test_pairs": 20}
+        config = _config(str(path), options.languages, columns, **held_out, cleaning=options.cleaning)
         loaded = load_corpus(config)
         start = time.perf_counter()
-        found = find_faulty(loaded, config)
+        findings = find_faulty(loaded, config)
         seconds = time.perf_counter() - start
     kinds = np.array(kind)[numbers(loaded.train, "id")]
-    rules = np.array(["kept", *found.rules])[found.found["train"]]
+    rules = np.array(["kept", *findings.rules])[findings.found["train"]]
     print(f"{len(kinds):,} pairs in {seconds:.0f} s")
     print(f"{'fault':10}{'pairs':>8}{'recall':>8}  by rule")
     for each in sorted(set(kind), key=lambda name: (name == "", name)):
@@ -150,7 +141,7 @@ def measure(pairs: list[Pair], foreign: list[Pair], share: float, cleaning: str,
         recall = np.mean(rules[kinds == each] != "kept")
         print(f"{each or 'none':10}{np.sum(kinds == each):8,}{recall:8.3f}  {by_rule}")
     print("precision, counting every planted fault that a rule finds as right:")
-    for rule in found.rules:
+    for rule in findings.rules:
         if (of_rule := rules == rule).any():
             print(f"  {rule:12}{np.mean(kinds[of_rule] != ''):.3f} of {of_rule.sum():,}")
 
@@ -166,10 +157,18 @@ def _write(path: Path, pairs: list[Pair], languages: str) -> None:
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
 
 
-def _pairs(path: str) -> list[Pair]:
-    lines = (line.decode().split("\t") for line in read_lines(Path(path)))
+def _pairs(path: Path) -> list[Pair]:
+    lines = (line.decode().split("\t") for line in read_lines(path))
     return [(cells[0], cells[1]) for cells in lines]
 
 
+def main() -> None:
+    options = Options.parse(__doc__)
+    if options.output:
+        write_dirty(options.output, options)
+    else:
+        measure(options)
+
+
 if __name__ == "__main__":
-    main(**dict(word.split("=", 1) for word in sys.argv[1:]))  # type: ignore[arg-type]
+    main()

@@ -16,8 +16,6 @@ from mt.storage.run_folder import read_config
 from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 
-PROJECT = Path(__file__).parents[2]
-
 
 def train_run(folder: Path, corpus: Path | None) -> None:
     """Train ``folder/run`` through train.py, unless it is there, so long that its translations end.
@@ -44,7 +42,7 @@ def train_run(folder: Path, corpus: Path | None) -> None:
         "training.optimizer.kind": "muon",
     }
     overrides = [f"{name}={value}" for name, value in settings.items()]
-    if subprocess.run([sys.executable, "train.py", *data, *overrides], cwd=PROJECT).returncode:
+    if subprocess.run([sys.executable, "train.py", *data, *overrides], cwd=task.PROJECT).returncode:
         sys.exit(f"without a trained run there is nothing to time; if {folder} is from older code, delete it")
 
 

@@ -18,12 +18,11 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from tests import options
 from tests.benchmarks import task
-from tests.benchmarks.preparation import PROJECT
 
 REQUESTS = 50
 MAX_SLOWDOWN = 4.0
@@ -36,10 +35,9 @@ MAX_CHARACTERS, MAX_BYTES = 5000, 2**20
 LANGUAGES = {"source": "en", "target": "fr"}
 
 
-@dataclass(frozen=True)
-class Options:
-    run: Path = PROJECT / "runs/demo"
-    project: Path = PROJECT
+class Options(options.Options):
+    run: Path = task.PROJECT / "runs/demo"
+    project: Path = task.PROJECT
     output: Path = Path("serving.json")
 
 
@@ -68,7 +66,7 @@ def server(options: Options) -> Iterator[int]:
     """Yield the port of a server."""
     words = [f"run={options.run.resolve()}", "port=0", "device=cpu"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mt", "serve", *words], cwd=options.project, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "mt", "serve", *words], cwd=options.project.resolve(), stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     line = next(line for line in process.stderr if "listening at" in line)
@@ -131,15 +129,8 @@ def throughput(port: int, lines: list[str]) -> float:
         return sum(pool.map(send, range(CLIENTS))) / SECONDS
 
 
-def parse(arguments: list[str]) -> Options:
-    values = dict(argument.partition("=")[::2] for argument in arguments)
-    if values.keys() - {"run", "project", "output"}:
-        sys.exit(__doc__)
-    return Options(**{name: Path(value).resolve() for name, value in values.items()})
-
-
 def main() -> None:
-    options = parse(sys.argv[1:])
+    options = Options.parse(__doc__)
     lines = task.read_lines(options.run / "scored/test.source")
     words = sorted({word.strip(string.punctuation) for line in lines for word in line.split()} - {""})
     sentences = lines[:: len(lines) // REQUESTS][:REQUESTS]

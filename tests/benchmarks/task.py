@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.text.tokenizer import PAD
 
+PROJECT = Path(__file__).parents[2]
 VOCABULARY = 8000
 WIDTH = 256
 FEED_FORWARD = 1024

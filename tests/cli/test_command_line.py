@@ -1,5 +1,6 @@
 """The two entry points as a shell sees them: output, messages, exit codes."""
 
+import errno
 import os
 import re
 import shlex
@@ -10,27 +11,28 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
-from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS, Command, load_function
 from mt.cli.config_files import Files
 from mt.cli.keys import schema_keys
 from mt.cli.reference import help_text
 from mt.config import TrainConfig, TranslateConfig
-from mt.core.process_end import end_with
+from mt.core.errors import InputError, Interrupted, RunError, WorkerDied
+from tests.in_process import call
 from tests.processes import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def call(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def call_process(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     done = run(*words, cwd=folder, env=dict(os.environ))
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def call_train(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return call(str(ROOT / "train.py"), *words, folder=folder)
+    return call("train", *words, folder=folder)
 
 
 def write_command(body: str, folder: Path) -> str:
@@ -51,11 +53,11 @@ def write_command(body: str, folder: Path) -> str:
 
 
 def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return call(write_command(body, folder), *words, folder=folder)
+    return call_process(write_command(body, folder), *words, folder=folder)
 
 
 def test_every_command_is_listed(tmp_path: Path) -> None:
-    lists = [call("-m", "mt", *words, folder=tmp_path) for words in ((), ("--help",))]
+    lists = [call(*words, folder=tmp_path) for words in ((), ("--help",))]
     for done in lists:
         assert (done.returncode, done.stderr) == (0, "")
         listed = re.findall(r"^  python -m mt (\w+) +\S.*$", done.stdout, re.MULTILINE)
@@ -64,7 +66,7 @@ def test_every_command_is_listed(tmp_path: Path) -> None:
 
 
 def test_a_command_that_does_not_exist_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    done = call("-m", "mt", "tran", folder=tmp_path)
+    done = call("tran", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "tran: there is no such command; nearest: train; python -m mt lists them\n"
 
@@ -142,12 +144,6 @@ def test_config_files_of_the_users_own(own_files: Path, flag: list[str], tmp_pat
     assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
 
 
-def test_a_folder_of_config_files_that_is_not_there(tmp_path: Path) -> None:
-    for words in (["--config-dir", "gone"], ["--config-dir"], ["--config-dir="]):
-        done = call_train(*words, folder=tmp_path)
-        assert done.returncode == 2 and done.stderr.startswith("--config-dir") and len(done.stderr.splitlines()) == 1
-
-
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
     ("typed", "expected"),
@@ -187,36 +183,50 @@ def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def failed_by(cause: Exception, message: str) -> Exception:
+    """Return an error of a library that was raised from another one."""
+    error = ValueError(message)
+    error.__cause__ = cause
+    return error
+
+
+NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
+
+
 @pytest.mark.parametrize(
-    ("body", "status", "message"),
+    ("error", "status", "message"),
     [
-        ("raise InputError('no such folder')", 2, "no such folder"),
-        ("raise RunError('diverged')", 1, "diverged"),
+        (InputError("no such folder"), 2, "no such folder"),
+        (RunError("diverged"), 1, "diverged"),
+        (WorkerDied("another worker has died"), 1, "another worker has died"),
+        (Interrupted(signal.SIGTERM, "state saved"), 143, "state saved"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (NO_SPACE, 1, "disk is full (runs/a)"),
+        (failed_by(NO_SPACE, "generation failed"), 1, "disk is full (runs/a)"),
+        (OSError(errno.EDQUOT, "Quota"), 1, "disk is full"),
+        (OSError(errno.EFBIG, "File too large", "runs/a"), 1, "File too large (runs/a)"),
+        (PermissionError(errno.EACCES, "Permission denied", "runs/a"), 1, "Permission denied (runs/a)"),
+        (MemoryError(), 1, "out of memory"),
+        (torch.OutOfMemoryError("CUDA"), 1, "out of memory"),
+        (OSError(errno.ENAMETOOLONG, "", "x" * 5000), 2, "the name is too long for this system"),
+        (InputError("a\x1b[31m\u202e\udcff é"), 2, "a\\x1b[31m\\u202e\\udcff é\n"),
         (
-            "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')",
-            1,
-            "another worker has died",
+            InputError(f"no such file: {'x' * 5000} (gone)"),
+            2,
+            f"no such file: {'x' * 100} … {'x' * 100} (5,000 characters) (gone)\n",
         ),
-        ("raise Interrupted(signal.SIGTERM, 'state saved')", 143, "state saved"),
-        ("raise KeyboardInterrupt", 130, "interrupted"),
-        ("raise OSError(errno.ENOSPC, 'No space', 'runs/a')", 1, "disk is full (runs/a)"),
-        ("raise OSError(errno.EDQUOT, 'Quota')", 1, "disk is full"),
-        ("raise OSError(errno.EFBIG, 'File too large', 'runs/a')", 1, "File too large (runs/a)"),
-        (
-            "raise PermissionError(errno.EACCES, 'Permission denied', 'runs/a')",
-            1,
-            "Permission denied (runs/a)",
-        ),
-        ("raise MemoryError", 1, "out of memory"),
-        ("import torch; raise torch.OutOfMemoryError('CUDA')", 1, "out of memory"),
     ],
+    ids=lambda value: f"{type(value).__name__} {value}"[:40],
 )
 def test_every_expected_end_has_its_status_and_one_message(
-    body: str, status: int, message: str, tmp_path: Path
+    error: BaseException, status: int, message: str, tmp_path: Path
 ) -> None:
-    done = call_command(body, "run=x", folder=tmp_path)
+    def fail(config: object) -> None:
+        raise error
+
+    done = call("translate", "run=x", folder=tmp_path, work=fail)
     assert (done.returncode, done.stdout) == (status, "")
-    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1 and len(done.stderr) < 400
 
 
 def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
@@ -243,16 +253,6 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
     assert (done.returncode, done.stderr) == (2, "no such folder\n")
 
 
-def test_a_full_disk_is_found_beneath_a_library_s_own_error(tmp_path: Path) -> None:
-    done = call_command(
-        "try: raise OSError(errno.ENOSPC, 'No space', 'cache')\n    "
-        "except OSError as error: raise ValueError('generation failed') from error",
-        "run=x",
-        folder=tmp_path,
-    )
-    assert done.returncode == 1 and "disk is full (cache)" in done.stderr and "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -267,27 +267,18 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, body: str) -> None:
     assert done.returncode == 1 and "Traceback" in done.stderr and "KeyError" in done.stderr
 
 
-def test_messages_hold_nothing_that_a_terminal_would_obey(tmp_path: Path) -> None:
-    done = call_command(r"raise InputError('a\x1b[31m\u202e\udcff\nb é')", "run=x", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "a\\x1b[31m\\u202e\\udcff\nb é\n")
-
-
-def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path: Path) -> None:
-    done = call_command("open('x' * 5000)", "run=x", folder=tmp_path)
-    assert done.returncode == 2 and "the name is too long for this system" in done.stderr and len(done.stderr) < 400
-
-
-def test_a_long_word_of_a_message_is_cut_short(tmp_path: Path) -> None:
-    done = call_command("raise InputError('no such file: ' + 'x' * 5000 + ' (gone)')", "run=x", folder=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == f"no such file: {'x' * 100} … {'x' * 100} (5,000 characters) (gone)\n"
-
-
-@pytest.mark.parametrize("word", ["--config-dir=", f"--config-dir={'x' * 300}"])
-def test_a_folder_of_configs_that_is_not_there_is_named(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_jobs("train", word) == []
-    message = f"--config-dir: no such folder: {'x' * 100} … {'x' * 100} (300 characters)\n"
-    assert capsys.readouterr().err == (message if word.endswith("x") else "--config-dir needs a folder\n")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--config-dir", "gone"], "--config-dir: no such folder: gone\n"),
+        (["--config-dir"], "--config-dir needs a folder\n"),
+        (["--config-dir="], "--config-dir needs a folder\n"),
+        ([f"--config-dir={'x' * 300}"], f"--config-dir: no such folder: {'x' * 100} … {'x' * 100} (300 characters)\n"),
+    ],
+)
+def test_a_folder_of_config_files_that_is_not_there_is_named(words: list[str], message: str, tmp_path: Path) -> None:
+    done = call_train(*words, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_an_interruption_passes_what_catches_every_exception(tmp_path: Path) -> None:
@@ -318,20 +309,21 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     assert process.wait(60) == 141
 
 
-def run_jobs(command: str, *words: str) -> list[TrainConfig | TranslateConfig]:
-    """The configs that a command line runs, in order, in this process."""
-    done: list[TrainConfig | TranslateConfig] = []
-    with pytest.raises(SystemExit) as caught:
-        end_with(lambda: run_command(COMMANDS[command], words, done.append))
-    assert caught.value.code == (0 if done else 2)
-    return done
-
-
-def test_a_sweep_runs_its_jobs_in_order() -> None:
-    assert [config.seed for config in run_jobs("train", "-m", "seed=3,1") if isinstance(config, TrainConfig)] == [3, 1]
-    words = ["-m", "run=x", "input=i", "output=o${decoding.beam_size}", "decoding.beam_size=1,5"]
-    outputs = [config.output for config in run_jobs("translate", *words) if isinstance(config, TranslateConfig)]
-    assert outputs == ["o1", "o5"]
+@pytest.mark.parametrize(
+    ("words", "key", "values"),
+    [
+        (["train", "seed=3,1"], "seed", [3, 1]),
+        (
+            ["translate", "run=x", "input=i", "output=o${decoding.beam_size}", "decoding.beam_size=1,5"],
+            "output",
+            ["o1", "o5"],
+        ),
+    ],
+)
+def test_a_sweep_runs_its_jobs_in_order(words: list[str], key: str, values: list, tmp_path: Path) -> None:
+    configs: list[TrainConfig | TranslateConfig] = []
+    assert call(words[0], "-m", *words[1:], folder=tmp_path, work=configs.append).returncode == 0
+    assert [getattr(config, key) for config in configs] == values
 
 
 @pytest.mark.parametrize(
@@ -345,10 +337,10 @@ def test_a_sweep_runs_its_jobs_in_order() -> None:
     ],
 )
 def test_jobs_that_would_share_a_result_or_the_input_are_refused(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, tmp_path: Path
 ) -> None:
-    assert run_jobs(words[0], "-m", *words[1:]) == []
-    assert message in capsys.readouterr().err
+    done = call(words[0], "-m", *words[1:], folder=tmp_path, work=lambda config: pytest.fail("a job has begun"))
+    assert done.returncode == 2 and message in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

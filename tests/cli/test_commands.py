@@ -2,15 +2,12 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from subprocess import PIPE
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from tests import toy
 from tests.processes import PROJECT, run, start
@@ -55,27 +52,12 @@ def test_training_says_what_it_does_on_stderr_alone(trained):
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"runs"}
 
 
-def test_the_same_command_again_reports_the_finished_run(trained):
-    folder, _ = trained
-    again = _command(folder, "train.py", *_train_arguments())
-    assert again.returncode == 0
-    assert b"is finished" in again.stderr and b"test BLEU" in again.stderr
-
-
 def test_what_is_no_part_of_a_run_may_change(trained, tmp_path):
     folder, _ = trained
     files = f"data.train=[{folder}/train.xx,./train.yy]"
     again = _command(folder, "train.py", *_train_arguments(files, "training.threads=1", "training.compile=true"))
     assert again.returncode == 0, again.stderr.decode()
-    assert b"is finished" in again.stderr
-
-
-def test_another_config_for_the_same_run_is_an_input_error(trained):
-    folder, _ = trained
-    refused = _command(folder, "train.py", *_train_arguments("seed=2"))
-    assert refused.returncode == 2
-    assert b"seed: 1 in the run, now 2" in refused.stderr
-    assert b"Traceback" not in refused.stderr
+    assert b"is finished" in again.stderr and b"test BLEU" in again.stderr
 
 
 def test_lines_in_lines_out_through_pipes_and_files(trained):
@@ -161,31 +143,6 @@ def test_n_best_and_forced_scores_are_one_json_line_each(trained):
     assert uneven.returncode == 2 and b"more lines than the input" in uneven.stderr
 
 
-def test_ctranslate2_writes_the_same_lines_and_its_export_stands_alone(trained):
-    folder, _ = trained
-    lines = (folder / "test.xx").read_bytes() + b"\n \n\xff\xfe\nba\xe2\x80\xa8de\r\nfi\rgo\nno newline at the end"
-    own, other = (
-        _command(folder, "translate.py", "run=runs/toy", f"decoding.engine={engine}", "decoding.n_best=3", stdin=lines)
-        for engine in ("torch", "ctranslate2")
-    )
-    assert other.returncode == 0, other.stderr
-    assert (
-        b"exported the model for CTranslate2" in other.stderr and (folder / "runs/toy/ctranslate2/model.bin").is_file()
-    )
-    assert other.stdout.count(b"\n") == lines.count(b"\n") + 1
-    for line, expected in zip(
-        map(json.loads, other.stdout.splitlines()), map(json.loads, own.stdout.splitlines()), strict=True
-    ):
-        assert line["source"] == expected["source"] and len(line["hypotheses"]) == len(expected["hypotheses"])
-        for one, two in zip(line["hypotheses"], expected["hypotheses"], strict=True):
-            assert one["score"] == pytest.approx(two["score"], abs=1e-4)
-    command = ["-m", "mt", "export", "format=ctranslate2", "run=runs/toy", "output=export", "quantization=int8"]
-    for status, message in ((0, b"exported the model for CTranslate2"), (2, b"output=export: exists")):
-        done = run(*command, cwd=folder)
-        assert done.returncode == status, done.stderr
-        assert message in done.stderr and b"Traceback" not in done.stderr
-
-
 def test_decoding_sweeps_write_an_output_each(trained):
     folder, _ = trained
     (folder / "two.txt").write_text("ba de\nfi go\n")
@@ -195,59 +152,6 @@ def test_decoding_sweeps_write_an_output_each(trained):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [(folder / f"beam{size}.txt").read_text().count("\n") for size in (1, 3)] == [2, 2]
-
-
-def test_a_run_that_two_processes_share_ends_bitwise_as_that_of_one(tmp_path):
-    """With dropout, subword sampling and augmentation on: nothing random may hang on the process."""
-    toy.write_corpus(tmp_path, "copy", train=300)
-    arguments = _train_arguments(
-        "tokenizer.sampling=0.3",
-        "text.augmentation.typos=0.2",
-        "text.augmentation.slots=0.2",
-        "text.augmentation.joined=0.1",
-        "training.max_updates=24",
-        "training.validate_every=12",
-    )
-    assert _command(tmp_path, "train.py", *arguments, "name=whole").returncode == 0
-    words = [*arguments, "name=shared", "training.log_every=1"]
-    process = start("train.py", *words, cwd=tmp_path, stderr=PIPE)
-    log = tmp_path / "runs/shared/train.log"
-    while not (log.exists() and "update 3/" in log.read_text()):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.terminate()
-    process.communicate(timeout=60)
-    assert process.returncode == 143
-    assert _command(tmp_path, "train.py", *arguments, "name=shared").returncode == 0
-    whole, shared = (load_file(tmp_path / f"runs/{name}/model.safetensors") for name in ("whole", "shared"))
-    assert all(torch.equal(whole[name], shared[name]) for name in whole)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_the_same_command_goes_on(tmp_path, number):
-    toy.write_corpus(tmp_path, "copy", train=600)
-    arguments = _train_arguments(
-        "training.max_updates=100000", "training.validate_every=100000", "training.log_every=5"
-    )
-    log = tmp_path / "runs/toy/train.log"
-
-    def start_and_wait_for(text):
-        process = start("train.py", *arguments, cwd=tmp_path, stderr=PIPE)
-        for _ in range(600):
-            if log.exists() and text in log.read_text():
-                return process
-            time.sleep(0.2)
-        raise AssertionError(process.communicate())
-
-    process = start_and_wait_for("update 5/")
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    assert b"state saved" in said and b"Traceback" not in said
-    step = int(next((tmp_path / "runs/toy/checkpoints").glob("step_*")).name.removeprefix("step_"))
-    again = start_and_wait_for(f"going on from update {step}")
-    again.kill()
-    again.communicate()
 
 
 def test_a_terminated_translation_says_so(trained):
@@ -288,67 +192,6 @@ def test_translate_refuses_what_it_cannot_use(trained, arguments, expected):
     assert (folder / "test.xx").read_bytes() == (folder / "source.partial").read_bytes() == before
 
 
-def _broken_folders(folder):
-    """(what is wrong, how to break a copy of the run, the file that the message must name)"""
-
-    def cut(path):
-        path.write_bytes(path.read_bytes()[:-100])
-
-    def flip(path):
-        content = bytearray(path.read_bytes())
-        content[-50] ^= 1
-        path.write_bytes(content)
-
-    yield "no weights", lambda run: (run / "model.safetensors").unlink(), b"model.safetensors: no such file"
-    yield "weights cut short", lambda run: cut(run / "model.safetensors"), b"model.safetensors: damaged"
-    yield "a flipped bit", lambda run: flip(run / "model.safetensors"), b"model.safetensors: damaged"
-    yield "no tokenizer", lambda run: (run / "tokenizer.model").unlink(), b"tokenizer.model"
-    yield (
-        "garbage tokenizer",
-        lambda run: (run / "tokenizer.model").write_bytes(b"garbage"),
-        b"tokenizer.model",
-    )
-    yield "no description", lambda run: (run / "model.yaml").unlink(), b"model.yaml: no such file"
-    yield "garbage description", lambda run: (run / "model.yaml").write_bytes(b"\xff: ["), b"model.yaml"
-    for name, value in (("date", "2024-13-45"), ("number", "!!int foo"), ("switch", "!!bool foo")):
-        yield (
-            f"no {name}",
-            lambda run, value=value: (run / "model.yaml").write_text(f"format: {value}"),
-            b"model.yaml: cannot be read",
-        )
-    yield (
-        "tagged description",
-        lambda run: (run / "model.yaml").write_text("!!python/object/apply:os.system [exit 1]"),
-        b"model.yaml",
-    )
-    yield (
-        "other sizes",
-        lambda run: (run / "model.yaml").write_text((run / "model.yaml").read_text().replace("width: 32", "width: 64")),
-        b"model.safetensors: does not fit",
-    )
-
-
-def test_damaged_model_folders_are_named(trained, tmp_path):
-    import shutil
-
-    from mt.core.errors import InputError
-    from mt.translation.trained_model import open_model
-
-    folder, _ = trained
-    for what, damage, expected in _broken_folders(folder):
-        run = tmp_path / what
-        run.mkdir()
-        for name in ("model.yaml", "tokenizer.model", "source_words.json", "model.safetensors"):
-            shutil.copy(folder / "runs/toy" / name, run / name)
-        open_model(run)
-        damage(run)
-        with pytest.raises(InputError) as error:
-            open_model(run)
-        assert expected in str(error.value).encode(), what
-    refused = _command(tmp_path, "translate.py", "run=no weights", stdin=b"ba\n")
-    assert refused.returncode == 2 and refused.stdout == b"" and b"Traceback" not in refused.stderr
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -367,6 +210,7 @@ def test_damaged_model_folders_are_named(trained, tmp_path):
         (["training.btach_tokens=5"], b"training.batch_tokens"),
         (["training.device=cuda:9"], b"cuda:9"),
         (["data.max_length=1"], b"data.max_length"),
+        (["name=toy", "seed=2"], b"seed: 1 in the run, now 2"),
     ],
     ids=lambda value: value[0][:80] if isinstance(value, list) else "",
 )

@@ -37,6 +37,11 @@ def mistakes(*words: str, multirun: bool = False, command: str = "train") -> lis
     return [line.strip() for line in lines]
 
 
+def write_experiment(folder: Path, content: bytes) -> None:
+    (folder / "experiment").mkdir(exist_ok=True)
+    (folder / "experiment" / "mine.yaml").write_bytes(content)
+
+
 def test_the_default_run() -> None:
     config = train_config()
     assert config.name == "tatoeba_en_fr-transformer_small"
@@ -61,16 +66,14 @@ def test_the_default_run() -> None:
     ],
 )
 def test_an_experiment_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, told: str) -> None:
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "mine.yaml").write_bytes(content)
+    write_experiment(tmp_path, content)
     with pytest.raises(InputError) as caught:
         compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
     assert told in str(caught.value) and "Config search path" not in str(caught.value)
 
 
 def test_the_name_of_a_run_may_be_a_number_in_a_file(tmp_path: Path) -> None:
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nname: 2024\n")
+    write_experiment(tmp_path, b"# @package _global_\nname: 2024\n")
     (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
     assert job.config.name == "2024"
 
@@ -152,8 +155,7 @@ def test_an_experiment_names_its_run() -> None:
 
 
 def test_a_name_in_an_experiment_of_the_users_own_is_kept_and_set_apart_in_a_sweep(tmp_path: Path) -> None:
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\n# mine\nname: special\n")
+    write_experiment(tmp_path, b"# @package _global_\n# mine\nname: special\n")
     for words, names in (([], ["special"]), (["seed=1,2"], ["special-seed=1", "special-seed=2"]), (["name=x"], ["x"])):
         jobs = compose_jobs("train", TrainConfig, ["experiment=mine", *words], multirun=True, config_dir=tmp_path)
         assert [job.config.name for job in jobs] == names
@@ -429,9 +431,8 @@ def test_names_in_lists_of_lists_may_hold_it_too() -> None:
 
 
 def test_a_file_of_ones_own_may_change_between_two_command_lines(tmp_path: Path) -> None:
-    (tmp_path / "experiment").mkdir()
     for seed in (3, 4):
-        (tmp_path / "experiment" / "mine.yaml").write_text(f"# @package _global_\nseed: {seed}\n")
+        write_experiment(tmp_path, f"# @package _global_\nseed: {seed}\n".encode())
         (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
         assert job.config.seed == seed
 

@@ -206,6 +206,8 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
             "take average=4, or save more often",
         ),
         (TrainingConfig, {"consistency": 1.0}, "objective=simcut or r_drop"),
+        (TrainingConfig, {"replay": 0.5}, "replay=0.5 needs init_from"),
+        (TrainingConfig, {"start_share": 0.5}, "start_share=0.5 needs init_from"),
         (TrainingConfig, {"init_from": "a", "initial_embeddings": "co_occurrence"}, "initial_embeddings=random"),
         (TrainingConfig, {"objective": "r_drop", "cutoff": 0.1}, "objective=simcut"),
         (OptimizerConfig, {"kind": "adamw", "muon_iterations": 5}, "kind=muon"),

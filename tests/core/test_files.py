@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.cli.translate import translate
@@ -35,6 +35,7 @@ def compressed(content: bytes, suffix: str) -> bytes:
 
 
 @given(lines=st.lists(st.binary().filter(lambda line: b"\n" not in line)), ended=st.booleans())
+@example(lines=["a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h\x00i".encode()] * 2, ended=False)
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
 def test_only_line_feeds_end_lines(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, lines: list[bytes], ended: bool
@@ -45,12 +46,6 @@ def test_only_line_feeds_end_lines(
     content = b"\n".join(lines) + (b"\n" if ended and lines else b"")
     path.write_bytes(compressed(content, suffix))
     assert list(read_lines(path)) == lines
-
-
-def test_every_other_line_break_is_part_of_the_line(tmp_path: Path) -> None:
-    text = "a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h\x00i"
-    (tmp_path / "text").write_text(f"{text}\n{text}", encoding="utf-8", newline="")
-    assert list(read_lines(tmp_path / "text")) == [text.encode()] * 2
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
@@ -193,6 +188,8 @@ def test_what_a_killed_process_left_is_removed_wherever_it_lies(tmp_path: Path) 
     (outside / ".mine.0123456789ab.partial").mkdir(parents=True)
     (tmp_path / ".link.0123456789ab.partial").symlink_to(outside)
     (tmp_path / "elsewhere").symlink_to(outside)
+    (tmp_path / ".kept.1.replaced").symlink_to("scored")
+    (tmp_path / ".kept.2.replaced").touch()
     for name in (
         "kept",
         ".lock",
@@ -231,8 +228,13 @@ def test_names_of_files_and_of_new_folders_are_flushed(tmp_path: Path, flushed: 
     assert flushed[-1] == str(deep)
     flushed.clear()
     with new_folder(deep / "c" / "d") as partial:
-        (partial / "file").write_text("text")
-    assert flushed[0] == str(deep) and flushed[-1] == str(deep / "c")
+        (partial / "inner").mkdir()
+        for name in ("one", "inner/two"):
+            (partial / name).write_text("text")
+        assert flushed[0] == str(deep)  # which holds the new name "c"
+        flushed.clear()
+    assert sorted(flushed[:-1]) == sorted(str(partial / name) for name in ("", "one", "inner", "inner/two"))
+    assert flushed[-1] == str(deep / "c")  # which holds the new name "d"
 
 
 def test_links_in_a_circle_are_named_and_others_followed(tmp_path: Path) -> None:
@@ -260,25 +262,3 @@ def test_commands_name_an_output_that_is_a_link_in_a_circle(
     with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
         export(ExportConfig(format="ctranslate2", run="nowhere", output=path))
     assert Path("loop").is_symlink()
-
-
-def test_a_link_or_file_among_the_leftovers_is_removed_and_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "scored").mkdir()
-    (tmp_path / "scored" / "kept").touch()
-    (tmp_path / "model.yaml").touch()
-    (tmp_path / ".model.yaml.1.replaced").symlink_to("scored")
-    (tmp_path / ".model.yaml.2.replaced").touch()
-    recover_folders(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"scored", "model.yaml"}
-    assert (tmp_path / "scored" / "kept").exists()
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells the path of an open file")
-def test_all_of_a_new_folder_is_flushed_before_it_has_its_name(tmp_path: Path, flushed: list[str]) -> None:
-    with new_folder(tmp_path / "run") as partial:
-        (partial / "inner").mkdir()
-        for name in ("one", "inner/two"):
-            (partial / name).write_text("text")
-        flushed.clear()
-    assert sorted(flushed[:-1]) == sorted(str(partial / name) for name in ("", "one", "inner", "inner/two"))
-    assert flushed[-1] == str(tmp_path)  # which holds the new name

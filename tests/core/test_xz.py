@@ -49,8 +49,7 @@ def test_content_of_many_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rest",
-    [b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * BLOCK + b"x", SECOND + b"g"],
+    "rest", [b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * BLOCK + b"x", SECOND + b"g"]
 )
 def test_anything_else_behind_a_stream_is_refused(tmp_path: Path, rest: bytes) -> None:
     with pytest.raises(InputError, match=r"a\.xz: cannot be read: its compressed data is followed by something else"):
@@ -63,11 +62,6 @@ def test_anything_else_behind_a_stream_is_refused(tmp_path: Path, rest: bytes) -
 def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputError, match=r"a\.xz: cannot be read: it ends in the middle"):
         read(tmp_path / "a.xz", content)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.xz: no such file"):
-        list(read_lines(tmp_path / "gone.xz"))
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

@@ -235,20 +235,6 @@ def test_a_report_is_readable() -> None:
     assert str(report) == "train: a.de + a.en: 12,345 pairs read, 12,340 kept, 5 empty"
 
 
-def test_a_mixture_never_trains_on_what_it_holds_out(tmp_path: Path) -> None:
-    pairs = [(f"source {number}", f"target {number}") for number in range(200)]
-    halves = [(f"source {number}", f"other {number}") for number in range(200)]
-    folders = {name: write_files(tmp_path / name, lines) for name, lines in (("a", pairs), ("b", pairs), ("c", halves))}
-    corpora = [{"kind": "files", "train": folders[name]} for name in "abc"]
-    corpus = load(kind="mixture", corpora=corpora, valid_pairs=10, test_pairs=10)
-    held_out = set(corpus.valid["source"]) | set(corpus.test["source"])
-    assert len(held_out) >= 20
-    assert not held_out & set(corpus.train["source"])
-    train = [report for report in corpus.report if report.split == "train"]
-    assert [report.dropped.get("shared with valid or test") for report in train] == [None, len(held_out), len(held_out)]
-    assert all(report.read == report.kept + sum(report.dropped.values()) for report in train)
-
-
 def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_path: Path) -> None:
     pairs = [(f"source {number}", f"target {number}") for number in range(100)]
     more = [(f"more {number}" if number else "source 5", f"target {number + 50}") for number in range(100)]
@@ -287,15 +273,6 @@ def near(text: str, number: int) -> str:
 
 def bare(text: str) -> str:
     return "".join(c for c in text.casefold() if c.isalnum())
-
-
-def test_held_out_pairs_have_no_near_copies_in_training(tmp_path: Path) -> None:
-    pairs = [(near(f"Satz {number // 3}", number), f"sentence {number}") for number in range(600)]
-    files = write_files(tmp_path, pairs)
-    corpus = load(kind="files", train=files, valid_pairs=40, test_pairs=40)
-    assert sorted(texts(corpus.train) + texts(corpus.valid) + texts(corpus.test)) == sorted(pairs)
-    forms = [{bare(text) for text in split["source"][:]} for split in (corpus.train, corpus.valid, corpus.test)]
-    assert not forms[0] & forms[1] | forms[0] & forms[2] | forms[1] & forms[2]
 
 
 def test_a_mixture_never_trains_on_near_copies_of_what_it_holds_out(tmp_path: Path) -> None:

@@ -55,10 +55,7 @@ def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...]) -> np.ndarray:
     return hold_out(np.array([pair_hash(*pair) for pair in pairs]), (sources, targets), sizes)
 
 
-@given(
-    pairs=st.lists(st.tuples(SPELT_SENTENCE, SPELT_SENTENCE), min_size=20, max_size=60),
-    size=st.integers(1, 5),
-)
+@given(pairs=st.lists(st.tuples(SPELT_SENTENCE, SPELT_SENTENCE), min_size=20, max_size=60), size=st.integers(1, 5))
 def test_no_sentence_in_two_parts(pairs: list[tuple[str, str]], size: int) -> None:
     try:
         part = parts(pairs, (size, size + 1))

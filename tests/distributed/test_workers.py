@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from mt.config import RNNAttentionConfig, TrainingConfig
 from mt.core.errors import RunError, WorkerDied
-from mt.data.batching import collate, empty_batch
+from mt.data.batching import collate
 from mt.distributed.local_workers import local_workers
 from mt.distributed.process_group import RankInfo
 from mt.distributed.replication import shard
@@ -20,9 +20,7 @@ from mt.distributed.workers import Workers, interleave, working_together
 from mt.models.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import train
-from mt.training.losses import smoothed_cross_entropy
 from mt.training.objective import Objective
-from mt.training.projected_loss import OutputLayer, projected_loss
 from tests import toy
 from tests.processes import Together, finish, lead_one, local_workers_of, start, torchrun, wait_for, workers_of
 
@@ -266,14 +264,6 @@ def test_a_mistake_is_told_once(folder):
     assert status != 0 and said.count("gone.xx: no such file") == 1
     status, said = finish(_start(_config(folder, "here", workers=2), "tokenizer.vocabulary_size=100000"))
     assert status == 2 and said.count("is more than the training text supports") == 1 and "leaked" not in said
-
-
-def test_an_empty_share_has_no_loss_and_gradients_of_zero():
-    batch = empty_batch()
-    features, weight = torch.randn(0, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
-    loss = projected_loss(smoothed_cross_entropy(0.1), OutputLayer(weight), torch.empty(0, dtype=torch.long), features)
-    loss.backward()
-    assert loss == 0 and not weight.grad.any() and batch.target_tokens == 0
 
 
 @pytest.mark.parametrize("size", range(1, 6))

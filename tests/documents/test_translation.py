@@ -11,7 +11,6 @@ from mt.config import DecodingChoice, DocumentFormat, TranslateConfig
 from mt.core.errors import InputError
 from mt.documents import translation as documents
 from mt.documents.formats import FORMATS
-from mt.training.command import train
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -23,12 +22,8 @@ def po(*texts: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("documents")
-    toy.write_corpus(folder, "copy", train=300)
-    config = toy.config(folder, training={"max_updates": 60})
-    train(config)
-    return str(config.folder)
+def run(shared_runs):
+    return str(shared_runs["transformer-1"])
 
 
 def command(run, **settings):

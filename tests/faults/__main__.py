@@ -11,28 +11,20 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
+from tests import options
 from tests.faults.campaigns import campaigns, run
 from tests.faults.outcome import Outcome
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     share: float = 1.0
     seed: int = 1
     only: str = ""
     output: Path = Path("faults.json")
-
-
-def parse(arguments: list[str]) -> Options:
-    kinds = {"share": float, "seed": int, "only": str, "output": Path}
-    values = dict(argument.partition("=")[::2] for argument in arguments)
-    if values.keys() - kinds:
-        sys.exit(__doc__)
-    return Options(**{name: kinds[name](value) for name, value in values.items()})
 
 
 def show(outcomes: dict[str, Outcome]) -> str:
@@ -45,7 +37,7 @@ def show(outcomes: dict[str, Outcome]) -> str:
 
 
 def main() -> None:
-    options = parse(sys.argv[1:])
+    options = Options.parse(__doc__)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         place = Path(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tests import toy
-from tests.faults import configs, disk, every_key, hostile, interruption, lines, machines, network
+from tests.faults import disk, every_key, hostile, interruption, lines, machines, network
 from tests.faults.interruption import Subject
 from tests.faults.outcome import Outcome
 
@@ -47,25 +47,14 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
     if network.can_be_made():
         for number, times in ((2, 7), (4, 7)):
             found[f"machines-{number}"] = times, on_training(machines.fail, "transformer", workers=number)
-    for command, times in (
-        ("train", 2800),
-        ("translate", 900),
-        ("compare", 600),
-        ("robustness", 600),
-        ("export", 200),
-        ("export_hugging_face", 150),
-        ("export_argos", 150),
-        ("synthesis", 600),
-        ("cleaning", 600),
-    ):
+    for command in every_key.WORK:
+        times = {"train": 2800, "translate": 900, "export": 500}.get(command, 600)
         found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))
     return found | {
         "workers": (10, on_training(interruption.kill_workers, "transformer", workers=2)),
         "damage": (600, on_a_run(hostile.damage)),
         "exploits": (1, on_a_run(hostile.exploits)),
         "comparisons": (12, on_a_run(hostile.comparisons)),
-        "config-train": (200, lambda folder, times, seed: configs.fuzz(times, seed, "train")),
-        "config-translate": (200, lambda folder, times, seed: configs.fuzz(times, seed, "translate")),
         "interrupted-translation": (10, on_a_run(lines.interrupt)),
         "closed-pipe": (3, on_a_run(lines.close_pipe)),
         "stream": (1_000_000, on_a_run(lines.stream)),

@@ -1,5 +1,5 @@
-"""Every key of every command with values at, within and beyond its bounds: each is either refused with one message, or
-the command gets to work with it."""
+"""Every key of every command with values at, within and beyond its bounds, and words that nobody should type: each is
+either refused with one message, or the command gets to work with it."""
 
 import contextlib
 import functools
@@ -10,10 +10,10 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 from unicodedata import category
 from unittest import mock
 
@@ -24,15 +24,13 @@ from omegaconf import DictConfig
 from pydantic.fields import FieldInfo
 
 from mt.cli.command_line import run_command
-from mt.cli.commands import COMMANDS as REGISTRY
+from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_jobs
 from mt.cli.config_files import quote
 from mt.cli.translate import translate
 from mt.config import (
     CleaningConfig,
     CompareConfig,
-    DecodingChoice,
-    DecodingConfig,
     ExportConfig,
     RobustnessConfig,
     Section,
@@ -64,12 +62,17 @@ TEXTS = [
     "ü" * 200, "x" * 300, ".", "..", "../../..", "a/../..", "/", "//", "~", "/dev/null", "a/" * 300, "-", "'", "%s",
 ]  # fmt: skip
 """Texts, tried to the letter for every key that is a text."""
+GRAMMAR = [
+    "", "null", "-.inf", "[", "]", "[a", "{", "{a:b}", "'", '"', "a'b", "\\", "${", "${}", "${oc.env:HOME}", "${name}",
+    "a,b", "range(1,3)", "choice(1,2)", "glob(*)", "\u2028", "\u202e", "😀", "\t", "!!python/none", "a=b",
+]  # fmt: skip
+"""Values with a meaning in the grammar of command lines, or nearly so."""
+GROUPS = ["data", "model", "training", "decoding", "experiment", "tokenizer"]
 MEMORY = 2**28
 """Bytes of this machine, as far as the commands know: larger models are refused, and do not fill the real memory."""
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Change the direction of what follows."""
-LONGEST_MESSAGE = 5000
-"""Characters."""
+MAX_MESSAGE_CHARACTERS = 5000
 
 
 @dataclass(frozen=True)
@@ -91,13 +94,14 @@ class Place:
         self.data.mkdir()
         toy.write_corpus(self.data, "copy", train=60)
         source, target = ((self.data / f"train.{side}").read_text().splitlines() for side in ("xx", "yy"))
-        pairs = (f"{one}\t{other}\n" for one, other in zip(source, target, strict=True))
-        (self.data / "pairs.tsv").write_text("".join(pairs))
-        (self.data / "input.txt").write_text("ba de\nfi go ku\n")
+        pairs = map("\t".join, zip(source, target, strict=True))
+        (self.data / "pairs.tsv").write_text("\n".join(pairs) + "\n")
+        (self.data / "input.txt").write_text("".join(f"{line}\n" for line in source[:20]))
         self.runs = [self.data / f"seed{seed}" for seed in (1, 2)]
         for seed, copy in enumerate(self.runs, 1):
             shutil.copytree(run, copy)
             write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
+            toy.record_checksums(copy)
         # So deep that ../../.. is still inside.
         self.working = self.top / "a/b/c"
         self.working.mkdir(parents=True)
@@ -115,170 +119,116 @@ class Place:
         return Path(os.path.abspath(path)).is_relative_to(self.top)
 
 
-class Command:
-    """One of the commands: its schema, command lines that are right, and its work, as far as that is short."""
-
-    schema: type[Section]
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-
-    def bases(self) -> dict[str, list[str]]:
-        """Right command lines, each with the beginning of the keys that it is there for."""
-        raise NotImplementedError
-
-    def work(self, config: Section) -> None:
-        raise NotImplementedError
-
-
-class Train(Command):
-    schema = TrainConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        languages = ["data.source_language=xx", "data.target_language=yy"]
-        held_out = ["data.valid_pairs=10", "data.test_pairs=10"]
-        rest = [
-            "name=toy", "tokenizer.vocabulary_size=300", "model.width=32", "model.encoder_layers=1",
-            "model.decoder_layers=1",
-        ]  # fmt: skip
-        files = f"[{self.place.data}/train.xx,{self.place.data}/train.yy]"
-        own = [*languages, *held_out, *rest]
-        return {
-            "": ["data=files", f"data.train={files}", *own, "model.feed_forward=32"],
-            "model.": ["data=files", f"data.train={files}", *own, "model=rnn_attention", "model.hidden=32"],
-            "data.": ["data=table", f"data.train={self.place.data}/pairs.tsv", *own, "data.source_column=0",
-                      "data.target_column=1"],
-            "data. ": ["data=mixture", f"data.corpora=[{{kind:files,train:{files}}}]", *own],
-            "data.  ": ["data=hub", "data.path=nobody/nothing", *own],
-            "data.   ": ["data=tatoeba_en_fr", *rest],
-        }  # fmt: skip
-
-    def work(self, config: Section) -> None:
-        """Up to the first update, from a folder that is given up then."""
-        assert isinstance(config, TrainConfig)
-        if config.data.kind in ("hub", "recipe") or not self.place.holds(str(config.folder)):
-            return  # it would ask the network, or write where it must not
-        size = worker_count(config.training, choose_device(config.training.device))
-        if size > 1:
-            return  # seconds until they are there
-        short = {
-            "max_updates": 1,
-            "accumulate": min(2, config.training.accumulate),
-            "compile": False,
-            "threads": min(2, config.training.threads),
-        }
-        with (
-            mock.patch("mt.training.trainer.Trainer._validate"),
-            mock.patch("mt.training.trainer.Trainer.deliver"),
-            mock.patch("mt.training.command.advice_on_size", lambda *_: None),
-            mock.patch("mt.training.memory.memory_bytes", lambda device: MEMORY),
-        ):
-            train(config.model_copy(update={"training": config.training.model_copy(update=short)}))
+def train_words(place: Place) -> dict[str, list[str]]:
+    held_out = ["data.valid_pairs=10", "data.test_pairs=10"]
+    model = ["name=toy", "tokenizer.vocabulary_size=310", "model.width=32", "model.encoder_layers=1",
+             "model.decoder_layers=1"]  # fmt: skip
+    files = f"[{place.data}/train.xx,{place.data}/train.yy]"
+    own = [*LANGUAGES, *held_out, "data.cleaning=false", *model]
+    return {
+        "": ["data=files", f"data.train={files}", *own, "model.feed_forward=32"],
+        "model.": ["data=files", f"data.train={files}", *own, "model=rnn_attention", "model.hidden=32"],
+        "data.": ["data=table", f"data.train={place.data}/pairs.tsv", *own, "data.source_column=0",
+                  "data.target_column=1"],
+        "data. ": ["data=mixture", f"data.corpora=[{{kind:files,train:{files}}}]", *own],
+        "data.  ": ["data=hub", "data.path=nobody/nothing", *own],
+        "data.   ": ["data=tatoeba_en_fr", *model],
+    }  # fmt: skip
 
 
-class Translate(Command):
-    schema = TranslateConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        return {"": [f"run={self.place.runs[0]}", f"input={self.place.data}/input.txt", "output=out.txt"]}
-
-    def work(self, config: Section) -> None:
-        assert isinstance(config, TranslateConfig)
-        if config.output is not None and not self.place.holds(config.output):
-            return
-        short = {"decoding": _short(config.decoding), "threads": min(2, config.threads)}
-        translate(config.model_copy(update=short))
-
-
-class Compare(Command):
-    schema = CompareConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        first, second = self.place.runs
-        return {"": [f"first={first}", f"second={second}", "output=report"]}
-
-    def work(self, config: Section) -> None:
-        """As far as the opening of the runs: a report takes seconds."""
-        assert isinstance(config, CompareConfig)
-        choose_device(config.device)
-        open_systems(config)
-
-
-class Robustness(Command):
-    schema = RobustnessConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        first, second = self.place.runs
-        return {"": [f"run={first}", f"second={second}", "output=report"]}
-
-    def work(self, config: Section) -> None:
-        """As far as the opening of the runs, as for a comparison."""
-        assert isinstance(config, RobustnessConfig)
-        choose_device(config.device)
-        open_runs(config)
-
-
-class Clean(Command):
-    schema = CleaningConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        words = ["data.source_language=xx", "data.target_language=yy", "data.valid_pairs=10", "data.test_pairs=10"]
-        columns = ["data.source_column=0", "data.target_column=1", "data.cleaning=[duplicate,length]"]
-        return {"": ["data=table", f"data.train={self.place.data}/pairs.tsv", *words, *columns, "output=report"]}
-
-    def work(self, config: Section) -> None:
-        assert isinstance(config, CleaningConfig)
-        if config.data.kind == "table" and self.place.holds(config.output):
-            clean(config)
-
-
-class Export(Command):
-    schema = ExportConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        run = self.place.runs[0]
-        outputs = {"ctranslate2": "exported", "hugging_face": "exported", "argos": "exported.argosmodel"}
-        words = [[f"format={format}", f"run={run}", f"output={path}"] for format, path in outputs.items()]
-        return {" " * number: line for number, line in enumerate(words)}
-
-    def work(self, config: Section) -> None:
-        assert isinstance(config, ExportConfig)
-        if self.place.holds(config.output):
-            export(config)
-
-
-class Synthesis(Command):
-    schema = SynthesisConfig
-
-    def bases(self) -> dict[str, list[str]]:
-        run, lines = self.place.runs[0], self.place.data / "input.txt"
-        return {"": ["method=back_translation", f"run={run}", f"input={lines}", "output=pairs.jsonl"]}
-
-    def work(self, config: Section) -> None:
-        assert isinstance(config, SynthesisConfig)
-        if self.place.holds(config.output):
-            short = {"decoding": _short(config.decoding), "threads": min(2, config.threads)}
-            synthesise(config.model_copy(update=short))
-
-
-COMMANDS: dict[str, type[Command]] = {
-    "train": Train,
-    "translate": Translate,
-    "compare": Compare,
-    "robustness": Robustness,
-    "clean": Clean,
-    "export": Export,
-    "synthesize": Synthesis,
-}
-
-
-def _short(decoding: DecodingConfig | DecodingChoice) -> DecodingConfig | DecodingChoice:
-    """Translations of a model that has learnt too little to end them: not a million pieces long."""
-    lengths = {
-        "max_length_ratio": 2.0 if decoding.max_length_ratio is None else min(2.0, decoding.max_length_ratio),
-        "max_length_extra": 5 if decoding.max_length_extra is None else min(5, decoding.max_length_extra),
+def train_briefly(config: TrainConfig, place: Place) -> None:
+    """Train up to the first update, from a folder that is given up then."""
+    if config.data.kind in ("hub", "recipe") or not place.holds(str(config.folder)):
+        return  # it would ask the network, or write where it must not
+    if worker_count(config.training, choose_device(config.training.device)) > 1:
+        return  # seconds until they are there
+    short = {
+        "max_updates": 1,
+        "accumulate": min(2, config.training.accumulate),
+        "compile": False,
+        "threads": min(2, config.training.threads),
     }
-    return decoding.model_copy(update=lengths)
+    with (
+        mock.patch("mt.training.trainer.Trainer._validate"),
+        mock.patch("mt.training.trainer.Trainer.deliver"),
+        mock.patch("mt.training.command.advice_on_size", lambda *_: None),
+        mock.patch("mt.training.memory.memory_bytes", lambda device: MEMORY),
+    ):
+        train(config.model_copy(update={"training": config.training.model_copy(update=short)}))
+
+
+def open_compared(config: CompareConfig, place: Place) -> None:
+    """Open the runs: a report takes seconds."""
+    choose_device(config.device)
+    open_systems(config)
+
+
+def open_measured(config: RobustnessConfig, place: Place) -> None:
+    choose_device(config.device)
+    open_runs(config)
+
+
+def translate_briefly(config: TranslateConfig, place: Place) -> None:
+    if config.output is None or place.holds(config.output):
+        translate(_short(config))
+
+
+def clean_table(config: CleaningConfig, place: Place) -> None:
+    if config.data.kind == "table" and place.holds(config.output):
+        clean(config)
+
+
+def export_here(config: ExportConfig, place: Place) -> None:
+    if place.holds(config.output):
+        export(config)
+
+
+def synthesise_briefly(config: SynthesisConfig, place: Place) -> None:
+    if place.holds(config.output):
+        synthesise(_short(config))
+
+
+LANGUAGES = ["data.source_language=xx", "data.target_language=yy"]
+EXPORTS = {"ctranslate2": "exported", "hugging_face": "exported", "argos": "exported.argosmodel"}
+WORDS: dict[str, Callable[[Place], dict[str, list[str]]]] = {
+    "train": train_words,
+    "translate": lambda at: {"": [f"run={at.runs[0]}", f"input={at.data}/input.txt", "output=out.txt"]},
+    "compare": lambda at: {"": [f"first={at.runs[0]}", f"second={at.runs[1]}", "output=report"]},
+    "robustness": lambda at: {"": [f"run={at.runs[0]}", f"second={at.runs[1]}", "output=report"]},
+    "clean": lambda at: {"": [
+        "data=table", f"data.train={at.data}/pairs.tsv", *LANGUAGES, "data.valid_pairs=10", "data.test_pairs=10",
+        "data.source_column=0", "data.target_column=1", "data.cleaning=[duplicate,length]", "output=report",
+    ]},
+    "export": lambda at: {
+        " " * number: [f"format={format}", f"run={at.runs[0]}", f"output={path}"]
+        for number, (format, path) in enumerate(EXPORTS.items())
+    },
+    "synthesize": lambda at: {"": [
+        "method=back_translation", f"run={at.runs[0]}", f"input={at.data}/input.txt", "output=pairs.jsonl",
+    ]},
+}  # fmt: skip
+"""Right command lines of each command, each with the beginning of the keys that it is there for."""
+WORK: dict[str, Callable[[Any, Place], None]] = {
+    "train": train_briefly,
+    "translate": translate_briefly,
+    "compare": open_compared,
+    "robustness": open_measured,
+    "clean": clean_table,
+    "export": export_here,
+    "synthesize": synthesise_briefly,
+}
+"""What each command does, as far as that is short."""
+
+
+def _short(config: TranslateConfig | SynthesisConfig) -> Any:
+    """Shorten translations of a model that has learnt too little to end them."""
+    decoding = config.decoding
+    lengths = {
+        "max_length_ratio": 0.3 if decoding.max_length_ratio is None else min(0.3, decoding.max_length_ratio),
+        "max_length_extra": 1 if decoding.max_length_extra is None else min(1, decoding.max_length_extra),
+    }
+    changes = {"decoding": decoding.model_copy(update=lengths), "threads": min(2, config.threads)}
+    return config.model_copy(update=changes)
 
 
 def values_of(annotation: object, metadata: Sequence[object] = ()) -> Iterator[str]:
@@ -326,11 +276,11 @@ def _fields(section: Section, prefix: str = "") -> Iterator[tuple[str, FieldInfo
             yield prefix + name, field
 
 
-def cases(command: Command, name: str) -> list[Case]:
-    """Every key with every value that is tried for it."""
+def cases(name: str, place: Place) -> list[Case]:
+    """Return every key of a command with every value that is tried for it."""
     found = []
-    for keys, words in command.bases().items():
-        (job,) = compose_jobs(name, command.schema, words, multirun=False)
+    for keys, words in WORDS[name](place).items():
+        (job,) = compose_jobs(name, COMMANDS[name].schema, words, multirun=False)
         for key, field in _fields(job.config):
             if key.startswith(keys.strip()):
                 tried = dict.fromkeys([*values_of(field.annotation, field.metadata), *ANYWHERE])
@@ -346,8 +296,24 @@ def pair(singles: Sequence[Case], chance: random.Random) -> Case:
             return Case(one.base, one.tried + other.tried)
 
 
+def misspelt(single: Case, chance: random.Random) -> Case:
+    """Return a setting with a typing error in its key, or with broken grammar."""
+    key, _, value = single.tried[0].partition("=")
+    position, other = chance.randrange(len(key)), chance.choice(GRAMMAR)
+    words = [
+        f"{key[:position]}{key[position + 1 :]}={value}",
+        f"{key[:position]}{chr(chance.randrange(1, 0x3000))}{key[position:]}={value}",
+        f"{chance.choice(['+', '++', '~', '@'])}{key}={value}",
+        f"{key}.{key}={value}",
+        f"{key}={other}",
+        f"{chance.choice(GROUPS)}={other}",
+        "".join(chr(chance.randrange(32, 0x3000)) for _ in range(chance.randrange(30))),
+    ]
+    return Case(single.base, (chance.choice(words),))
+
+
 def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome:
-    """So many command lines of one command: single settings in random order and, a quarter or more, pairs of them.
+    """Try command lines: single settings in random order, and at least a quarter each of pairs and misspelt ones.
 
     Args:
         run: a finished run on the toy corpus.
@@ -357,11 +323,11 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
     chance = random.Random(number)
     before, threads = os.getcwd(), torch.get_num_threads()
     place = Place(folder, run)
-    command = COMMANDS[name](place)
-    singles = cases(command, name)
+    singles = cases(name, place)
     chance.shuffle(singles)
-    pairs = [pair(singles, chance) for _ in range(max(times // 4, times - len(singles)))]
-    chosen = singles[: times - len(pairs)] + pairs
+    pairs = [pair(singles, chance) for _ in range(max(times // 4, times - times // 4 - len(singles)))]
+    wrong = [misspelt(chance.choice(singles), chance) for _ in range(times // 4)]
+    chosen = singles[: times - len(pairs) - len(wrong)] + pairs + wrong
     endings = {"refused": 0, "right": 0}
     project = logging.getLogger("mt")
     level, heard = project.level, _Errors()
@@ -370,8 +336,12 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
     project.propagate = False
     try:
         place.clear()
+        for words in WORDS[name](place).values():
+            troubles, ending = _try(name, Case(tuple(words), ()), place, heard)
+            if troubles or ending == "refused":
+                outcome.lost.append(f"{' '.join(words)}: {troubles or heard.messages}")
         for case in chosen:
-            troubles, ending = _try(command, name, case, heard)
+            troubles, ending = _try(name, case, place, heard)
             endings[ending] += not troubles
             outcome.judge([f"{case}: {trouble}" for trouble in troubles])
     finally:
@@ -381,7 +351,8 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
         project.setLevel(level)
         project.propagate = True
     outcome.figures = (
-        f"{times - len(pairs)} of {len(singles)} single settings, {len(pairs)} pairs; "
+        f"{times - len(pairs) - len(wrong)} of {len(singles)} single settings, {len(pairs)} pairs, "
+        f"{len(wrong)} misspelt; "
         f"{endings['refused']} refused, {endings['right']} right"
     )
     return outcome
@@ -399,22 +370,22 @@ class _Errors(logging.Handler):
         self.messages.append(self.format(record))
 
 
-def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[str], str]:
+def _try(name: str, case: Case, place: Place, heard: _Errors) -> tuple[list[str], str]:
     """What is wrong with the way in which one command line ended, and that way."""
     heard.messages.clear()
     began = []
 
     def work(config: Section) -> None:
         began.append(config)
-        command.work(config)
+        WORK[name](config, place)
 
     try:
         with _streams(), mock.patch("mt.cli.config_files.hydra.compose", _compose_once):
-            status = exit_status(lambda: run_command(REGISTRY[name], [*case.base, *case.tried], work))
+            status = exit_status(lambda: run_command(COMMANDS[name], [*case.base, *case.tried], work))
     except Exception as error:  # whatever it is, it is what is looked for
-        command.place.clear()
+        place.clear()
         return [f"{type(error).__name__}: {error}"[:300]], "refused"
-    left = command.place.clear()
+    left = place.clear()
     troubles = ["Hydra's state is left over"] if GlobalHydra.instance().is_initialized() else []
     if status == 0:
         return troubles + [f"and yet told {heard.messages}"] * bool(heard.messages), "right"
@@ -424,7 +395,7 @@ def _try(command: Command, name: str, case: Case, heard: _Errors) -> tuple[list[
         troubles.append(f"{len(heard.messages)} messages: {heard.messages}")
     for message in heard.messages:
         steering = [c for c in message if (category(c) in ("Cc", "Cs") and c != "\n") or c in BIDI]
-        if len(message) > LONGEST_MESSAGE or steering:
+        if len(message) > MAX_MESSAGE_CHARACTERS or steering:
             troubles.append(f"a message that no terminal should get: {ascii(message[:300])}")
     return troubles + ([f"left over: {left[:5]}"] if left else []), "refused"
 

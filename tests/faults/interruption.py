@@ -168,7 +168,7 @@ def stop(subject: Subject, times: int, seed: int, prompt: float = PROMPT) -> Out
             troubles.append(f"ended with {status} after signal {number}")
         if "Traceback" in said:
             troubles.append("a traceback")
-        stopped = re.search(r"stopped at update (\d+)", said)
+        stopped = re.search(r"stopped at update (\d+), state saved", said)
         checkpoint = newest_checkpoint(subject.run(name))
         stands = checkpoint.progress.update if checkpoint else 0
         # A signal that comes when the last update is done finds nothing to save.

@@ -44,66 +44,48 @@ def main() -> None:
         toy.write_corpus(Path("corpus"), "copy", train=240)
         shutil.copytree("corpus", CURRENT / "corpus")
         transformer = _config(
-            "transformer",
-            "large",
-            1800,
-            300,
-            model=TRANSFORMER,
+            "transformer", "large", {"max_updates": 1800, "validate_every": 300}, model=TRANSFORMER,
             tokenizer={"vocabulary_size": 290},
             decoding={"beam_size": 3, "length_penalty": 0.6, "max_source_length": 24},
-        )
+        )  # fmt: skip
         rnn = _config(
-            "rnn", "large", 1500, 250, model=RNN, tokenizer={"kind": "unigram", "vocabulary_size": 290, "joint": False}
-        )
+            "rnn", "large", {"max_updates": 1500, "validate_every": 250}, model=RNN,
+            tokenizer={"kind": "unigram", "vocabulary_size": 290, "joint": False},
+        )  # fmt: skip
         for config in (transformer, rnn):
             train(config)
             output = CURRENT / f"{config.name}.txt"
             translate(TranslateConfig(run=str(config.folder), input=str(HERE / "lines.txt"), output=str(output)))
             _keep(config, "checkpoints")
         unfinished = _config(
-            "unfinished",
-            "corpus",
-            40,
-            10,
+            "unfinished", "corpus",
+            {"max_updates": 40, "validate_every": 10, "batch_tokens": 256, "valid_bleu_pairs": 10,
+             "schedule": {"kind": "linear", "warmup": 5}},
             model={**TRANSFORMER, "width": 8, "feed_forward": 8, "dropout": 0.1},
             tokenizer={"vocabulary_size": 290, "sampling": 0.1},
-            training={"batch_tokens": 256, "valid_bleu_pairs": 10, "schedule": {"kind": "linear", "warmup": 5}},
-            augmentation=toy.CHANGED,
-        )
+            text={"augmentation": toy.CHANGED},
+        )  # fmt: skip
         with suppress(Interrupted):
             _train_to(unfinished, 20)
         _keep(unfinished)
 
 
-def _config(
-    name: str, corpus: str, updates: int, every: int, *, model: dict, tokenizer: dict, decoding: dict | None = None,
-    training: dict | None = None, augmentation: dict | None = None,
-) -> TrainConfig:  # fmt: skip
-    files = {split: (f"{corpus}/{split}.xx", f"{corpus}/{split}.yy") for split in ("train", "valid", "test")}
+def _config(name: str, corpus: str, training: dict, tokenizer: dict, **sections: dict) -> TrainConfig:
+    usual = {
+        "log_every": training["validate_every"], "batch_tokens": 512, "valid_bleu_pairs": 40, "label_smoothing": 0.0,
+        "threads": 1, "device": "cpu", "schedule": {"kind": "linear", "warmup": 30},
+        "optimizer": {"learning_rate": 1e-2, "embedding_factor": 1.0},
+    }  # fmt: skip
     return toy.config(
         Path("."),
         name,
         "rnn" if name == "rnn" else "transformer",
         runs="runs",
-        data=files,
-        text={"augmentation": augmentation or toy.UNCHANGED},
-        model=model,
+        data={split: (f"{corpus}/{split}.xx", f"{corpus}/{split}.yy") for split in ("train", "valid", "test")},
         # The table of another normalisation is larger than everything else.
         tokenizer={"normalization": "identity", **tokenizer},
-        training={
-            "max_updates": updates,
-            "validate_every": every,
-            "log_every": every,
-            "batch_tokens": 512,
-            "valid_bleu_pairs": 40,
-            "label_smoothing": 0.0,
-            "threads": 1,
-            "device": "cpu",
-            "schedule": {"kind": "linear", "warmup": 30},
-            "optimizer": {"learning_rate": 1e-2, "embedding_factor": 1.0},
-            **(training or {}),
-        },
-        decoding=decoding or {},
+        training=usual | training,
+        **sections,
     )
 
 

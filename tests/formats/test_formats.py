@@ -177,11 +177,28 @@ def test_a_description_that_is_not_understood_is_refused_by_name(model, change, 
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", "1", "format: 1", "a: &a [*a]", "? [x]\n: 1\n", "1: 2\nformat: 1\n", f"format: 0x{'f' * 5000}"],
-)
+    ["", "[]", "1", "format: 1", "a: &a [*a]", "? [x]\n: 1\n", "1: 2\nformat: 1\n", f"format: 0x{'f' * 5000}",
+     "\xff: [", "format: 2024-13-45", "format: !!int foo", "format: !!bool foo",
+     "!!python/object/apply:os.system [exit 1]"],
+)  # fmt: skip
 def test_what_is_no_description_is_refused_by_name(model, content):
-    (model / "model.yaml").write_text(content)
+    (model / "model.yaml").write_text(content, encoding="latin-1")
     with pytest.raises(InputError, match=r"model\.yaml: "):
+        open_model(model)
+
+
+@pytest.mark.parametrize("name", ["model.yaml", "tokenizer.model", "model.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "cut short", "flipped bit", "garbage"])
+def test_a_missing_or_damaged_file_of_a_model_is_named(model, name, damage):
+    content = (model / name).read_bytes()
+    damaged = {"cut short": content[:-100], "flipped bit": content[:-50] + bytes([content[-50] ^ 1]) + content[-49:]}
+    if damage == "missing":
+        (model / name).unlink()
+    else:
+        (model / name).write_bytes(damaged.get(damage, b"garbage"))
+    if (name, damage) == ("model.yaml", "flipped bit"):
+        return  # the checksum at its end, of which a warning tells: tests/storage/test_run_folder.py
+    with pytest.raises(InputError, match=f"{name}: .*(no such file|damaged|cannot be read|not a model description)"):
         open_model(model)
 
 

@@ -14,14 +14,7 @@ VOCABULARY = 30
 
 
 def _config(**changes):
-    values = {
-        "width": 16,
-        "feed_forward": 24,
-        "heads": 4,
-        "encoder_layers": 2,
-        "decoder_layers": 3,
-        "dropout": 0.0,
-    }
+    values = {"width": 16, "feed_forward": 24, "heads": 4, "encoder_layers": 2, "decoder_layers": 3, "dropout": 0.0}
     return TransformerConfig(architecture="transformer", **(values | changes))
 
 

@@ -13,11 +13,13 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 from tests.mutants.sampling import Mutant, sample
 from tests.mutants.sight import Sight, look
-from tests.mutants.trial import Bench, import_libraries
+from tests.mutants.trial import Bench
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".mutants"
@@ -38,35 +40,21 @@ def main(words: list[str]) -> None:
     ]
     random.Random(1).shuffle(due)  # so that those of a run that was stopped are a sample of all
     due.sort(key=lambda mutant: mutant.name not in known)
-    import_libraries()
-    reading, writing = os.pipe()
-    os.write(writing, b"".join(number.to_bytes(4, "big") for number in range(len(due))))
-    os.close(writing)
-    seconds = float(settings.get("seconds", 20))
-    workers = []
-    for number in range(os.cpu_count() or 1):
-        workers.append(os.fork())
-        if not workers[-1]:
-            _work(due, sight, seconds, WORK / f"copy_{number}", reading)
-            os._exit(0)
-    for worker in workers:
-        os.waitpid(worker, 0)
+    try_all(due, sight, float(settings.get("seconds", 20)))
     _report(mutants)
 
 
-def _work(due: Sequence[Mutant], sight: Sight, seconds: float, copy: Path, reading: int) -> None:
-    """Tries those whose numbers it gets from a pipe, from which all workers read, and writes down the outcomes."""
-    bench = Bench(ROOT, copy, sight.seconds)
-    while number := os.read(reading, 4):
-        mutant = due[int.from_bytes(number, "big")]
-        tests, expected = [], 0.0
-        for test in sight.of(mutant.module, mutant.line):
-            expected += sight.seconds[test]
-            if tests and expected > seconds:
-                break
-            tests.append(test)
+def try_all(mutants: Sequence[Mutant], sight: Sight, seconds: float) -> None:
+    """Try mutants in one copy of the repository for each processor, and write down the outcomes."""
+    benches: SimpleQueue[Bench] = SimpleQueue()
+    for number in range(os.cpu_count() or 1):
+        benches.put(Bench(ROOT, WORK / f"copy_{number}", sight.seconds))
+
+    def attempt(mutant: Mutant) -> None:
+        bench, tests = benches.get(), _tests_in_time(sight, mutant, seconds)
         began = time.monotonic()
         killed, told = bench.attempt(mutant, tests)
+        benches.put(bench)
         outcome = {
             "mutant": mutant.name,
             "line": mutant.line,
@@ -78,6 +66,19 @@ def _work(due: Sequence[Mutant], sight: Sight, seconds: float, copy: Path, readi
         with OUTCOMES.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(outcome, ensure_ascii=False) + "\n")
         print(f"{outcome['outcome']} in {outcome['seconds']} s: {mutant.module}:{mutant.line} {told}", flush=True)
+
+    with ThreadPoolExecutor(benches.qsize()) as pool:
+        list(pool.map(attempt, mutants))
+
+
+def _tests_in_time(sight: Sight, mutant: Mutant, seconds: float) -> list[str]:
+    """Return the tests that may see a mutant, at least one and as many as usually take at most ``seconds``."""
+    tests: list[str] = []
+    for test in sight.of(mutant.module, mutant.line):
+        if tests and sum(sight.seconds[each] for each in [*tests, test]) > seconds:
+            break
+        tests.append(test)
+    return tests
 
 
 def _read() -> dict[str, str]:

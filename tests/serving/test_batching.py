@@ -51,6 +51,16 @@ async def ask(batcher, kind, names, size=1, fails="", lengths=(3,)):
     return await batcher.answers(kind, [(name, fails, lengths) for name in names], [size] * len(names))
 
 
+def converse(talk, lanes=1, most_items=1000):
+    """Run ``talk(work, batcher)`` while the work stands still until ``work.go`` is set, and return the work."""
+    work = Recorder()
+    work.go.clear()
+    batcher = Batcher(work, most_items, MAX_TOKENS, lanes)
+    asyncio.run(talk(work, batcher))
+    batcher.close()
+    return work
+
+
 async def until(condition):
     for _ in range(3000):
         if condition():
@@ -103,12 +113,9 @@ def test_every_request_gets_the_answers_to_its_own_items(lanes, requests):
 
 
 def test_what_waits_together_is_one_batch_and_long_requests_take_turns():
-    work = Recorder()
-    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
     long = {"size": MAX_SHORT_CHARACTERS + 1, "lengths": (MAX_BATCH_TOKENS // 4,) * 3}
 
-    async def talk():
-        work.go.clear()
+    async def talk(work, batcher):
         first = asyncio.create_task(ask(batcher, "text", ["first"]))
         await until(lambda: work.begun)  # it did not wait for others
         others = [asyncio.create_task(ask(batcher, "text", [name], **long)) for name in ("a", "b")]
@@ -117,19 +124,14 @@ def test_what_waits_together_is_one_batch_and_long_requests_take_turns():
         work.go.set()
         await asyncio.gather(first, *others)
 
-    asyncio.run(talk())
-    batcher.close()
+    work = converse(talk)
     assert sorted(work.batches) == sorted(
         [["first.0"], ["text.0", "html.0"], ["a.0", "b.0", "a.1", "b.1"], ["a.2", "b.2"]]
     )
 
 
 def test_a_short_request_is_answered_between_two_steps_of_a_long_one():
-    work = Recorder()
-    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
-
-    async def talk():
-        work.go.clear()
+    async def talk(work, batcher):
         long = asyncio.create_task(ask(batcher, "text", ["long"], MAX_SHORT_CHARACTERS + 1))
         await until(lambda: work.begun)
         short = asyncio.create_task(ask(batcher, "text", ["short"]))
@@ -137,24 +139,18 @@ def test_a_short_request_is_answered_between_two_steps_of_a_long_one():
         work.go.set()
         assert [await short, await long] == [["text:short"], ["text:long"]]
 
-    asyncio.run(talk())
-    batcher.close()
+    work = converse(talk)
     assert work.batches == [["short.0"], ["long.0"]]
 
 
 def test_idle_lanes_share_a_batch():
-    work = Recorder()
-    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=2)
-
-    async def talk():
-        work.go.clear()
+    async def talk(work, batcher):
         answer = asyncio.create_task(ask(batcher, "text", ["a"], lengths=(50,) * 8))
         await until(lambda: work.begun == 2)
         work.go.set()
         assert await answer == ["text:a"]
 
-    asyncio.run(talk())
-    batcher.close()
+    work = converse(talk, lanes=2)
     assert sorted(work.batches) == [[f"a.{n}" for n in range(4)], [f"a.{n}" for n in range(4, 8)]]
 
 
@@ -168,11 +164,7 @@ def test_a_request_with_too_many_tokens_is_refused_before_most_of_it_is_searched
 
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
-    work = Recorder()
-    batcher = Batcher(work, 2, MAX_TOKENS, lanes=1)
-
-    async def talk():
-        work.go.clear()
+    async def talk(work, batcher):
         running = asyncio.create_task(ask(batcher, "text", ["a"]))
         await until(lambda: work.begun)
         waiting = [asyncio.create_task(ask(batcher, "text", names)) for names in (["b", "c"], ["d"])]
@@ -187,17 +179,12 @@ def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
         work.go.set()
         assert await asyncio.gather(running, waiting[1], after) == [["text:a"], ["text:d"], ["text:f"]]
 
-    asyncio.run(talk())
-    batcher.close()
+    work = converse(talk, most_items=2)
     assert sorted(source for batch in work.batches for source in batch) == ["a.0", "d.0", "f.0"]
 
 
 def test_closing_answers_what_waits_and_refuses_what_comes_later():
-    work = Recorder()
-    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
-
-    async def talk():
-        work.go.clear()
+    async def talk(work, batcher):
         first = asyncio.create_task(ask(batcher, "text", ["first"]))
         await until(lambda: work.begun)
         waiting = [
@@ -213,4 +200,4 @@ def test_closing_answers_what_waits_and_refuses_what_comes_later():
         assert await first == ["text:first"]
         await closing
 
-    asyncio.run(talk())
+    converse(talk)

@@ -1,7 +1,6 @@
 """The page in a real headless Chromium."""
 
 import re
-import shutil
 import urllib.request
 
 import pytest
@@ -9,9 +8,8 @@ import pytest
 from mt.config import DecodingChoice, ServingConfig
 from mt.translation.translator import Translator
 from tests import toy
+from tests.browser import assert_legible, on_a_phone, opened, overflowing_elements, skip_without_browser
 from tests.serving.conftest import serving
-
-webdriver = pytest.importorskip("selenium.webdriver")
 
 LINES = toy.sentences(2, seed=9)
 
@@ -26,23 +24,9 @@ def page(runs, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(page):
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("needs Debian's packages chromium and chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,900",
-    ):
-        options.add_argument(argument)
-    browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
-    yield browser
-    browser.quit()
+    skip_without_browser()
+    with opened(page.url, "--window-size=1280,900") as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -198,26 +182,14 @@ def test_text_is_never_taken_for_markup(tab):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_overflows_on_a_phone_and_all_has_a_name(tab, scheme):
-    phone = {"width": 400, "height": 850, "deviceScaleFactor": 2, "mobile": True}
-    tab.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    tab.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-    try:
+    with on_a_phone(tab, scheme):
         find(tab, "#source")[0].send_keys(" ba" * 25)  # a wide map
         wait(tab, lambda: texts(tab, ".of-source")[-1].endswith(" ba ba") and not find(tab, ".old"))
         for summary in find(tab, "summary"):
             click(tab, summary)
         wait(tab, lambda: len(find(tab, "table")) == 2)
-        assert tab.execute_script("return document.documentElement.scrollWidth") <= 400
-        outside = tab.execute_script(
-            "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll')"
-            " && e.getBoundingClientRect().right > 401).map(e => e.outerHTML.slice(0, 100))"
-        )
-        assert outside == []
-        ink, paper = tab.execute_script(
-            "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
-        )
-        light = [sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in (ink, paper)]
-        assert (light[0] < light[1]) == (scheme == "light") and abs(light[0] - light[1]) > 400
+        assert overflowing_elements(tab) == []
+        assert_legible(tab, scheme)
         tree = tab.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
         named = {"button", "textbox", "combobox", "region"}
         nameless = [
@@ -226,6 +198,3 @@ def test_nothing_overflows_on_a_phone_and_all_has_a_name(tab, scheme):
             if not node["ignored"] and node["role"]["value"] in named and not node.get("name", {}).get("value")
         ]
         assert nameless == [] and any(node["role"]["value"] == "status" for node in tree)
-    finally:
-        tab.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        tab.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -271,11 +271,7 @@ def test_tables_of_positions_that_are_computed_anyway_are_read_over(tmp_path):
         ),
         ("vocab.json", {"\ud800": 817}, r"vocab\.json: cannot be read: .* surrogates not allowed$"),
         ("vocab.json", {"nothing": 816}, r"vocab\.json: has 818 pieces, but must number from 0 to 816, once each"),
-        (
-            "config.json",
-            {"vocab_size": 816, "decoder_vocab_size": 816},
-            r"vocab\.json: has 817 pieces, but must",
-        ),
+        ("config.json", {"vocab_size": 816, "decoder_vocab_size": 816}, r"vocab\.json: has 817 pieces, but must"),
         ("config.json", {"vocab_size": 10**15, "decoder_vocab_size": 10**15}, r"vocab\.json: has 817 pieces, but must"),
         ("config.json", {"pad_token_id": 0}, r"does not fit vocab\.json: its special pieces do not have different"),
         ("config.json", {"decoder_start_token_id": 0}, r"decoder_start_token_id is eos_token_id"),

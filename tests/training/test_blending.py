@@ -119,12 +119,17 @@ def test_what_is_validated_is_the_blend(base):
     assert len(losses) == 3 and losses[-1] == pytest.approx(first, rel=1e-5)
 
 
-def test_a_stopped_run_goes_on_bitwise_also_when_the_signal_comes_in_a_validation(base, monkeypatch):
-    whole, stopped = tuned(base, "whole"), tuned(base, "stopped")
+def test_a_stopped_run_goes_on_bitwise_from_the_weights_that_it_kept(base, tmp_path, monkeypatch):
+    """Those in the other folder may be others, or gone, when it goes on. A signal comes in a validation, too."""
+    start = tmp_path / "start"
+    shutil.copytree(base.folder, start)
+    whole, stopped = tuned(base, "whole", start), tuned(base, "stopped", start)
     train(whole)
     stop_after(monkeypatch, [7])
     with pytest.raises(Interrupted):
         train(stopped)
+    assert_equal(load_file(stopped.folder / START), load_file(base.folder / "model.safetensors"))
+    shutil.copy(whole.folder / "checkpoints/step_20/model.safetensors", start / "model.safetensors")
     real = Translator.translate
     monkeypatch.setattr(
         Translator, "translate", lambda *rest, **options: os.kill(os.getpid(), signal.SIGINT) or real(*rest, **options)
@@ -152,22 +157,6 @@ def test_workers_with_sharded_weights_deliver_the_blend(base):
     assert_close(load_file(config.folder / "model.safetensors"), mean(start, learnt))
 
 
-def test_a_run_keeps_the_weights_that_it_began_with(base, tmp_path, monkeypatch):
-    """Those in the other folder may be others, or gone, when it goes on."""
-    start = tmp_path / "start"
-    shutil.copytree(base.folder, start)
-    whole, stopped = tuned(base, "kept-whole", start), tuned(base, "kept-stopped", start)
-    train(whole)
-    stop_after(monkeypatch, [7])
-    with pytest.raises(Interrupted):
-        train(stopped)
-    assert_equal(load_file(stopped.folder / START), load_file(base.folder / "model.safetensors"))
-    shutil.copy(whole.folder / "checkpoints/step_20/model.safetensors", start / "model.safetensors")
-    train(stopped)
-    for name in ("model.safetensors", "checkpoints/step_20/model.safetensors"):
-        assert (whole.folder / name).read_bytes() == (stopped.folder / name).read_bytes()
-
-
 def test_damage_to_the_weights_that_it_began_with_is_named(base, monkeypatch):
     config = tuned(base, "damaged")
     stop_after(monkeypatch, [7])
@@ -182,8 +171,3 @@ def test_damage_to_the_weights_that_it_began_with_is_named(base, monkeypatch):
     kept.unlink()
     with pytest.raises(InputError, match=r"start\.safetensors: no such file"):
         train(config)
-
-
-def test_a_share_needs_a_start(tmp_path):
-    with pytest.raises(ValueError, match=r"start_share=0\.5 needs init_from"):
-        toy.config(tmp_path, training={"start_share": 0.5})

@@ -138,11 +138,6 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, d
     assert (within - values.diag_embed()).abs().max() < 0.05
 
 
-def test_iterations_without_muon_are_a_contradiction():
-    with pytest.raises(ValueError, match="muon_iterations=5 is for kind=muon"):
-        OptimizerConfig(kind="adamw", muon_iterations=5)
-
-
 def test_an_lstm_is_left_to_adamw():
     (only,) = Optimizer(_lstm(), OptimizerConfig(), ScheduleConfig(), 100, ALONE).parts
     assert isinstance(only, torch.optim.AdamW)

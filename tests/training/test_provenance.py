@@ -179,11 +179,17 @@ def test_the_weights_that_a_checksum_is_of_are_gone_when_a_run_goes_on():
         {"starts": {}},
         {"starts": []},
         {"starts": [{}]},
+        {"starts": [{name: value for name, value in FIRST.items() if name != "machine"}]},
+        {"starts": [FIRST | {"libraries": []}]},
         {"starts": [FIRST | {"update": -1}]},
         {"starts": [FIRST | {"resolved_settings": []}]},
         {"starts": [FIRST | {"resolved_settings": {"arithmetic": "bf16"}}]},
         {"starts": [FIRST | {"machine": {"gpu": {"name": {}}}}]},
         {"data": 3},
+        {"data": {"train": NEW["data"]["train"], "test": NEW["data"]["test"]}},
+        {"data": NEW["data"] | {"train": "many"}},
+        {"data": NEW["data"] | {"test": {"pairs": 9}}},
+        {"data": NEW["data"] | {"test": {"pairs": 9, "sha256": None}}},
         {"base_model": 3},
     ],
 )
@@ -233,16 +239,15 @@ def test_changed_code_has_another_checksum(tmp_path):
     assert len(found) == 3 and code_checksum(tmp_path) in found
 
 
-def test_the_weights_that_a_run_began_with_are_recorded(folder):
-    base = toy.config(folder, "base", training={"max_updates": 10})
-    train(base)
-    tuned = toy.config(folder, "tuned", training={"init_from": str(base.folder), "max_updates": 10})
+def test_the_weights_that_a_run_began_with_are_recorded(folder, shared_runs):
+    base = read_provenance(shared_runs["transformer-1"])
+    tuned = toy.config(folder, "tuned", training={"init_from": str(shared_runs["transformer-1"]), "max_updates": 10})
     train(tuned)
-    assert _recorded(base)["initial_weights"] is None
-    assert _recorded(tuned)["initial_weights"] == _recorded(base)["weights_sha256"]
+    assert base["initial_weights"] is None
+    assert _recorded(tuned)["initial_weights"] == base["weights_sha256"]
     longer = tuned.training.model_copy(update={"max_updates": 12})
     train(tuned.model_copy(update={"training": longer}))  # from its own checkpoint
-    assert _recorded(tuned)["initial_weights"] == _recorded(base)["weights_sha256"]
+    assert _recorded(tuned)["initial_weights"] == base["weights_sha256"]
 
 
 def test_changed_code_is_another_revision(tmp_path, monkeypatch):

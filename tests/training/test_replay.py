@@ -1,8 +1,6 @@
 """A run that begins from another can be given that run's training pairs again, and nothing that it held out."""
 
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +12,11 @@ from mt.core.errors import InputError, Interrupted
 from mt.data.batching.plan import plan_epoch
 from mt.data.corpus import Corpus, load_corpus
 from mt.storage.run_folder import PROVENANCE, WEIGHTS
-from mt.training import trainer as trainer_module
 from mt.training.command import train
 from mt.training.replay import corpus_of, with_replay
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
+from tests.training.runs import stop_after
 
 GOOD = good_pairs()
 COPIES = [(en, en) for en, _ in GOOD[:30]]
@@ -128,14 +126,8 @@ def test_a_stopped_run_with_replay_goes_on_bitwise(folder, base, monkeypatch):
     plain = tuned(folder, "plain", base, 0.0, **random)
     for run in (whole, plain):
         train(run)
-    real_save = trainer_module.Trainer._save
-
-    def save(self):
-        real_save(self)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr(trainer_module.Trainer, "_save", save)
+    stop_after(monkeypatch, [5])
+    with pytest.raises(Interrupted):
         train(broken)
     train(broken)
     weights = [(run.folder / WEIGHTS).read_bytes() for run in (whole, broken, plain)]
@@ -175,8 +167,3 @@ def test_what_cannot_be_replayed_is_refused(folder, base, tmp_path, change):
     with pytest.raises(InputError, match=r"training\.replay=0\.25: ") as refused:
         with_replay(load_corpus(run.data), run)
     assert expected in str(refused.value)
-
-
-def test_replay_needs_a_run_to_begin_from(tmp_path):
-    with pytest.raises(ValueError, match=r"replay=0\.5 needs init_from"):
-        toy.config(tmp_path, training={"replay": 0.5})

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import shutil
 import signal
 
 import pytest
@@ -23,11 +22,7 @@ from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after
 
-EVERYTHING_RANDOM = {
-    "text": {"augmentation": toy.CHANGED},
-    "tokenizer": {"sampling": 0.2},
-    "model": {"dropout": 0.2},
-}
+EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampling": 0.2}, "model": {"dropout": 0.2}}
 
 
 @pytest.mark.parametrize(
@@ -72,22 +67,6 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
         assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
 
 
-def test_metrics_of_a_killed_process_are_cut_back(folder, monkeypatch):
-    """Killed after lines that no checkpoint knows, resumed, and stopped again before the first new line."""
-    config = toy.config(folder, training={"max_updates": 40, "log_every": 4, "validate_every": 10})
-    stop_after(monkeypatch, [13])
-    with pytest.raises(Interrupted):
-        train(config)
-    with (config.folder / "metrics.jsonl").open("a") as metrics:
-        metrics.write(json.dumps({"step": 16, "split": "train"}) + "\n")
-    stop_after(monkeypatch, [14])
-    with pytest.raises(Interrupted):
-        train(config)
-    train(config)
-    train_steps = [line["step"] for line in read_metrics(config.folder) if line["split"] == "train"]
-    assert train_steps == list(range(4, 41, 4))
-
-
 def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder, monkeypatch):
     config = toy.config(folder)
     stop_after(monkeypatch, [12])
@@ -101,26 +80,6 @@ def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder, m
     steps = [line["step"] for line in read_metrics(config.folder) if line["split"] == "valid"]
     assert steps == [10, 20]
     assert [path.name for path in checkpoints.iterdir()] == ["step_20"]
-
-
-def test_a_finished_run_without_its_checkpoints_is_still_finished(folder, caplog):
-    config = toy.config(folder)
-    train(config)
-    shutil.rmtree(config.folder / "checkpoints")
-    with caplog.at_level(logging.INFO):
-        train(config)
-    assert "is finished" in caplog.text
-    with pytest.raises(InputError, match="checkpoints are gone"):
-        train(toy.config(folder, training={"max_updates": 30}))
-
-
-def test_a_run_that_is_being_extended_has_no_old_results(folder, monkeypatch):
-    train(toy.config(folder))
-    longer = toy.config(folder, training={"max_updates": 40})
-    stop_after(monkeypatch, [25])
-    with pytest.raises(Interrupted):
-        train(longer)
-    assert not (longer.folder / "results.json").exists()
 
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
@@ -141,15 +100,23 @@ def test_a_signal_during_validation_saves_and_validates_again(folder, architectu
     assert [line["step"] for line in read_metrics(config.folder) if line["split"] == "valid"] == [10, 20]
 
 
-def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog):
-    config = toy.config(folder)
+def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog, monkeypatch):
+    config, longer = toy.config(folder), toy.config(folder, training={"max_updates": 30})
     train(config)
     before = (config.folder / "model.safetensors").stat().st_mtime_ns
+    (config.folder / "checkpoints").rename(folder / "checkpoints")
     with caplog.at_level(logging.INFO):
         train(config)
     assert "is finished" in caplog.text
     assert (config.folder / "model.safetensors").stat().st_mtime_ns == before
-    train(toy.config(folder, training={"max_updates": 30}))
+    with pytest.raises(InputError, match="checkpoints are gone"):
+        train(longer)
+    (folder / "checkpoints").rename(config.folder / "checkpoints")
+    stop_after(monkeypatch, [25])
+    with pytest.raises(Interrupted):
+        train(longer)
+    assert not (longer.folder / "results.json").exists()
+    train(longer)
     assert newest_checkpoint(config.folder).progress.update == 30
     assert read_config(config.folder).training.max_updates == 30
 

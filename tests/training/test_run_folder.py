@@ -23,8 +23,7 @@ from tests.training.runs import read_metrics, read_results
 
 def test_average_is_the_mean_of_the_last_checkpoints(folder):
     config = toy.config(
-        folder,
-        training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20},
+        folder, training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20}
     )
     train(config)
     folders = list(checkpoint_folders(config.folder).values())
@@ -34,11 +33,9 @@ def test_average_is_the_mean_of_the_last_checkpoints(folder):
         assert torch.allclose(tensor, sum(weights[name] for weights in several) / 3, atol=1e-7)
 
 
-def test_a_run_counts_the_words_of_its_training_targets(folder):
-    config = toy.config(folder)
-    train(config)
-    counted = read_word_counts(config.folder, "yy")
-    assert counted == Counter((folder / "train.yy").read_text().split())
+def test_a_run_counts_the_words_of_its_training_targets(shared_runs):
+    counted = read_word_counts(shared_runs["transformer-1"], "yy")
+    assert counted == Counter((shared_runs.folder / "train.yy").read_text().split())
 
 
 def test_two_processes_cannot_train_one_run(folder):
@@ -55,6 +52,7 @@ def test_a_disk_without_locks_is_warned_of(folder, monkeypatch, caplog):
     monkeypatch.setattr("fcntl.flock", lockless)
     config = toy.config(folder)
     train(config)
+    assert read_config(config.folder) == config
     assert read_results(config)["updates"] == 20 and "this file system has no locks" in caplog.text
 
 
@@ -80,16 +78,13 @@ def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(folder):
         open_model(folder / "model")
 
 
-def test_a_run_folder_holds_what_it_promises(folder):
-    config = toy.config(folder)
-    train(config)
-    run = config.folder
+def test_a_run_folder_holds_what_it_promises(shared_runs):
+    folder, run = shared_runs.folder, shared_runs["transformer-1"]
     names = {path.name for path in run.iterdir()}
     assert names >= {
         "config.yaml", "model.yaml", "tokenizer.model", "model.safetensors", "checkpoints", "metrics.jsonl",
         "results.json", "scored", "provenance.json", "tensorboard", "train.log",
     }  # fmt: skip
-    assert read_config(run) == config
     results = json.loads((run / "results.json").read_text())
     assert {"bleu", "bleu_signature", "chrf", "chrf_signature", "ter", "ter_signature"} <= results.keys()
     assert (run / "scored/test.source").read_text() == (folder / "test.xx").read_text()
@@ -100,19 +95,18 @@ def test_a_run_folder_holds_what_it_promises(folder):
     )
 
 
-def test_tensorboard_reads_back_what_metrics_jsonl_says(folder):
+def test_tensorboard_reads_back_what_metrics_jsonl_says(shared_runs):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    config = toy.config(folder)
-    train(config)
-    board = EventAccumulator(str(config.folder / "tensorboard"))
+    run = shared_runs["transformer-1"]
+    board = EventAccumulator(str(run / "tensorboard"))
     board.Reload()
     tags = board.Tags()
     for split, name in (
         ("train", "loss"), ("train", "learning_rate"), ("train", "gradient_norm"), ("train", "padding_share"),
         ("valid", "loss"), ("valid", "bleu"), ("valid", "chrf"),
     ):  # fmt: skip
-        lines = [line for line in read_metrics(config.folder) if line["split"] == split]
+        lines = [line for line in read_metrics(run) if line["split"] == split]
         points = board.Scalars(f"{split}/{name}")
         assert [point.step for point in points] == [line["step"] for line in lines]
         assert [point.value for point in points] == pytest.approx([line[name] for line in lines], rel=1e-5)

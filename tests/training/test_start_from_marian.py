@@ -27,9 +27,9 @@ from mt.text.tokenizer import PAD  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402
-from mt.training.updater import Updater  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from tests.marian_folder import LAYOUTS, sentences, tuned, write_corpus, write_folder  # noqa: E402
+from tests.training.runs import stop_after  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
 LINES = sentences("source", 30, seed=9)
@@ -45,24 +45,10 @@ def corpus(tmp_path):
     return write_corpus(tmp_path)
 
 
-def interrupt_at(monkeypatch, update):
-    """Makes training get a SIGTERM in the middle of an update, once."""
-    step, pending = Updater.update, [update]
-
-    def stopping(self, ready):
-        result = step(self, ready)
-        if self.progress.update in pending:
-            pending.remove(self.progress.update)
-            os.kill(os.getpid(), signal.SIGTERM)
-        return result
-
-    monkeypatch.setattr(Updater, "update", stopping)
-
-
 def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start, monkeypatch):
     whole, broken = (tuned(corpus, start, name, sampling=0.2) for name in ("whole", "broken"))
     train(whole)
-    interrupt_at(monkeypatch, 13)
+    stop_after(monkeypatch, [13])
     with pytest.raises(Interrupted):
         train(broken)
     train(broken)

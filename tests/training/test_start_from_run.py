@@ -14,35 +14,27 @@ from tests import toy
 from tests.training.runs import read_results, stop_after
 
 
-def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder):
-    base = toy.config(folder, "base")
-    train(base)
+def test_fine_tuning_starts_from_the_other_runs_weights_and_tokenizer(folder, shared_runs):
+    base = shared_runs["transformer-1"]
     tuned = toy.config(
-        folder,
-        "tuned",
-        training={"init_from": str(base.folder), "optimizer": {"kind": "adamw", "learning_rate": 1e-12}},
+        folder, "tuned", training={"init_from": str(base), "optimizer": {"kind": "adamw", "learning_rate": 1e-12}}
     )
     train(tuned)
-    assert (tuned.folder / "tokenizer.model").read_bytes() == (base.folder / "tokenizer.model").read_bytes()
-    first, second = (
-        load_file(base.folder / "model.safetensors"),
-        load_file(tuned.folder / "model.safetensors"),
-    )
+    assert (tuned.folder / "tokenizer.model").read_bytes() == (base / "tokenizer.model").read_bytes()
+    first, second = (load_file(base / "model.safetensors"), load_file(tuned.folder / "model.safetensors"))
     assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
 
 
-def test_fine_tuning_another_model_names_the_settings_to_change(folder):
-    base = toy.config(folder, "base")
-    train(base)
-    tuned = toy.config(folder, "tuned", model={"width": 64, "dropout": 0.3}, training={"init_from": str(base.folder)})
+def test_fine_tuning_another_model_names_the_settings_to_change(folder, shared_runs):
+    base = shared_runs["transformer-1"]
+    tuned = toy.config(folder, "tuned", model={"width": 64, "dropout": 0.3}, training={"init_from": str(base)})
     with pytest.raises(InputError, match=r"^model\.width=64: .* or set model\.width=32$"):
         train(tuned)
 
 
-def test_fine_tuning_another_architecture_names_the_models_to_take(folder):
-    base = toy.config(folder, "base")
-    train(base)
-    tuned = toy.config(folder, "tuned", "rnn", training={"init_from": str(base.folder)})
+def test_fine_tuning_another_architecture_names_the_models_to_take(folder, shared_runs):
+    base = shared_runs["transformer-1"]
+    tuned = toy.config(folder, "tuned", "rnn", training={"init_from": str(base)})
     with pytest.raises(InputError, match=r"is a transformer, this run a rnn_attention: .* one of model=transformer_"):
         train(tuned)
 

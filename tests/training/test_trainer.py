@@ -20,8 +20,6 @@ from mt.training.command import train
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.updater import Updater
-from mt.translation.trained_model import open_model
-from mt.translation.translator import Translator
 from tests import toy
 from tests.clock import Clock
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after
@@ -119,20 +117,28 @@ def test_counted_embeddings_are_all_that_differs_before_the_first_update(folder,
     assert differing and all("embedding" in name or "tokens" in name for name in differing)
 
 
-@pytest.mark.parametrize("architecture", toy.MODELS)
-def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
-    """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
+def _moments_after(folder, architecture):
+    """Return a function from the borders of batches to the optimizer's state after updates on them."""
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
     config.folder.mkdir(parents=True)
     data = toy.prepared(config)
     rows = data.train[:40]
 
-    def moments_after(cuts):
+    def moments_after(borders, updates=1):
         training = trainer_module.Trainer(config, data, ALONE, None)
-        batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(cuts)]
-        training.updater.update(_update_of(batches))
+        batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(borders)]
+        for _ in range(updates):
+            training.updater.update(_update_of(batches))
+        assert training.progress.target_tokens == updates * sum(batch.target_tokens for batch in batches)
         return training.updater.optimizer.state_tensors()
 
+    return moments_after
+
+
+@pytest.mark.parametrize("architecture", toy.MODELS)
+def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
+    """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
+    moments_after = _moments_after(folder, architecture)
     # Adam's first moment is a tenth of the gradient.
     whole, parts = moments_after([0, 40]), moments_after([0, 3, 20, 21, 40])
     assert sum(name.endswith("exp_avg") for name in whole) > 10
@@ -144,11 +150,7 @@ def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
 def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
     folder, monkeypatch, caplog, architecture
 ):
-    config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
-    config.folder.mkdir(parents=True)
-    data = toy.prepared(config)
-    rows = data.train[:40]
-    batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in ((0, 9), (9, 40))]
+    moments_after = _moments_after(folder, architecture)
     most_pairs, failed = 40, 0
     real_forward = Objective.forward
 
@@ -163,23 +165,16 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
 
     monkeypatch.setattr(Objective, "forward", forward)
 
-    def moments_of_two_updates():
-        training = trainer_module.Trainer(config, data, ALONE, None)
-        for _ in range(2):
-            training.updater.update(_update_of(batches))
-        assert training.progress.target_tokens == 2 * sum(batch.target_tokens for batch in batches)
-        return training.updater.optimizer.state_tensors()
-
-    whole = moments_of_two_updates()
+    whole = moments_after([0, 9, 40], updates=2)
     most_pairs = 8
-    parts = moments_of_two_updates()
+    parts = moments_after([0, 9, 40], updates=2)
     assert failed >= 4
     for name in whole:
         assert torch.allclose(whole[name], parts[name], atol=1e-7), name
     assert sum("out of memory" in record.message for record in caplog.records) == 1
     most_pairs = 0
     with pytest.raises((RuntimeError, MemoryError), match="memory"):
-        moments_of_two_updates()
+        moments_after([0, 9, 40], updates=2)
 
 
 @pytest.mark.parametrize("save_every", [1, 5])
@@ -335,13 +330,6 @@ def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
     assert not tuned.folder.exists()
 
 
-def test_when_bleu_ties_the_smaller_loss_is_better(folder, monkeypatch):
-    monkeypatch.setattr("mt.metrics.metric.Metric.corpus_score", lambda *arguments: 0.0)
-    config = toy.config(folder)
-    train(config)
-    assert read_results(config)["best_update"] == 20
-
-
 @pytest.mark.parametrize("scores", [(-float("nan"), -float("nan"), -9.0, -float("nan"), -8.0, -8.0), 6 * (0.0,)])
 def test_a_loss_that_is_no_number_is_worse_than_any(scores):
     """Also as the first one, with which all later ones are compared, and where BLEU is the same each time."""
@@ -352,13 +340,6 @@ def test_a_loss_that_is_no_number_is_worse_than_any(scores):
         best.append(progress.record_validation(score, loss))
     assert best == [True, False, True, False, True, False]
     assert (progress.best_update, progress.best_loss) == (5, 8.0)
-
-
-def test_separate_vocabularies(folder):
-    config = toy.config(folder, tokenizer={"joint": False, "vocabulary_size": 310})
-    train(config)
-    assert not open_model(config.folder).tokenizers.joint
-    assert len(Translator.load(config.folder, device="cpu").translate(["ba de", "fi"])) == 2
 
 
 def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):

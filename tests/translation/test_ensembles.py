@@ -19,20 +19,17 @@ LINES = ["ba de fi", "", "go ku la mo 12 https://a.example/b", "ne \u2028 pi", "
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(shared_runs, tmp_path_factory):
     """Runs on one corpus, by name."""
     folder = tmp_path_factory.mktemp("ensembles")
-    toy.write_corpus(folder, "reverse", train=400)
-    changes = {
-        "first": {},
-        "second": {"seed": 2},
-        "rnn": {"architecture": "rnn"},
-        "small": {"tokenizer": {"vocabulary_size": 310}},
-        "text": {"text": {"slots": 3}},
+    toy.write_corpus(folder, "reverse", train=600)
+    trained = {"small": {"tokenizer": {"vocabulary_size": 310}}, "text": {"text": {"slots": 3}}}
+    for name, changes in trained.items():
+        train(toy.config(folder, name, **changes))
+    shared = {"first": "transformer-1", "second": "transformer-2", "rnn": "rnn-1"}
+    return {name: str(shared_runs[run]) for name, run in shared.items()} | {
+        name: str(folder / "runs" / name) for name in trained
     }
-    for name, changed in changes.items():
-        train(toy.config(folder, name, **changed))
-    return {name: str(folder / "runs" / name) for name in changes}
 
 
 @pytest.mark.parametrize(

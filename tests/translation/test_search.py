@@ -188,11 +188,11 @@ def test_samples_follow_the_models_distribution(model):
     assert statistic < 16.3  # the 99.9th percentile at 3 degrees of freedom; the draw is keyed, so it never changes
 
 
-def test_top_k_one_is_greedy(model):
+@pytest.mark.parametrize("sampling", [{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-40}], ids=str)
+def test_sampling_from_next_to_nothing_is_greedy(model, sampling):
     greedy = search(model, SOURCES, DecodingConfig(beam_size=1), KEYS)
-    for config in (DecodingConfig(method="sample", top_k=1), DecodingConfig(method="sample", top_p=1e-9)):
-        sampled = search(model, SOURCES, config, KEYS)
-        assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
+    sampled = search(model, SOURCES, DecodingConfig(method="sample", **sampling), KEYS)
+    assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
 
 
 def test_another_seed_or_line_draws_anew(model):
@@ -205,12 +205,6 @@ def test_another_seed_or_line_draws_anew(model):
     assert pieces(1, 0) != pieces(1, 1)
 
 
-def test_the_lowest_temperature_is_greedy(model):
-    greedy = search(model, SOURCES, DecodingConfig(beam_size=1), KEYS)
-    sampled = search(model, SOURCES, DecodingConfig(method="sample", temperature=1e-40), KEYS)
-    assert [h[0].pieces for h in sampled] == [h[0].pieces for h in greedy]
-
-
 @pytest.mark.parametrize("config", [DecodingConfig(), DecodingConfig(beam_size=1), DecodingConfig(method="sample")])
 def test_scores_that_are_no_numbers_are_told(model, config):
     broken = copy.deepcopy(model)
@@ -220,14 +214,11 @@ def test_scores_that_are_no_numbers_are_told(model, config):
         search(broken, SOURCES, config, KEYS)
 
 
-SEARCHES = [
-    DecodingConfig(beam_size=1),
-    DecodingConfig(beam_size=4, n_best=4),
-    DecodingConfig(method="sample", n_best=3),
-]
-
-
-@pytest.mark.parametrize("config", SEARCHES, ids=str)
+@pytest.mark.parametrize(
+    "config",
+    [DecodingConfig(beam_size=1), DecodingConfig(beam_size=4, n_best=4), DecodingConfig(method="sample", n_best=3)],
+    ids=str,
+)
 @pytest.mark.parametrize("copies", [2, 3])
 def test_copies_of_one_model_search_and_score_exactly_as_that_model(config, copies):
     one = _model(RNN)

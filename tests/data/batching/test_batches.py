@@ -215,20 +215,6 @@ def test_an_epoch_can_be_entered_anywhere(
     assert rows_of(list(fresh.epoch(4, 5))) == whole[5:]
 
 
-def test_sampling_is_keyed_by_pair_and_epoch(pairs: datasets.Dataset, layer: TextLayer) -> None:
-    def sampled(seed: int, epoch: int, batch_tokens: int) -> dict[int, list[int]]:
-        batches = training_batches(pairs, layer, UNCHANGED, 0.3, seed, batch_tokens).epoch(epoch)
-        return {
-            number: [token for token in row if token != PAD]
-            for batch in batches
-            for number, row in zip(batch.ids.tolist(), batch.source.tolist(), strict=True)
-        }
-
-    assert sampled(1, 0, 200) == sampled(1, 0, 5000)
-    assert sampled(1, 0, 200) != sampled(1, 1, 200)
-    assert sampled(1, 0, 200) != sampled(2, 0, 200)
-
-
 def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:
     layer = toy.layer(layer.tokenizers, enabled=False)
     texts = pairs.select_columns(["id", "source", "target", "weight"])
@@ -311,16 +297,21 @@ def with_a_long_pair(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Data
     return encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
 
 
-def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs: datasets.Dataset, layer: TextLayer) -> None:
+@pytest.mark.parametrize(
+    ("sampling", "augmentation"), [(0.3, UNCHANGED), (0.0, CHANGED.model_copy(update={"joined": 0.0}))], ids=str
+)
+def test_changes_depend_on_the_pair_and_the_epoch_alone(
+    pairs: datasets.Dataset, layer: TextLayer, sampling: float, augmentation: AugmentationConfig
+) -> None:
     pairs = with_a_long_pair(pairs, layer)
-    unjoined = CHANGED.model_copy(update={"joined": 0.0})
 
     def changed(seed: int, epoch: int, batch_tokens: int) -> dict[int, tuple[list[int], list[int]]]:
-        return tokens_of(list(training_batches(pairs, layer, unjoined, 0.0, seed, batch_tokens).epoch(epoch)))
+        batches = training_batches(pairs, layer, augmentation, sampling, seed, batch_tokens)
+        return tokens_of(list(batches.epoch(epoch)))
 
     plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 200).epoch(0)))
     once = changed(1, 0, 200)
-    assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < 0.7
+    assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < (1.01 if sampling else 0.7)
     assert once == changed(1, 0, 5000)
     assert once != changed(1, 1, 200)
     assert once != changed(2, 0, 200)

@@ -7,7 +7,7 @@ import pytest
 
 from mt.config import CleaningConfig
 from mt.data.cleaning.command import clean
-from tests.browser import PHONE, opened, skip_without_browser, what_overflows
+from tests.browser import on_a_phone, opened, overflowing_elements, skip_without_browser
 from tests.data.cleaning.conftest import good_pairs
 
 PAIRS = [("Look here: <b>now</b>!", f"Sieh {'sehr' * 300}"), ("<script>document.title = 'taken'</script>", "Halt")]
@@ -17,7 +17,7 @@ PAIRS = [("Look here: <b>now</b>!", f"Sieh {'sehr' * 300}"), ("<script>document.
 def browser(table: Callable, tmp_path: Path) -> Iterator:
     skip_without_browser()
     clean(CleaningConfig(data=table([*good_pairs(), *PAIRS], cleaning="strict"), output=str(tmp_path / "out")))
-    with opened(tmp_path / "out/cleaning.html") as browser:
+    with opened((tmp_path / "out/cleaning.html").as_uri()) as browser:
         yield browser
 
 
@@ -27,10 +27,10 @@ def test_the_page_shows_texts_as_they_are_and_fits_a_phone(browser) -> None:
     assert [cells[1], cells[4]] == [source for source, _ in PAIRS] and cells[2].endswith("…") and len(cells[2]) == 501
     images = browser.execute_script("return [...document.images].map(i => [i.naturalWidth, i.alt])")
     assert len(images) == 3 and all(width > 300 and "rule" in told for width, told in images)
-    assert what_overflows(browser) == []
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    assert what_overflows(browser) == []
-    hidden = browser.execute_script(
-        "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
-    )
+    assert overflowing_elements(browser) == []
+    with on_a_phone(browser):
+        assert overflowing_elements(browser) == []
+        hidden = browser.execute_script(
+            "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+        )
     assert hidden == 0  # nobody has to scroll sideways

@@ -1,9 +1,7 @@
 """Which pairs a run has dropped: a run that goes on, and every worker, reads it and judges nothing again."""
 
 import json
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -15,10 +13,10 @@ from mt.data.cleaning.record import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
 from mt.training import preparation
 from mt.training.command import train
-from mt.training.updater import Updater
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
 from tests.processes import Together, finish
+from tests.training.runs import stop_after
 
 GOOD = good_pairs()
 COPIES, REPEATED = [(en, en) for en, _ in GOOD[30:40]], GOOD[50:60]
@@ -59,15 +57,8 @@ def stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TrainConfig:
     """A run that was interrupted after its first checkpoint. Judging pairs has since become impossible."""
     broken = config(folder, "stopped")
     shutil.rmtree(broken.folder, ignore_errors=True)
-    update = Updater.update
-
-    def interrupted(self, ready):
-        if self.progress.update == 5:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return update(self, ready)
-
     with monkeypatch.context() as stopping, pytest.raises(Interrupted):
-        stopping.setattr(Updater, "update", interrupted)
+        stop_after(stopping, [5])
         train(broken)
     monkeypatch.setattr(preparation, "find_faulty", None)
     return broken

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import lzma
 from pathlib import Path
 
 import pyarrow
@@ -11,27 +10,11 @@ import pytest
 from pyarrow import parquet
 
 from mt.core.errors import InputError
-from tests.data.corpora import PAIRS, held_out, load, texts, write, write_files
+from tests.data.corpora import PAIRS, load, texts, write, write_files
 
 
 def cell(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
-
-
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [
-        (".gz", gzip.compress),
-        (".xz", lzma.compress),
-        (".zst", lambda content: pyarrow.compress(content, codec="zstd", asbytes=True)),
-    ],
-)
-def test_compressed_files(tmp_path: Path, suffix: str, compress: object) -> None:
-    names = []
-    for name in write_files(tmp_path, PAIRS):
-        Path(name + suffix).write_bytes(compress(Path(name).read_bytes()))  # type: ignore[operator]
-        names.append(name + suffix)
-    assert texts(load(kind="files", train=names, **held_out(tmp_path)).train) == PAIRS
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -120,12 +103,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         ("a.jsonl", ['{"de": "a", "en": "b"}', "{"], ("de", "en"), "a.jsonl: line 2 is no JSON"),
         ("a.jsonl", ["[1]"], ("de", "en"), "a.jsonl: line 1 is no JSON object"),
         ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
-        (
-            "a.jsonl",
-            ['{"de": "a", "eng": "b"}'],
-            ("de", "en"),
-            "no column 'en' among de, eng; did you mean eng",
-        ),
+        ("a.jsonl", ['{"de": "a", "eng": "b"}'], ("de", "en"), "no column 'en' among de, eng; did you mean eng"),
         ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
         ("a.parquet", ["text"], ("de", "en"), "a.parquet: cannot be read"),
         ("a.xlsx", ["text"], ("de", "en"), "the name of a table ends in .tsv, .csv, .jsonl, .parquet"),
@@ -161,11 +139,6 @@ def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
         load(kind="table", train=str(path), source_column="de", target_column="en")
     with pytest.raises(InputError, match="no column 'fr' among de, en"):
         load(kind="table", train=str(path), source_column="de", target_column="fr")
-
-
-def test_recipes_know_their_languages() -> None:
-    with pytest.raises(InputError, match="data=tatoeba_en_fr has en and fr, not de"):
-        load(kind="recipe", recipe="tatoeba_en_fr")
 
 
 def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_path: Path) -> None:

@@ -16,13 +16,19 @@ from mt.config.data import FILE_FORMATS
 from mt.core.errors import InputError, RunError
 from tests.data.corpora import PAIRS, load, texts, write
 
+ROWS = [{"de": source, "en": target} for source, target in PAIRS]
+SPLITS = {"train": ROWS, "validation": ROWS[:3], "test": ROWS[:2]}
+
+
+def write_data_set(folder: Path, nested: bool) -> None:
+    for split, rows in SPLITS.items():
+        lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in rows]
+        write(folder / f"{split}.jsonl", lines)
+
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None:
-    rows = [{"de": source, "en": target} for source, target in PAIRS]
-    for split, part in (("train", rows), ("validation", rows[:3]), ("test", rows[:2])):
-        lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in part]
-        write(tmp_path / f"{split}.jsonl", lines)
+    write_data_set(tmp_path, nested)
     corpus = load(kind="hub", path=str(tmp_path))
     assert texts(corpus.train) == PAIRS
     assert texts(corpus.valid) == PAIRS[:3]
@@ -38,15 +44,12 @@ def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_a_streamed_data_set_has_the_same_pairs(tmp_path: Path, nested: bool) -> None:
-    rows = [{"de": source, "en": target} for source, target in PAIRS]
-    for split, part in (("train", rows), ("validation", rows[:3]), ("test", rows[:2])):
-        lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in part]
-        write(tmp_path / f"{split}.jsonl", lines)
+    write_data_set(tmp_path, nested)
     whole, streamed = (load(kind="hub", path=str(tmp_path), streaming=streaming) for streaming in (False, True))
     for split in ("train", "valid", "test"):
         assert getattr(streamed, split).to_dict() == getattr(whole, split).to_dict()
     # Of changed files, nothing is left in the cache.
-    write(tmp_path / "train.jsonl", lines[:1] * 2)
+    write(tmp_path / "train.jsonl", (tmp_path / "test.jsonl").read_text().splitlines()[:1] * 2)
     os.utime(tmp_path / "train.jsonl", (1, 1))
     assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == PAIRS[:1] * 2
     with pytest.raises(InputError, match="no column 'fr' among de, en"):
@@ -54,9 +57,8 @@ def test_a_streamed_data_set_has_the_same_pairs(tmp_path: Path, nested: bool) ->
 
 
 def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path: Path) -> None:
-    rows = [{"de": source, "en": target} for source, target in PAIRS]
-    for split, part in (("train-0", rows), ("validation", rows[:3]), ("test", rows[:2])):
-        parquet.write_table(pyarrow.Table.from_pylist(part), tmp_path / f"{split}.parquet")
+    for split, rows in SPLITS.items():
+        parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{split}-0.parquet")
     settings = {"kind": "hub", "path": str(tmp_path), "most_pairs": 5}
     corpus = load(**settings)
     assert texts(corpus.train) == PAIRS[:5] and len(corpus.valid) == 3

@@ -21,7 +21,7 @@ from mt.storage.native import write_description
 from mt.storage.run_folder import read_config, write_config
 from mt.text.tokenizer_training import train_tokenizer
 from tests import toy
-from tests.processes import run
+from tests.in_process import call
 
 PROJECT = Path(__file__).parents[3]
 
@@ -190,7 +190,7 @@ def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, cap
 
 
 def _run(folder, *words):
-    return run("-m", "mt", "compare", *words, cwd=folder)
+    return call("compare", *words, folder=folder)
 
 
 def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):
@@ -204,8 +204,8 @@ def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, t
     for name in ("transformer-1", "rnn-1", "rnn-2"):
         (tmp_path / name / "model.safetensors").unlink()
     done = _run(tmp_path, *words, "randomization_trials=100", "studied_sentences=0")
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout == b""
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
     assert {path.name for path in written.iterdir()} == {
         "report.html", "comparison.json", "comparison.md", "notes.txt"
     }  # fmt: skip
@@ -226,7 +226,7 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
     words = [f"{key}={value}" for key, value in LITTLE.items()]
     listed = ",".join(f"[{','.join(map(str, system))}]" for system in systems)
     done = _run(tmp_path, f"runs=[{listed}]", "output=o", *words)
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "o/comparison.json").read_text())
     assert [system["name"] for system in found["systems"]] == [
         "transformer (2 seeds)", "rnn (2 seeds)", "copy (2 seeds)"
@@ -259,31 +259,31 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["first=rnn-1"], b"two runs are needed"),
-        (["first=rnn-1", "second=rnn-1"], b"given twice"),
-        (["first=2024", "second=rnn-2"], b"2024: no such run folder or file"),
-        (["first=rnn-1", "second=nowhere"], b"nowhere: no such run folder or file"),
-        (["first=rnn-1", "secnd=rnn-2"], b"nearest: second"),
-        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], b"give either"),
-        (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], b"model.yaml: is a file; the report is a folder"),
+        (["first=rnn-1"], "two runs are needed"),
+        (["first=rnn-1", "second=rnn-1"], "given twice"),
+        (["first=2024", "second=rnn-2"], "2024: no such run folder or file"),
+        (["first=rnn-1", "second=nowhere"], "nowhere: no such run folder or file"),
+        (["first=rnn-1", "secnd=rnn-2"], "nearest: second"),
+        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "give either"),
+        (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], "model.yaml: is a file; the report is a folder"),
         (
             [f"runs=[{','.join(f'{number}.txt' for number in range(7))}]", "randomization_trials=119"],
-            b"between one system and 6 others: take 120 or more",
+            "between one system and 6 others: take 120 or more",
         ),
         (
             ["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=119"],  # twice the median of p
-            b"between one system and 3 others: take 120 or more",
+            "between one system and 3 others: take 120 or more",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_mistakes_are_one_message(runs, words, expected):
     refused = _run(runs["rnn-1"].parent, *words)
-    assert refused.returncode == 2 and expected in refused.stderr and b"Traceback" not in refused.stderr
+    assert refused.returncode == 2 and expected in refused.stderr and "Traceback" not in refused.stderr
 
 
 def test_help_tells_every_key(runs):
-    told = _run(runs["rnn-1"].parent, "--help").stdout.decode()
+    told = _run(runs["rnn-1"].parent, "--help").stdout
     assert all(name in told for name in CompareConfig.model_fields)
 
 

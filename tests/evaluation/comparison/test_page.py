@@ -6,7 +6,7 @@ import pytest
 
 from mt.config import CompareConfig
 from mt.evaluation.comparison.command import compare
-from tests.browser import PHONE, opened, skip_without_browser, what_overflows
+from tests.browser import assert_legible, on_a_phone, opened, overflowing_elements, skip_without_browser
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def browser(runs, tmp_path_factory):
             timed_sentences=0,
         )
     )
-    with opened(output / "report.html") as browser:
+    with opened((output / "report.html").as_uri()) as browser:
         yield browser
 
 
@@ -75,21 +75,11 @@ def test_tables_sort_both_ways(browser, column):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_overflows_on_a_phone(browser, scheme):
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
-    try:
+    with on_a_phone(browser, scheme):
         browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert browser.execute_script("return window.innerWidth") == 390
-        assert what_overflows(browser) == []
-        ink, paper = browser.execute_script(
-            "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
-        )
-        light = [sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in (ink, paper)]
-        assert (light[0] < light[1]) == (scheme == "light") and abs(light[0] - light[1]) > 500
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        assert overflowing_elements(browser) == []
+        assert_legible(browser, scheme)
 
 
 def test_attention_maps_stand_side_by_side(browser):

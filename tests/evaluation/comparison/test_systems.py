@@ -57,43 +57,11 @@ def _change_provenance(run, change):
     toy.change_json(run / "provenance.json", change)
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda made: made["starts"][0].pop("machine"), "starts"),
-        (lambda made: made["starts"][0].pop("resolved_settings"), "starts"),
-        (lambda made: made.pop("starts"), "starts"),
-        (lambda made: made.update(starts=[]), "starts"),
-        (lambda made: made["starts"][0].update(libraries=[]), "starts"),
-        (lambda made: made["data"].pop("valid"), "data"),
-        (lambda made: made["data"].update(train="many"), "data"),
-        (lambda made: made["data"]["test"].pop("sha256"), "data"),
-        (lambda made: made["data"]["test"].update(sha256=None), "data"),
-    ],
-)
-def test_a_damaged_provenance_is_named_before_any_work(runs, copy, change, told):
+def test_a_damaged_provenance_is_named_before_any_work(runs, copy):
     run = copy("rnn-1")
-    _change_provenance(run, change)
-    with pytest.raises(InputError, match=f"provenance.json: damaged or of another version: {told}"):
+    _change_provenance(run, lambda made: made["data"]["test"].update(sha256=None))
+    with pytest.raises(InputError, match="provenance.json: damaged or of another version: data"):
         _open([runs["transformer-1"]], [run])
-
-
-def test_conditions_that_changed_when_a_run_went_on_are_those_of_all_its_sessions(runs, copy):
-    run = copy("rnn-1")
-
-    def resume_elsewhere(made):
-        (start,) = made["starts"]
-        settings = start["resolved_settings"]
-        elsewhere = {
-            "machine": start["machine"] | {"gpu": "H200"},
-            "resolved_settings": settings | {"arithmetic": settings["arithmetic"] | {"precision": "bf16"}},
-        }
-        made["starts"].append(start | {"update": 40} | elsewhere)
-
-    _change_provenance(run, resume_elsewhere)
-    provenance = read_run(run).provenance
-    assert provenance["resolved_settings"]["arithmetic"]["precision"] == "fp32, from update 41 on bf16"
-    assert provenance["machine"]["gpu"] == "null, from update 41 on H200"
 
 
 def test_another_test_set_is_refused(runs, copy):
@@ -139,12 +107,6 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
     toy.record_checksums(run)
     with pytest.raises(InputError, match="different numbers of lines"):
         _open([runs["transformer-1"]], [run])
-    with (run / "metrics.jsonl").open("a") as metrics:
-        metrics.write("[1]\n")
-    (run / "scored/test.hypothesis").write_text((run / "scored/test.source").read_text())
-    toy.record_checksums(run)
-    with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
-        _open([runs["transformer-1"]], [run])
     (run / "scored/test.hypothesis").unlink()
     with pytest.raises(InputError, match="test.hypothesis: No such file"):
         _open([runs["transformer-1"]], [run])
@@ -181,7 +143,7 @@ def test_a_flipped_bit_in_what_is_compared_is_named(runs, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "line", ['{"step": 3}', '{"split": "valie", "step": 3}', "[" * 100_000, '{"split": "train", "loss": 1}',
+    "line", ["[1]", '{"step": 3}', '{"split": "valie", "step": 3}', "[" * 100_000, '{"split": "train", "loss": 1}',
              '{"split": "train", "loss": null, "seconds": "1", "target_tokens": 3}'],
 )  # fmt: skip
 def test_a_damaged_line_of_metrics_is_named(runs, copy, line):

@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-from pathlib import Path
 
 import pytest
 from sacrebleu.metrics import BLEU
@@ -13,7 +12,7 @@ from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.robustness.items import KINDS, find, without
 from tests import toy
-from tests.processes import run
+from tests.in_process import call
 
 CHANGED = {"upper", "title", "lower", "no_end", "typos", "three_sentences", "tag", "tag_on_name"}
 TAGGED = {"tag", "tag_on_name"}
@@ -141,8 +140,8 @@ def test_a_run_does_not_differ_from_its_copy(runs, tmp_path):
     assert "<b>" not in (folder / "robustness.html").read_text()
 
 
-def _run(folder: Path, *words: str):
-    return run("-m", "mt", "robustness", *words, cwd=folder)
+def _run(folder, *words):
+    return call("robustness", *words, folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -168,33 +167,33 @@ def folder(runs, tmp_path_factory):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["run=nowhere"], b"nowhere: no such run folder"),
-        (["run=file"], b"file: no such run folder"),
-        (["run=unfinished"], b"unfinished has no test scores yet"),
-        (["run=whole", "second=other"], b"other cannot be compared with whole: another test set"),
-        (["run=whole", "second=./whole"], b"whole is given twice"),
-        (["run=whole", "output=file"], b"output=file: is a file; the report is a folder"),
-        (["run=short/run"], b"no sentence of the test set has 4 words or more"),
-        (["run=whole", "sentence=5"], b"nearest: sentences"),
-        (["run=whole", "sentences=0"], b"sentences"),
-        (["run=whole", "decoding.method=sample"], b"one best translation"),
-        (["run=whole", "decoding.n_best=2", "decoding.beam_size=2"], b"one best translation"),
-        (["run=whole", "decoding.seed=2"], b"decoding.seed=2 is for sampling"),
-        (["--multirun", "run=whole,other"], b"several jobs need an output each"),
-        (["--multirun", "run=whole,other", "output=x"], b"would both write to"),
+        (["run=nowhere"], "nowhere: no such run folder"),
+        (["run=file"], "file: no such run folder"),
+        (["run=unfinished"], "unfinished has no test scores yet"),
+        (["run=whole", "second=other"], "other cannot be compared with whole: another test set"),
+        (["run=whole", "second=./whole"], "whole is given twice"),
+        (["run=whole", "output=file"], "output=file: is a file; the report is a folder"),
+        (["run=short/run"], "no sentence of the test set has 4 words or more"),
+        (["run=whole", "sentence=5"], "nearest: sentences"),
+        (["run=whole", "sentences=0"], "sentences"),
+        (["run=whole", "decoding.method=sample"], "one best translation"),
+        (["run=whole", "decoding.n_best=2", "decoding.beam_size=2"], "one best translation"),
+        (["run=whole", "decoding.seed=2"], "decoding.seed=2 is for sampling"),
+        (["--multirun", "run=whole,other"], "several jobs need an output each"),
+        (["--multirun", "run=whole,other", "output=x"], "would both write to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_mistakes_are_one_message(folder, words, expected):
     refused = _run(folder, *words)
-    assert refused.returncode == 2 and expected in refused.stderr and b"Traceback" not in refused.stderr
+    assert refused.returncode == 2 and expected in refused.stderr and "Traceback" not in refused.stderr
     assert not (folder / "whole/robustness").exists() and not (folder / "x").exists()
 
 
 def test_it_is_a_command_with_help(folder):
-    told = _run(folder, "--help").stdout.decode()
+    told = _run(folder, "--help").stdout
     assert all(f"  {name}" in told for name in RobustnessConfig.model_fields)
     done = _run(folder, "run=whole", "output=made", "sentences=3", "decoding.beam_size=2", "threads=1")
-    assert done.returncode == 0 and b"three_sentences" in done.stderr and b"robustness.html" in done.stderr
+    assert done.returncode == 0 and "three_sentences" in done.stderr and "robustness.html" in done.stderr
     (made,) = json.loads((folder / "made/robustness.json").read_text())["runs"]
     assert made["name"] == "whole" and made["decoding"]["beam_size"] == 2

@@ -1,33 +1,35 @@
-"""Our training step, with the parts that ``mt.training.trainer`` puts together."""
+"""Our training step, with the parts that ``mt.training.trainer`` puts together, and our translator."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
+from mt.config import DecodingConfig, OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.core.device import keep_freed_memory, limit_kernel_caches
 from mt.data.batching import Batch
 from mt.distributed.workers import Workers
+from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Seq2Seq
 from mt.models.transformer import Transformer
 from mt.text.tokenizer import PAD
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
+from mt.translation.translator import Translator
 from tests.benchmarks import task
 
-ALONE = Workers(torch.device("cpu"))
+
+def transformer() -> Seq2Seq:
+    return Transformer(task.TRANSFORMER, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
 
 
-def make_step(precision: str, workers: Workers = ALONE) -> Callable[[Tensor, Tensor], None]:
-    """A training step of the Transformer on source (B, S) and target (B, T+1) ids, of which each worker takes a
-    share."""
-    model = Transformer(task.TRANSFORMER, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
-    return step_of(model, precision, workers)
+def rnn() -> Seq2Seq:
+    return RNNAttention(task.RNN, task.VOCABULARY, task.VOCABULARY, joint_vocabulary=True)
 
 
-def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tensor, Tensor], None]:
-    """A training step of any model."""
+def training_step(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tensor, Tensor], None]:
+    """Return a training step on source (B, S) and target (B, T+1) ids, of which each worker takes its share."""
     keep_freed_memory()
     limit_kernel_caches()
     objective = Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train()
@@ -46,3 +48,8 @@ def step_of(model: Seq2Seq, precision: str, workers: Workers) -> Callable[[Tenso
         optimizer.step(norm.isfinite())
 
     return step
+
+
+def load_translator(run: Path, beam_size: int) -> Callable[[list[str]], list[str]]:
+    limit_kernel_caches()
+    return Translator.load(run, DecodingConfig(beam_size=beam_size), device="cpu").translate

@@ -1,0 +1,47 @@
+"""Command lines that run in the process of the test, in a fraction of the time of a new one."""
+
+import contextlib
+import io
+import logging
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from mt.cli.command_line import run, run_command
+from mt.cli.commands import COMMANDS
+from mt.core.process_end import end_with
+
+
+def call(*words: str, folder: Path, work: Callable[[Any], None] | None = None) -> CompletedProcess[str]:
+    """Return the exit status and the output of ``python -m mt WORDS``, run in ``folder``.
+
+    Args:
+        words: The name of the command, its settings and flags.
+        folder: The working folder.
+        work: What to do with the config, instead of what the command does.
+    """
+    output, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    root, package = logging.getLogger(), logging.getLogger("mt")
+    handlers, levels = root.handlers[:], (root.level, package.level)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    listeners = [signal.getsignal(number) for number in numbers]
+    try:
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+            pytest.raises(SystemExit) as end,
+        ):
+            end_with(lambda: run_command(COMMANDS[words[0]], words[1:], work) if work else run(words))
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(levels[0])
+        package.setLevel(levels[1])
+        for number, listener in zip(numbers, listeners, strict=True):
+            signal.signal(number, listener)
+    output.flush()
+    return CompletedProcess(words, end.value.code, output.buffer.getvalue().decode(), errors.getvalue())
