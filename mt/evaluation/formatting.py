@@ -1,7 +1,6 @@
-"""How reports show p-values, and scores with their intervals."""
+"""How reports show numbers, p-values, and scores with their intervals."""
 
 import math
-from collections.abc import Sequence
 
 from mt.metrics.significance import Interval
 from mt.reporting.pages import Filters
@@ -24,14 +23,14 @@ def format_p_bound(p: float) -> str:
     return f"{max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4):.4f}"
 
 
-def error_bars(intervals: Sequence[Interval]) -> list[list[float]]:
-    """Return matplotlib's lengths of error bars. A score outside of its interval has no bar on that side: that of a
-    test set need not lie inside the interval of its samples' scores."""
-    return [
-        [max(0.0, each.score - each.low) for each in intervals],
-        [max(0.0, each.high - each.score) for each in intervals],
-    ]
+def format_number(value: float | None) -> str:
+    """Format a number with three significant digits, or as a whole number from 100 on; None becomes "–"."""
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-FILTERS: Filters = {"interval": format_interval, "p_value": format_p, "p_bound": format_p_bound}
+FILTERS: Filters = {
+    "interval": format_interval,
+    "p_value": format_p,
+    "p_bound": format_p_bound,
+}
 """For the templates of reports."""

@@ -1,6 +1,5 @@
 """Reads finished runs."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -111,8 +110,7 @@ def _read_metrics(path: Path) -> list[dict]:
     lines = []
     for number, line in enumerate(read_lines(path), 1):
         try:
-            _METRICS_LINE.validate_json(line)
-            lines.append(json.loads(line))
+            lines.append(_METRICS_LINE.validate_json(line).model_dump())
         except (ValueError, RecursionError):
             raise InputError(f"{path}: line {number} is damaged") from None
     return lines

@@ -129,7 +129,7 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
                     f"{key}={value} is for a test set of your own, which needs references=FILE; without it, the test "
                     f"set of {runs[0].origin} is compared on"
                 )
-        evaluation = _scored_set(runs[0])
+        evaluation = scored_set(runs[0])
         for output in runs[1:]:
             _refuse_incomparable(runs[0], evaluation, output)
     for each in systems:
@@ -141,28 +141,23 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
                 refuse_another_recipe(first.run, second.run)
     names = name_systems(
         [[output.name for output in each] for each in systems],
-        [[str(output.origin) for output in each] for each in systems],
         ["seeds" if each[0].run else "outputs" for each in systems],
     )
     return evaluation, [System(name, each) for name, each in zip(names, systems, strict=True)]
 
 
-def open_run(folder: Path) -> tuple[EvaluationSet, Output]:
-    """Read a finished run: its test set and its output.
+def open_run(folder: Path) -> Output:
+    """Read a finished run.
 
     Raises:
         InputError: The run is not finished, or one of its files is missing or damaged.
     """
-    output = _open_run(folder)
-    return _scored_set(output), output
-
-
-def _open_run(folder: Path) -> Output:
     run = read_run(folder)
     return Output(folder, run.scored["hypothesis"], run, read_description(folder), run.config.decoding)
 
 
-def _scored_set(output: Output) -> EvaluationSet:
+def scored_set(output: Output) -> EvaluationSet:
+    """Return the test set of a run."""
     assert output.run
     lines, data = output.run.scored, output.run.config.data
     return EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
@@ -174,7 +169,7 @@ def _open_output(origin: Path) -> Output:
         model = read_description(origin)
         return Output(origin, [], model=model, decoding=model.decoding)
     if folder.is_dir():
-        return _open_run(folder)
+        return open_run(folder)
     if not origin.exists():
         raise InputError(f"{origin}: no such run folder or file")
     return Output(origin, _read_lines(origin))
@@ -253,31 +248,22 @@ def _read_lines(path: Path) -> list[str]:
 
 def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Output) -> None:
     """Raise InputError unless two runs have the same test set and scoring."""
-    other = _scored_set(output)
+    other = scored_set(output)
     message = f"{output.origin} cannot be compared with {first.origin}: another"
-    for condition, expected, value in (
-        ("direction", evaluation.direction, other.direction),
-        ("number of test sentences", len(evaluation.references), len(other.references)),
-        ("tokenisation of the score", _tokenization(first), _tokenization(output)),
+    if other.direction != evaluation.direction:
+        raise InputError(f"{message} direction ({other.direction} instead of {evaluation.direction})")
+    count, expected = len(other.references), len(evaluation.references)
+    if count != expected:
+        raise InputError(f"{message} number of test sentences ({count} instead of {expected})")
+    for side, lines, expected_lines in (
+        ("source", other.sources, evaluation.sources),
+        ("reference", other.references, evaluation.references),
     ):
-        if value != expected:
-            raise InputError(f"{message} {condition} ({value} instead of {expected})")
-    for side, expected_lines, lines in (
-        ("source", evaluation.sources or [], other.sources or []),
-        ("reference", evaluation.references, other.references),
-    ):
-        pairs = enumerate(zip(expected_lines, lines, strict=True), 1)
-        if differing := [number for number, (expected_line, line) in pairs if line != expected_line]:
+        pairs = enumerate(zip(lines or [], expected_lines or [], strict=True), 1)
+        if differing := [number for number, (line, expected_line) in pairs if line != expected_line]:
             raise InputError(
                 f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]})"
             )
-
-
-def _tokenization(output: Output) -> str:
-    """Return the tokenizer and case of a run's BLEU, from its signature."""
-    assert output.run
-    parts = output.run.results["bleu_signature"].split("|")
-    return " ".join(part for part in parts if part.startswith(("tok:", "case:")))
 
 
 def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:

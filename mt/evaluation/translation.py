@@ -57,21 +57,12 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
     assert example.decoding and evaluation.sources is not None
     search = example.decoding
     precision = _precision(example, device)
-    logger.info(
-        "%s translate%s the test set of %s sentences: beam of %d, length penalty %g, %s",
-        " and ".join(str(output.origin) for output in missing),
-        "s" if len(missing) == 1 else "",
-        f"{len(evaluation.references):,}",
-        search.beam_size,
-        search.length_penalty,
-        precision,
-    )
+    logger.info("translating the test set, with the search of %s", example.origin)
 
     def with_hypotheses(output: Output) -> Output:
         assert output.decoding
-        own_length = {
-            "max_source_length": output.decoding.max_source_length
-        }  # every model cuts lines at its own length
+        # Every model cuts lines at its own length.
+        own_length = {"max_source_length": output.decoding.max_source_length}
         decoding = DecodingConfig.model_validate(search.model_dump() | own_length)
         translator = Translator.load(output.origin, decoding, device, precision)
         hypotheses = translate(translator, evaluation.sources or [], str(output.origin))

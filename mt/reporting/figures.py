@@ -2,6 +2,7 @@
 
 import base64
 import io
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,6 +11,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette for colour-blind readers."""
 MARKS = "os^Dv*"
 DOTS_PER_INCH = 130
+PIXELS_PER_INCH = 90
+"""On the page."""
 
 
 def colour_of(number: int) -> str:
@@ -20,11 +23,22 @@ def mark_of(number: int) -> str:
     return MARKS[number % len(MARKS)]
 
 
-def as_data_uri(figure: Figure) -> str:
-    """Return the figure as a PNG in a data URI, for the src of an <img>."""
+@dataclass(frozen=True)
+class Picture:
+    """An image of a page."""
+
+    uri: str
+    """A PNG, for the src of an <img>."""
+    width: int
+    """Width in pixels on the page."""
+
+
+def as_picture(figure: Figure) -> Picture:
+    """Return a figure as an image of a page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    uri = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    return Picture(uri, round(figure.get_figwidth() * PIXELS_PER_INCH))
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:

@@ -26,7 +26,7 @@ EAST_ASIAN_FONTS = (
 def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
     """Draw weights (T, S) from 0 to 1 in a new figure."""
     sources, targets = labels
-    figure = Figure(figsize=(1.8 + 0.32 * len(sources), 1.5 + 0.26 * len(targets)), layout="constrained")
+    figure = Figure(figsize=(1.8 + 0.28 * len(sources), 1.5 + 0.26 * len(targets)), layout="constrained")
     axes = figure.add_subplot()
     figure.colorbar(draw_heat_map(axes, weights, labels, title), ax=axes, shrink=0.8)
     return figure

@@ -8,24 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from matplotlib.figure import Figure
 
 from mt.core.files import write_atomically
 from mt.core.terminal import visible
-from mt.reporting.figures import as_data_uri
-
-PIXELS_PER_INCH = 90
 
 Filters = Mapping[str, Callable[..., str]]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An image of the page."""
-
-    uri: str
-    width: int
-    """Width in pixels on the page."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +55,6 @@ def template_environment(templates: Path, filters: Filters, autoescape: bool = T
     )  # fmt: skip
     environment.filters |= {"number": format_signed, "plain": escape_markdown, **filters}
     return environment
-
-
-def as_picture(figure: Figure) -> Picture:
-    """Return a figure as an image of the page."""
-    return Picture(as_data_uri(figure), round(figure.get_figwidth() * PIXELS_PER_INCH))
 
 
 def escape_markdown(text: str) -> str:

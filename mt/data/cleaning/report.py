@@ -10,8 +10,8 @@ from mt.core.columns import evenly_spaced_rows
 from mt.data.cleaning.findings import Findings
 from mt.data.cleaning.rules import RULES
 from mt.data.corpus import Corpus
-from mt.reporting.figures import COLOURS, new_figure
-from mt.reporting.pages import Report, as_picture
+from mt.reporting.figures import COLOURS, as_picture, new_figure
+from mt.reporting.pages import Report
 
 REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10

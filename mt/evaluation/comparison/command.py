@@ -38,14 +38,15 @@ def compare(config: CompareConfig) -> None:
     output = report_folder(config.output, _default_output(systems))
     if config.robustness:
         # A test set of short sentences alone is refused before an earlier report is removed.
-        make_lines(evaluation, sentences=1, seed=1)
+        make_lines(evaluation, max_sentences=1, seed=1)
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
     systems = with_translations(evaluation, systems, config.device)
-    findings = compare_systems(evaluation, systems, config)
-    write_report(findings, output, config.randomization_trials, robustness)
-    for contrast in findings.contrasts:
-        logger.info("\n%s", contrast.conclusions.words)
+    findings, maps = compare_systems(evaluation, systems, config)
+    trials = config.randomization_trials
+    write_report(evaluation, systems, findings, maps, output, trials=trials, robustness=robustness)
+    for verdict in findings.verdicts:
+        logger.info("\n%s", verdict.words)
     logger.info("\nreport: %s", output / REPORT.page)
 
 

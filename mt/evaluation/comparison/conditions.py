@@ -12,49 +12,25 @@ from mt.storage.run_folder import flat_config
 from mt.training.fine_tuning import read_changes
 
 NOT_KNOWN = "not known"
-"""Stands for the training, data and costs of a model without a run."""
-OWN_ROWS = ("seed", "training.init_from", "training.max_updates", "train data", "valid data", "code revision")
-"""Settings and conditions with a row of their own, even if they are only unknown."""
+"""Stands for the training and the data of a model without a run."""
+KNOWN_OF_MODELS = "model.", "tokenizer.model", "source.model", "target.model"
+"""Beginnings of the settings and conditions that a model records without a run."""
 
 
-def differing_settings(systems: Sequence[System]) -> dict[str, list[str]]:
-    """Return the config keys with different values in the runs and models, with the values of each such system.
-
-    The seed is left out if all systems were trained with the same seeds.
-    """
-    systems = [system for system in systems if system.can_translate]
-    rows = _differing(systems, _settings, known_of_models=("model.",), rest="all else in config.yaml")
-    seeds = [[run.config.seed for run in system.runs] for system in systems]
-    hidden = ("name", "runs") if any(own != seeds[0] for own in seeds) else ("name", "runs", "seed")
-    return {key: values for key, values in rows.items() if key not in hidden}
-
-
-def differing_conditions(systems: Sequence[System]) -> dict[str, list[str]]:
-    """Return the resolved settings, versions, machine and data that differ between runs and models, with each system's
-    values."""
-    return _differing(
-        [system for system in systems if system.can_translate],
-        _conditions,
-        known_of_models=("tokenizer.model", "source.model", "target.model"),
-        rest="all else in provenance.json",
-    )
-
-
-def _settings(output: Output) -> dict[str, object]:
+def settings_of(output: Output) -> dict[str, object]:
     """Return the settings of a run, or those that a model folder records."""
     assert output.model and output.decoding
-    if output.run:
-        return flat_config(output.run.config) | _keys("decoding", output.decoding)
-    sections = {"model": output.model.model, "decoding": output.decoding, "tokenizer": output.model.tokenizer}
-    known = {key: value for name, section in sections.items() for key, value in _keys(name, section).items()}
-    return known | {"text.enabled": output.model.text.enabled}
+    sections: dict[str, Section] = {"decoding": output.decoding}
+    settings = flat_config(output.run.config) if output.run else {"text.enabled": output.model.text.enabled}
+    if not output.run:
+        sections |= {"model": output.model.model, "tokenizer": output.model.tokenizer}
+    for name, section in sections.items():
+        settings |= {f"{name}.{key}": value for key, value in flat_config(section).items()}
+    return {key: value for key, value in settings.items() if key not in ("name", "runs")}
 
 
-def _keys(name: str, section: Section) -> dict[str, object]:
-    return {f"{name}.{key}": value for key, value in section.model_dump(mode="json").items()}
-
-
-def _conditions(output: Output) -> dict[str, object]:
+def conditions_of(output: Output) -> dict[str, object]:
+    """Return the resolved settings, versions, machine and data of a run, or those that a model records."""
     assert output.model
     provenance = output.run.provenance if output.run else {}
     languages = output.model.source_language, output.model.target_language
@@ -88,41 +64,23 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield name, value
 
 
-def _differing(
-    systems: Sequence[System],
-    facts_of: Callable[[Output], dict[str, object]],
-    known_of_models: tuple[str, ...],
-    rest: str,
-) -> dict[str, list[str]]:
-    """Return the keys with different values in the outputs of the systems, with the values of each system.
+def differing(systems: Sequence[System], facts_of: Callable[[Output], dict[str, object]]) -> dict[str, list[str]]:
+    """Return the keys with different known values in the runs and models, with the values of each.
 
-    Args:
-        systems: Runs, and models without a run.
-        facts_of: Returns the values of an output.
-        known_of_models: The beginnings of the keys that model folders record. Others are NOT_KNOWN without a run.
-        rest: Name of the one row for all keys that differ only in being unknown of models without a run, other than
-            OWN_ROWS.
+    The values of several outputs of a system are listed.
     """
+    systems = [system for system in systems if system.can_translate]
     facts = [[facts_of(output) for output in system.outputs] for system in systems]
-    keys = dict.fromkeys(key for outputs in facts for each in outputs for key in each)
-    rows, summary = {}, {}
-    for key in keys:
-        default = "" if key.startswith(known_of_models) else NOT_KNOWN
-        values = [
-            [
-                format_value(each[key]) if key in each else "" if system.runs else default
-                for each in outputs
-            ]
-            for system, outputs in zip(systems, facts, strict=True)
-        ]  # fmt: skip
-        row = [", ".join(dict.fromkeys(of_system)) for of_system in values]
-        if len({value for of_system in values for value in of_system}) <= 1:
-            continue
-        if NOT_KNOWN in row and len(set(row)) == 2 and key not in OWN_ROWS:
-            summary[rest] = [value if value == NOT_KNOWN else "recorded" for value in row]
-        else:
+    rows = {}
+    for key in dict.fromkeys(key for outputs in facts for output in outputs for key in output):
+        row = []
+        for system, outputs in zip(systems, facts, strict=True):
+            missing = "" if system.runs or key.startswith(KNOWN_OF_MODELS) else NOT_KNOWN
+            values = [format_value(output[key]) if key in output else missing for output in outputs]
+            row.append(", ".join(dict.fromkeys(values)))
+        if len({*row} - {NOT_KNOWN}) > 1:
             rows[key] = row
-    return rows | summary
+    return rows
 
 
 def fine_tuning(systems: Sequence[System]) -> list[str]:

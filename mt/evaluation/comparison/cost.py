@@ -1,12 +1,12 @@
 """Costs of a system: parameters, training time and memory, translation speed, and time to a given validation BLEU."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from mt.evaluation.runs import Run
 from mt.evaluation.systems import Output, System, evenly_spaced
 from mt.models.build import build_shapes
 from mt.storage.folders import read_description
@@ -36,33 +36,26 @@ class Cost:
     sentences_per_second_batched: float | None = None
     sentences_per_second_singly: float | None = None
 
+    @property
+    def peak_memory_mib(self) -> float | None:
+        return self.peak_memory_bytes and self.peak_memory_bytes / 2**20
 
-def common_bleu(systems: Sequence[System]) -> float | None:
-    """Return the highest validation BLEU that every run reached, or None if BLEU stayed 0 or there is no run."""
+
+def comparable_bleu(systems: Sequence[System], requested: float | None) -> float | None:
+    """Return the requested validation BLEU, or the highest that every run reached.
+
+    It is None if the runs measured BLEU on different pairs or with different signatures, if it stayed 0, or if there is
+    no run.
+    """
     runs = [run for system in systems for run in system.runs]
+    measured = {
+        (str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs, run.results["bleu_signature"])
+        for run in runs
+    }
+    if len(measured) != 1:
+        return None
     best = (max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
-    return min(best, default=0.0) or None
-
-
-def budget(systems: Sequence[System]) -> str:
-    """Return a sentence on the equal updates or minutes of the runs. It is empty for fewer than two runs."""
-    settings = [run.config.training for system in systems for run in system.runs]
-    if len(settings) < 2:
-        return ""
-    updates, minutes = ({getattr(training, key) for training in settings} for key in ("max_updates", "minutes"))
-    setting = f"training.minutes={settings[0].minutes:g}" if len(minutes) == 1 and settings[0].minutes else None
-    if len(updates) == 1:
-        reason = f", for {setting}" if setting else ""
-        return f"Equal updates: each run was given {settings[0].max_updates:,}{reason}."
-    if setting:
-        return f"Equal minutes: each run was given {setting}, which on its machine came to the updates above."
-    return "Neither updates nor minutes are equal."
-
-
-def same_validation(systems: Sequence[System]) -> bool:
-    """Return whether all runs measured their validation BLEU on the same pairs."""
-    runs = [run for system in systems for run in system.runs]
-    return len({(str(run.provenance["data"]["valid"]), run.config.training.valid_bleu_pairs) for run in runs}) == 1
+    return requested or min(best) or None
 
 
 def measure_costs(
@@ -79,9 +72,9 @@ def measure_costs(
         reached_bleu: The validation BLEU to which training is measured; None leaves that out.
         timed_sentences: How many sources are translated; 0 leaves the speed out.
     """
-    models = [system for system in systems if system.can_translate]
+    models = [system.first for system in systems if system.can_translate]
     timed = evenly_spaced(sources, timed_sentences)
-    speeds = _decoding_speeds([system.first for system in models], timed, device) if timed else {}
+    speeds = _decoding_speeds(models, timed, device) if timed else {}
     return [
         Cost(**_training_costs(system, reached_bleu), **speeds.get(system.first.origin, {}))
         if system.can_translate
@@ -103,16 +96,12 @@ def _training_costs(system: System, reached_bleu: float | None) -> dict:
     }
     rates = (each["target_tokens"] / max(60 * each["training_minutes"], 1e-9) for each in results)
     costs |= {"parameters": results[0]["parameters"], "target_tokens_per_second": mean(rates)}
-    lines = [_first_reaching(run, reached_bleu) for run in runs] if reached_bleu else [None]
-    reached = [line for line in lines if line]
-    if len(reached) == len(lines):
-        costs["minutes_to_reach"] = mean(line["seconds"] / 60 for line in reached)
-        costs["target_tokens_to_reach"] = mean(line["target_tokens"] for line in reached)
+    bleu = math.inf if reached_bleu is None else reached_bleu
+    reached = [next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None) for run in runs]
+    if None not in reached:
+        costs["minutes_to_reach"] = mean(line["seconds"] / 60 for line in reached if line)
+        costs["target_tokens_to_reach"] = mean(line["target_tokens"] for line in reached if line)
     return costs
-
-
-def _first_reaching(run: Run, bleu: float) -> dict | None:
-    return next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None)
 
 
 def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: str) -> dict[Path, dict]:
@@ -123,18 +112,19 @@ def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: 
     """
     translators = {output.origin: Translator.load(output.origin, output.decoding, device) for output in outputs}
     singles = evenly_spaced(sources, max(1, len(sources) // 4))
-    rounds: dict[Path, list[tuple[float, float]]] = {output.origin: [] for output in outputs}
-    for _ in range(ROUNDS):
-        for origin, translator in translators.items():
-            translator.translate(singles[:2])
-            start = time.perf_counter()
-            translator.translate(sources)
-            batched = len(sources) / (time.perf_counter() - start)
-            start = time.perf_counter()
-            for line in singles:
-                translator.translate([line])
-            rounds[origin].append((batched, len(singles) / (time.perf_counter() - start)))
-    names = "sentences_per_second_batched", "sentences_per_second_singly"
-    return {
-        origin: dict(zip(names, map(max, zip(*speeds, strict=True)), strict=True)) for origin, speeds in rounds.items()
-    }
+    best: dict[Path, dict] = {}
+    for origin, translator in [*translators.items()] * ROUNDS:
+        translator.translate(singles[:2])
+        speeds = {
+            "sentences_per_second_batched": _speed(translator, [sources]),
+            "sentences_per_second_singly": _speed(translator, [[line] for line in singles]),
+        }
+        best[origin] = {name: max(speed, best.get(origin, speeds)[name]) for name, speed in speeds.items()}
+    return best
+
+
+def _speed(translator: Translator, batches: Sequence[Sequence[str]]) -> float:
+    start = time.perf_counter()
+    for batch in batches:
+        translator.translate(batch)
+    return sum(map(len, batches)) / (time.perf_counter() - start)

@@ -1,4 +1,4 @@
-"""Where systems differ: by source length, by the rarity of words, and in single sentences."""
+"""Where systems differ: by source length, by the frequency of words, and in single sentences."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -26,13 +26,6 @@ MIN_INTERVAL_SENTENCES = 10
 """Size of a group from which an interval is given."""
 FREQUENCIES = (0, 1, 3, 10, 30, 100, 1000)
 """Lower end of each group of words by their count in the training data (Neubig et al. 2019, compare-mt)."""
-
-
-def _label(low: int, high: int) -> str:
-    return f"{low}–{high}" if low < high else f"{low}"
-
-
-FREQUENCY_LABELS = [*(_label(low, end - 1) for low, end in pairwise(FREQUENCIES)), f"{FREQUENCIES[-1]} and more"]
 
 
 @dataclass(frozen=True)
@@ -76,33 +69,17 @@ def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list
         spaces = script is None or all(map(writes_spaces, script.languages))
     else:
         spaces = writes_spaces(language)
-    lengths = [len(line.split()) if spaces else len(line) for line in lines]
-    edges = sorted({int(np.quantile(lengths, share)) for share in QUANTILES})
-    rows = _rows_by_group(bisect_right(edges, length - 1) for length in lengths)
+    lengths = np.array([len(line.split()) if spaces else len(line) for line in lines])
+    groups = np.searchsorted(sorted({int(np.quantile(lengths, share)) for share in QUANTILES}), lengths)
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     return [
-        _bleu_of(
-            members,
-            _label(min(lengths[row] for row in members), max(lengths[row] for row in members)),
-            systems,
-            evaluation,
-        )
-        for _, members in sorted(rows.items())
+        _bleu_of(rows.tolist(), _label(lengths[rows].min(), lengths[rows].max()), systems, evaluation)
+        for rows in members
     ]
 
 
-def bleu_by_rarity(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """Return BLEU of groups of sentences by the training frequency of the reference's rarest word."""
-    references = words(evaluation.references, evaluation.target_language)
-    rows = _rows_by_group(_frequency_group(min((frequency[word] for word in line), default=0)) for line in references)
-    return [_bleu_of(rows[group], FREQUENCY_LABELS[group], systems, evaluation) for group in sorted(rows)]
-
-
-def _rows_by_group(groups: Iterable[int]) -> dict[int, list[int]]:
-    """Return the rows of each group, given the group of each row."""
-    rows: dict[int, list[int]] = {}
-    for row, group in enumerate(groups):
-        rows.setdefault(group, []).append(row)
-    return rows
+def _label(low: int, high: int) -> str:
+    return f"{low}–{high}" if low < high else f"{low}"
 
 
 def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
@@ -121,42 +98,29 @@ def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluat
     return Group(label, len(rows), scores, half_widths)
 
 
-def _frequency_group(count: int) -> int:
-    """Return the index in FREQUENCIES of the group for a word with this count in the training data."""
-    return bisect_right(FREQUENCIES, count) - 1
-
-
 def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """Return the F1 of groups of words by their count in the training data."""
+    """Return the F1 (0–100) of groups of words by their count in the training data."""
 
-    def counted(lines: Sequence[str]) -> list[Counter[str]]:
+    def count(lines: Sequence[str]) -> list[Counter[str]]:
         return [Counter(line) for line in words(lines, evaluation.target_language)]
 
-    def by_group(counters: Iterable[Counter[str]]) -> Counter[int]:
-        totals: Counter[int] = Counter()
-        for counter in counters:
-            for word, count in counter.items():
-                totals[_frequency_group(frequency[word])] += count
+    def by_group(lines: Iterable[Counter[str]]) -> np.ndarray:
+        """Return the number of words in each group."""
+        totals = np.zeros(len(FREQUENCIES))
+        for line in lines:
+            for word, number in line.items():
+                totals[bisect_right(FREQUENCIES, frequency[word]) - 1] += number
         return totals
 
-    def f1(lines: Sequence[str]) -> dict[int, float]:
-        """Return the F1 score of each group, from 0 to 100."""
-        hypotheses = counted(lines)
-        matches, outputs = by_group(map(and_, hypotheses, references)), by_group(hypotheses)
-        return {group: 200 * matches[group] / (outputs[group] + totals[group]) for group in totals}
+    def f1(lines: Sequence[str]) -> np.ndarray:
+        hypotheses = count(lines)
+        return 200 * by_group(map(and_, hypotheses, references)) / np.maximum(1, by_group(hypotheses) + totals)
 
-    references = counted(evaluation.references)
+    references = count(evaluation.references)
     totals = by_group(references)
-    scores = [[f1(output.hypotheses) for output in system.outputs] for system in systems]
-    return [
-        Group(
-            FREQUENCY_LABELS[group],
-            totals[group],
-            [mean(score[group] for score in of_outputs) for of_outputs in scores],
-            [],
-        )
-        for group in sorted(totals)
-    ]
+    scores = np.array([np.mean([f1(output.hypotheses) for output in system.outputs], axis=0) for system in systems])
+    labels = [*(_label(low, end - 1) for low, end in pairwise(FREQUENCIES)), f"{FREQUENCIES[-1]} and more"]
+    return [Group(labels[group], int(totals[group]), scores[:, group].tolist(), []) for group in np.flatnonzero(totals)]
 
 
 def clearest_wins(
@@ -165,25 +129,30 @@ def clearest_wins(
     """Return the sentences with the largest difference in sentence chrF2.
 
     Args:
+        outputs: Those of the baseline and the system.
         chrf: The chrF2 of each sentence, for both outputs.
         count: The maximum number of sentences in each list.
 
     Returns:
-        Those that the first output translates better, and those that the second does, the largest difference first.
+        Those that the baseline translates better, and those that the system does, the largest difference first.
     """
     differences = np.subtract(chrf[1], chrf[0])
     order = np.argsort(differences, kind="stable").tolist()
 
-    def example(row: int) -> Example:
-        return Example(
-            row + 1,
-            evaluation.sources[row] if evaluation.sources else "",
-            evaluation.references[row],
-            [output.hypotheses[row] for output in outputs],
-            [scores[row] for scores in chrf],
-        )
+    def examples(rows: Sequence[int]) -> list[Example]:
+        sources = evaluation.sources or [""] * len(differences)
+        return [
+            Example(
+                row + 1,
+                sources[row],
+                evaluation.references[row],
+                [output.hypotheses[row] for output in outputs],
+                [scores[row] for scores in chrf],
+            )
+            for row in rows
+        ]
 
     return (
-        [example(row) for row in order[:count] if differences[row] < 0],
-        [example(row) for row in order[::-1][:count] if differences[row] > 0],
+        examples([row for row in order[:count] if differences[row] < 0]),
+        examples([row for row in order[::-1][:count] if differences[row] > 0]),
     )

@@ -2,41 +2,54 @@
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mt.config import CompareConfig
-from mt.evaluation.comparison.attention import Study, study
-from mt.evaluation.comparison.conclusions import Conclusions, conclude
-from mt.evaluation.comparison.cost import Cost, common_bleu, measure_costs, same_validation
-from mt.evaluation.comparison.differences import (
-    Example,
-    Group,
-    bleu_by_length,
-    bleu_by_rarity,
-    clearest_wins,
-    word_f1_by_frequency,
-)
-from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, judge
+from mt.evaluation.comparison.attention import AttentionEntropy, study
+from mt.evaluation.comparison.conclusions import conclude
+from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
+from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
+from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins, word_f1_by_frequency
+from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
 from mt.evaluation.systems import EvaluationSet, System, evenly_spaced
 from mt.metrics.chrf import Chrf
 from mt.metrics.word_counts import read_word_counts
-from mt.translation.trained_model import read_tokenizers
+from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)
 
-MAX_LEGIBLE_PIECES = 40
-"""Length of a sentence whose attention map can still be read."""
-MAX_DRAWN_PIECES = 60
-"""Length of a sentence whose attention is drawn at all. For six layers of eight heads, the picture with every head's
-map then takes a third of a GB of memory."""
+MAX_MAP_BYTES = 150
+"""Length in UTF-8 of a source or reference whose attention map is shown: about 40 subwords, which can still be read."""
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """One system compared with the baseline."""
+class SystemResults:
+    """The results of one system."""
 
-    verdict: Verdict
-    conclusions: Conclusions
+    name: str
+    outputs: list[str]
+    """The folders or files."""
+    validations: list[list[dict]]
+    """The lines of each run's metrics.jsonl on the validation set."""
+    scores: dict[str, SystemScore]
+    """By metric."""
+    cost: Cost | None
+    """None for files."""
+    attention: list[AttentionEntropy]
+    """Of the first output; empty for files."""
+
+
+@dataclass(frozen=True)
+class Contrast(Verdict):
+    """The verdict on one system, and where it differs from the baseline."""
+
+    words: str
+    """The verdict as a text."""
+    more_than_chance: dict[str, bool]
+    """By metric."""
     chrf_differences: list[float]
     """The system's chrF2 minus the baseline's for each test sentence, of the first outputs, like the examples."""
     baseline_wins: list[Example]
@@ -45,129 +58,134 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of a comparison. The first of ``systems`` is the baseline; each of the others has a contrast."""
+    """The results of a comparison, as they are written into its JSON file."""
 
-    evaluation: EvaluationSet
-    systems: list[System]
-    scores: list[dict[str, SystemScore]]
-    """The scores of each system by metric."""
-    contrasts: list[Contrast]
-    repeated_sources: int
+    direction: str
+    test_pairs: int
+    test_pairs_with_a_repeated_source: int
     """Number of test sentences with a source (or reference, if the sources are unknown) that occurs more than once."""
-    reached_bleu: float | None
-    """The validation BLEU to which training time is measured: the configured one, or the highest that every run
-    reached. None if the runs measured it on different pairs, or if it stayed 0."""
-    costs: list[Cost | None]
-    """None for files."""
+    differing_settings: dict[str, list[str]]
+    differing_conditions: dict[str, list[str]]
+    fine_tuning: list[str]
+    systems: list[SystemResults]
+    """The baseline first."""
+    verdicts: list[Contrast]
+    """One for each system but the baseline."""
+    reached_valid_bleu: float | None
+    """The validation BLEU to which training time is measured."""
+    length_of: str
+    """The side that repetitions and lengths of sentences are about."""
     bleu_by_length: list[Group]
-    counted_in: str | None
-    """The system whose training data's word counts the next two are based on; None if none was trained here."""
-    bleu_by_rarest_word: list[Group]
     word_f1_by_training_frequency: list[Group]
-    same_pieces: bool
-    """Whether all runs have the same target tokenizer, so that numbers of target tokens can be compared."""
-    attention_rows: list[int]
-    """Numbers (from 0) of the test sentences whose attention is shown."""
-    studies: list[Study]
-    """The attention of each system's first output."""
-
-    @property
-    def measured_side(self) -> str:
-        """The side that repetitions and lengths of sentences are about."""
-        return "source" if self.evaluation.sources else "reference"
+    """By the count in the training data of the first system that was trained here."""
 
 
-def compare_systems(evaluation: EvaluationSet, systems: list[System], config: CompareConfig) -> Findings:
-    """Run all tests and measurements on the systems, the baseline first."""
+def compare_systems(
+    evaluation: EvaluationSet, systems: list[System], config: CompareConfig
+) -> tuple[Findings, dict[int, list[SentenceAttention | None]]]:
+    """Run all tests and measurements on the systems, the baseline first.
+
+    Returns:
+        The results, and the attention of each system on a few test sentences, by their number from 0.
+    """
     logger.info("testing whether the difference is more than chance")
-    counts = Counts(evaluation, systems)
-    contrasts = _contrasts(evaluation, systems, counts, config)
+    counts = block_counts(evaluation, systems)
+    verdicts = _contrasts(evaluation, systems, counts, config)
     logger.info("grouping by length and by how rare words are")
-    counted_in, frequency = _word_counts(evaluation, systems)
-    can_translate = any(system.can_translate for system in systems)
-    if config.timed_sentences and can_translate:
-        logger.info("timing translation")
-    reached = (config.valid_bleu or common_bleu(systems)) if same_validation(systems) else None
-    costs = measure_costs(systems, evaluation.sources or [], reached, config.timed_sentences, config.device)
-    studied_sentences = config.studied_sentences if can_translate else 0
-    if studied_sentences:
-        logger.info("looking into attention")
-    lengths = _lengths(evaluation, systems) if studied_sentences else []
-    attention_rows = _sentences_to_show(lengths, contrasts[0].chrf_differences)
-    studied = evenly_spaced([row for row, count in enumerate(lengths) if count], studied_sentences)
-    return Findings(
-        evaluation,
-        systems,
-        [counts.scores(system) for system in systems],
-        contrasts,
-        sum(count for count in Counter(counts.blocks.tolist()).values() if count > 1),
+    frequency = _word_counts(evaluation, systems)
+    sources = evaluation.sources or []
+    if any(system.can_translate for system in systems):
+        logger.info("measuring speed and attention")
+    reached = comparable_bleu(systems, config.valid_bleu)
+    costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
+    pairs = enumerate(zip(sources, evaluation.references, strict=False))
+    studied = evenly_spaced([row for row, pair in pairs if all(map(str.strip, pair))], config.studied_sentences)
+    shown = sentences_to_show(evaluation, verdicts[0].chrf_differences) if studied else []
+    studies = [study(system.first, evaluation, shown, studied, config.device) for system in systems]
+    repeats = Counter(evaluation.blocks().tolist()).values()
+    results = [
+        SystemResults(
+            system.name,
+            [str(output.origin) for output in system.outputs],
+            [run.validations() for run in system.runs],
+            system_scores(of_system),
+            cost,
+            studied.attention,
+        )
+        for system, of_system, cost, studied in zip(systems, counts, costs, studies, strict=True)
+    ]
+    findings = Findings(
+        evaluation.direction,
+        len(evaluation.references),
+        sum(count for count in repeats if count > 1),
+        differing(systems, settings_of),
+        differing(systems, conditions_of),
+        fine_tuning(systems),
+        results,
+        verdicts,
         reached,
-        costs,
+        "source" if evaluation.sources else "reference",
         bleu_by_length(systems, evaluation),
-        counted_in,
-        [] if frequency is None else bleu_by_rarity(systems, evaluation, frequency),
         [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency),
-        len({read_tokenizers(run.folder).target.model for system in systems for run in system.runs}) <= 1,
-        attention_rows,
-        [study(system.first, evaluation, attention_rows, studied, config.device) for system in systems],
     )
+    maps = {row: [each.maps[index] if each.maps else None for each in studies] for index, row in enumerate(shown)}
+    return findings, maps
 
 
 def _contrasts(
-    evaluation: EvaluationSet, systems: list[System], counts: Counts, config: CompareConfig
+    evaluation: EvaluationSet, systems: Sequence[System], counts: Sequence[Counts], config: CompareConfig
 ) -> list[Contrast]:
     metric = Chrf(evaluation.target_language)
     chrf = [metric.segment_scores(system.first.hypotheses, evaluation.references) for system in systems]
-    baseline, *others = systems
+    baseline, samples, trials = systems[0], config.bootstrap_samples, config.randomization_trials
     contrasts = []
-    for system, scores in zip(others, chrf[1:], strict=True):
-        verdict = judge(baseline, system, counts, config.bootstrap_samples, config.randomization_trials, len(others))
-        differences = [second - first for first, second in zip(chrf[0], scores, strict=True)]
-        wins = clearest_wins(evaluation, (baseline.first, system.first), (chrf[0], scores), config.examples)
-        contrasts.append(Contrast(verdict, conclude(verdict, baseline, system), differences, *wins))
+    for number, system in enumerate(systems[1:], 1):
+        verdict = judge(
+            (baseline.name, system.name), (counts[0], counts[number]), samples, trials, contrasts=len(systems) - 1
+        )
+        both = chrf[0], chrf[number]
+        shown = {paired.metric: verdict.is_shown(paired.metric) for paired in verdict.over_sentences}
+        differences = np.subtract(both[1], both[0]).tolist()
+        baseline_wins, system_wins = clearest_wins(evaluation, (baseline.first, system.first), both, config.examples)
+        contrasts.append(
+            Contrast(
+                **vars(verdict),
+                words=conclude(verdict, baseline, system),
+                more_than_chance=shown,
+                chrf_differences=differences,
+                baseline_wins=baseline_wins,
+                system_wins=system_wins,
+            )
+        )
     return contrasts
 
 
-def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> tuple[str | None, Counter[str] | None]:
-    """Return the name of the first system that was trained here and the word counts of its training targets.
+def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> Counter[str] | None:
+    """Return the word counts of the training targets of the first system that was trained here.
 
     Training wrote the counts into the run folder. A comparison never opens a corpus, because the config in a run folder
     from elsewhere could name any file as one.
     """
-    for system in systems:
-        if system.runs:
-            counts = read_word_counts(system.runs[0].folder, evaluation.target_language)
-            if counts is None:
-                logger.warning("so there are no scores by how rare words are")
-            return system.name, counts
-    return None, None
+    runs = [run for system in systems for run in system.runs]
+    counts = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
+    if runs and counts is None:
+        logger.warning("so there are no scores by how rare words are")
+    return counts
 
 
-def _lengths(evaluation: EvaluationSet, systems: list[System]) -> list[int]:
-    """Return the length of each test sentence: the largest number of pieces of its source or its reference with any
-    system's tokenizers, or 0 if one of these numbers is 0."""
-    sources, references = evaluation.sources or [], evaluation.references
-    counts = []
-    for system in systems:
-        if system.can_translate:
-            tokenizers = read_tokenizers(system.first.origin)
-            for tokenizer, lines in ((tokenizers.source, sources), (tokenizers.target, references)):
-                encoded = tokenizer.encode([line if line.strip() else "" for line in lines])
-                counts.append([len(pieces) for pieces in encoded])
-    return [max(lengths) if min(lengths) else 0 for lengths in zip(*counts, strict=True)]
-
-
-def _sentences_to_show(lengths: list[int], differences: list[float]) -> list[int]:
+def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:
     """Return the numbers of the test sentences whose attention is shown.
 
-    Among the sentences with pieces on both sides and a legible map, these are one of median length, a long one, and the
-    one on which the first two systems differ most. If all are too long to be read, it is the shortest one, unless that
-    is too long to be drawn.
+    Among the sentences with a legible map, these are one of median length, a long one, and the one on which the first
+    two systems differ most.
     """
-    by_length = sorted((count, row) for row, count in enumerate(lengths) if count)
-    legible = [row for count, row in by_length if count <= MAX_LEGIBLE_PIECES]
+    pairs = zip(evaluation.sources or [], evaluation.references, strict=True)
+    lengths = [max(len(text.encode()) for text in pair) if all(map(str.strip, pair)) else 0 for pair in pairs]
+    legible = sorted(
+        (row for row, length in enumerate(lengths) if 0 < length <= MAX_MAP_BYTES), key=lengths.__getitem__
+    )
     if not legible:
-        return [row for count, row in by_length[:1] if count <= MAX_DRAWN_PIECES]
+        return []
     median, long = (legible[int(len(legible) * share)] for share in (0.5, 0.95))
     most_different = max(legible, key=lambda row: abs(differences[row]))
     return list(dict.fromkeys([median, long, most_different]))

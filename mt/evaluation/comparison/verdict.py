@@ -1,6 +1,6 @@
 """Decides which system translates better by tests over sentences and over seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, stdev
 
@@ -72,9 +72,6 @@ class Verdict:
     """The test over sentences for each metric, on the two outputs, or on the outputs of all seeds together."""
     over_seeds: dict[str, SeedTest]
     """The test over seeds, by metric; empty unless both systems have several seeds."""
-    pairs: list[list[PairedScores]]
-    """If a system has several seeds: the tests over sentences, one for each metric, of the two systems' first outputs,
-    of their second outputs, and so on, in the order of the seeds."""
     level: float
     """Significance level: SIGNIFICANCE_LEVEL divided by the number of systems that are tested against the baseline
     (Bonferroni)."""
@@ -99,37 +96,34 @@ class Verdict:
         return next(paired for paired in self.over_sentences if paired.metric == metric)
 
 
-class Counts:
-    """The statistics of each metric in each output of each system. All tests and intervals are computed from them."""
+Counts = Mapping[Metric, np.ndarray]
+"""The counts (R, B, C) of each metric in all R outputs of a system, block by block."""
 
-    def __init__(self, evaluation: EvaluationSet, systems: Sequence[System]) -> None:
-        self.metrics = list(metrics_for(evaluation.target_language).values())
-        self.blocks = evaluation.blocks()
-        self._counts = {
-            (system.name, metric.name): np.stack([self._sums(metric, output, evaluation) for output in system.outputs])
-            for system in systems
-            for metric in self.metrics
-        }
 
-    def _sums(self, metric: Metric, output: Output, evaluation: EvaluationSet) -> np.ndarray:
-        statistics = metric.statistics(output.hypotheses, evaluation.references, evaluation.sources)
-        return sum_blocks(statistics, self.blocks)
+def block_counts(evaluation: EvaluationSet, systems: Sequence[System]) -> list[Counts]:
+    """Return the counts of each system."""
+    metrics, blocks = metrics_for(evaluation.target_language).values(), evaluation.blocks()
 
-    def of(self, system: System, metric: Metric) -> np.ndarray:
-        """Return the counts (R, B, C) of all R outputs of a system, block by block."""
-        return self._counts[system.name, metric.name]
+    def counts(metric: Metric, output: Output) -> np.ndarray:
+        return sum_blocks(metric.statistics(output.hypotheses, evaluation.references, evaluation.sources), blocks)
 
-    def scores(self, system: System) -> dict[str, SystemScore]:
-        """Return the scores of a system by metric."""
-        scores = {}
-        for metric in self.metrics:
-            values = metric.score(self.of(system, metric).sum(axis=1)).tolist()
-            scores[metric.name] = SystemScore(mean(values), stdev(values) if len(values) > 1 else None, values)
-        return scores
+    return [
+        {metric: np.stack([counts(metric, output) for output in system.outputs]) for metric in metrics}
+        for system in systems
+    ]
+
+
+def system_scores(counts: Counts) -> dict[str, SystemScore]:
+    """Return the scores of a system by metric."""
+    scores = {metric.name: metric.score(outputs.sum(axis=1)).tolist() for metric, outputs in counts.items()}
+    return {
+        name: SystemScore(mean(values), stdev(values) if len(values) > 1 else None, values)
+        for name, values in scores.items()
+    }
 
 
 def judge(
-    baseline: System, system: System, counts: Counts, bootstrap_samples: int, trials: int, contrasts: int
+    names: tuple[str, str], counts: tuple[Counts, Counts], bootstrap_samples: int, trials: int, contrasts: int
 ) -> Verdict:
     """Test a system against the baseline.
 
@@ -139,29 +133,20 @@ def judge(
     both samples, and either alone can make equal systems look different.
 
     Args:
-        counts: Counts of both systems.
+        names: Those of the baseline and the system.
+        counts: Those of the baseline and the system.
         bootstrap_samples: Number of test sets that are drawn for the intervals.
         trials: Number of random exchanges of the randomisation test.
         contrasts: Number of systems that are tested against the baseline in all.
     """
     level = SIGNIFICANCE_LEVEL / contrasts
-    outputs = {metric: (counts.of(baseline, metric), counts.of(system, metric)) for metric in counts.metrics}
-    sentences = [_test(metric, *both, bootstrap_samples, trials) for metric, both in outputs.items()]
-    numbers = len(baseline.outputs), len(system.outputs)
-    pairs = [
-        [
-            _test(metric, first[number, None], second[number, None], bootstrap_samples, trials)
-            for metric, (first, second) in outputs.items()
-        ]
-        for number in range(min(numbers) if max(numbers) > 1 else 0)
-    ]
-    seeds = {}
-    if min(numbers) > 1:
-        first_scores, second_scores = counts.scores(baseline), counts.scores(system)
-        seeds = {
-            name: seed_test(first_scores[name].outputs, second_scores[name].outputs, level) for name in first_scores
-        }
-    return Verdict(baseline.name, system.name, sentences, seeds, pairs, level)
+    baseline, system = counts
+    over_sentences = [_test(metric, baseline[metric], system[metric], bootstrap_samples, trials) for metric in baseline]
+    scores = [system_scores(each) for each in counts]
+    over_seeds = {}
+    if all(score.deviation is not None for each in scores for score in each.values()):
+        over_seeds = {name: seed_test(scores[0][name].outputs, scores[1][name].outputs, level) for name in scores[0]}
+    return Verdict(*names, over_sentences, over_seeds, level)
 
 
 def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:

@@ -8,8 +8,8 @@ from mt.core.errors import InputError
 from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness.lines import Lines, make_lines
 from mt.evaluation.robustness.measures import measure
-from mt.evaluation.robustness.report import REPORT, Findings, MeasuredRun, summary, text_table, write_report
-from mt.evaluation.systems import EvaluationSet, open_run, open_systems, report_parent
+from mt.evaluation.robustness.report import REPORT, Findings, MeasuredRun, summary, write_report
+from mt.evaluation.systems import EvaluationSet, open_run, open_systems, report_parent, scored_set
 from mt.evaluation.translation import translate
 from mt.storage.folders import is_model_without_run
 from mt.storage.hub import resolve_model_path
@@ -31,22 +31,17 @@ def measure_robustness(config: RobustnessConfig) -> Findings:
     lines = make_lines(evaluation, config.sentences, config.seed)
     translators = [Translator.load(folder, config.decoding, config.device) for folder in _folders(config)]
     output.mkdir(parents=True, exist_ok=True)
-    plain, tagged = _plain_sources(lines), _tagged_sources(lines)
-    translations = [
-        dict(zip(plain, translate(translator, plain, name), strict=True))
-        | dict(zip(tagged, translate(translator, tagged, f"{name}, tags", markup="html"), strict=True))
-        for translator, name in zip(translators, names, strict=True)
-    ]
+    translations = [_translate(each, name, lines) for each, name in zip(translators, names, strict=True)]
     results = measure(lines.variants, translations, evaluation.target_language, config.seed)
     runs = [
-        MeasuredRun(name, folder, translator.config)
+        MeasuredRun(name, str(folder), translator.config.model_dump(mode="json"))
         for name, folder, translator in zip(names, _folders(config), translators, strict=True)
     ]
     findings = Findings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
     write_report(findings, output)
-    logger.info("\n%s\n\n%s", text_table(findings), "\n".join(summary(findings)))
-    for name, reason in lines.left_out.items():
-        logger.info("left out: %s: %s", name, reason)
+    logger.info("\n%s", "\n".join(summary(findings)))
+    if lines.left_out:
+        logger.info("left out, because no chosen sentence allows it: %s", ", ".join(lines.left_out))
     logger.info("\nreport: %s", output / REPORT.page)
     return findings
 
@@ -70,8 +65,8 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
             f"run={config.run} second=RUN"
         )
     if config.second is None:
-        evaluation, output = open_run(Path(config.run))
-        return evaluation, [output.name]
+        output = open_run(Path(config.run))
+        return scored_set(output), [output.name]
     evaluation, systems = open_systems(CompareConfig(first=config.run, second=config.second))
     return evaluation, [system.name for system in systems]
 
@@ -84,12 +79,16 @@ def _default_output(config: RobustnessConfig) -> Path:
     return report_parent(_folders(config)) / f"{folders[0].name}-vs-{folders[1].name}-robustness"
 
 
-def _plain_sources(lines: Lines) -> list[str]:
-    """Return the distinct lines to translate as plain text: those of the variants, and the clean sentences."""
+def _translate(translator: Translator, name: str, lines: Lines) -> dict[str, str]:
+    """Return the translation of each source: of the clean sentences and of every variant."""
     clean = [pair.source for variant in lines.variants for line in variant.lines for pair in line.pairs]
-    changed = [line.source for variant in lines.variants if not variant.is_tagged for line in variant.lines]
-    return list(dict.fromkeys([*clean, *changed]))
-
-
-def _tagged_sources(lines: Lines) -> list[str]:
-    return list(dict.fromkeys(line.source for each in lines.variants if each.is_tagged for line in each.lines))
+    plain, tagged = (
+        [line.source for variant in lines.variants if variant.is_tagged == is_tagged for line in variant.lines]
+        for is_tagged in (False, True)
+    )
+    translations: dict[str, str] = {}
+    for sources, is_tagged in (([*clean, *plain], False), (tagged, True)):
+        distinct = list(dict.fromkeys(sources))
+        outputs = translate(translator, distinct, name, "html" if is_tagged else None)
+        translations |= zip(distinct, outputs, strict=True)
+    return translations

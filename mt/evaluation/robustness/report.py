@@ -3,19 +3,17 @@
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mt.config import DecodingConfig
-from mt.evaluation.formatting import format_interval, format_p
-from mt.evaluation.robustness import plots
-from mt.evaluation.robustness.measures import BOOTSTRAP_SAMPLES, MAX_WORDS_APART, TRIALS, Measures, Result, Share
-from mt.evaluation.systems import EvaluationSet, evenly_spaced
-from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval
-from mt.reporting.pages import Report, as_picture
+from mt.evaluation.formatting import FILTERS
+from mt.evaluation.plots import interval_bars
+from mt.evaluation.robustness.measures import BOOTSTRAP_SAMPLES, TRIALS, Result
+from mt.evaluation.systems import EvaluationSet
+from mt.metrics.significance import SIGNIFICANCE_LEVEL
+from mt.reporting.figures import as_picture
+from mt.reporting.pages import Report
 
-REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json")
+REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json", FILTERS)
 EXAMPLES = 5
-"""How many lines of each variant are shown, and how many of the worst."""
-BY_LINE = ("clean_outputs", "outputs", "chrf_losses")
-"""Measures with a value for each line."""
+"""How many of the worst lines of each variant are shown."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +21,8 @@ class MeasuredRun:
     """A run and its search."""
 
     name: str
-    folder: Path
-    decoding: DecodingConfig
+    folder: str
+    decoding: dict
 
 
 @dataclass(frozen=True)
@@ -36,28 +34,27 @@ class Findings:
     sentences: int
     """Number of chosen test sentences."""
     results: list[Result]
-    left_out: dict[str, str]
-    """The names of the variants without lines, each with the reason."""
+    left_out: list[str]
+    """The names of the variants that the test set or its script does not allow."""
     seed: int
 
 
 def write_report(findings: Findings, folder: Path) -> None:
     """Write all three files."""
-    heading, rows = table(findings)
     values = {
         "findings": findings,
         "summary": summary(findings),
-        "heading": heading,
-        "rows": rows,
-        "shown": [(result, shown_lines(result), worst_lines(result)) for result in findings.results],
+        "worst": [(result, worst_lines(result)) for result in findings.results],
         "samples": BOOTSTRAP_SAMPLES,
         "trials": TRIALS,
-        "max_words_apart": MAX_WORDS_APART,
         "level": SIGNIFICANCE_LEVEL,
         "signatures": sorted({result.signature for result in findings.results}),
     }
-    picture = as_picture(plots.losses([run.name for run in findings.runs], findings.results))
-    REPORT.write(folder, values, picture, as_json(findings))
+    results = findings.results
+    losses = {run.name: [result.runs[n].scores.loss for result in results] for n, run in enumerate(findings.runs)}
+    label = "loss of BLEU against the clean sentences, with 95 % intervals"
+    picture = interval_bars([result.variant.name for result in results], losses, label)
+    REPORT.write(folder, values, as_picture(picture), as_json(findings))
 
 
 def as_json(findings: Findings) -> dict:
@@ -67,10 +64,7 @@ def as_json(findings: Findings) -> dict:
         "target_language": findings.evaluation.target_language,
         "sentences": findings.sentences,
         "seed": findings.seed,
-        "runs": [
-            {"name": run.name, "folder": str(run.folder), "decoding": run.decoding.model_dump(mode="json")}
-            for run in findings.runs
-        ],
+        "runs": [asdict(run) for run in findings.runs],
         "left_out": findings.left_out,
         "variants": [
             {
@@ -79,16 +73,12 @@ def as_json(findings: Findings) -> dict:
                 "signature": result.signature,
                 "p": result.p,
                 "p_corrected": result.p_corrected,
-                "runs": [_numbers(measures) for measures in result.runs],
+                "runs": [asdict(run.scores) for run in result.runs],
                 "lines": _lines(result),
             }
             for result in findings.results
         ],
     }
-
-
-def _numbers(measures: Measures) -> dict:
-    return {key: value for key, value in asdict(measures).items() if not isinstance(value, list)}
 
 
 def _lines(result: Result) -> list[dict]:
@@ -98,16 +88,13 @@ def _lines(result: Result) -> list[dict]:
             "numbers": [pair.number for pair in line.pairs],
             "source": line.source,
             "reference": line.reference,
-            **{key: [getattr(run, key)[number] for run in result.runs] for key in BY_LINE},
+            "clean_outputs": [run.clean_outputs[number] for run in result.runs],
+            "outputs": [run.outputs[number] for run in result.runs],
+            "chrf_losses": [run.chrf_losses[number] for run in result.runs],
             "item": line.item,
         }
         for number, line in enumerate(result.variant.lines)
     ]
-
-
-def shown_lines(result: Result) -> list[dict]:
-    """Return a few lines of a variant, evenly spaced."""
-    return evenly_spaced(_lines(result), EXAMPLES)
 
 
 def worst_lines(result: Result) -> list[dict]:
@@ -120,9 +107,9 @@ def summary(findings: Findings) -> list[str]:
     """Return a sentence or two on each run, and with two runs one on their differences."""
     sentences = []
     for number, run in enumerate(findings.runs):
-        measures = [(result.variant.name, result.runs[number]) for result in findings.results]
-        losses = sorted((each.loss.score, name) for name, each in measures)
-        shares = [each.whole for _, each in measures if each.whole]
+        scores = [(result.variant.name, result.runs[number].scores) for result in findings.results]
+        losses = sorted((each.loss.score, name) for name, each in scores)
+        shares = [each.whole for _, each in scores if each.whole]
         count, total = sum(share.count for share in shares), sum(share.total for share in shares)
         sentences.append(
             f"{run.name} loses most BLEU with {losses[-1][1]} ({losses[-1][0]:.1f}) and least with {losses[0][1]} "
@@ -134,42 +121,3 @@ def summary(findings: Findings) -> list[str]:
         differ = f"by more than chance in {', '.join(names)}" if names else "in no variant by more than chance"
         sentences.append(f"The BLEU of the two runs' translations differs {differ}.")
     return sentences
-
-
-def table(findings: Findings) -> tuple[list[str], list[list[str]]]:
-    """Return the heading and the rows of the table of results: one row for each variant and run."""
-    two = len(findings.runs) > 1
-    heading = ["variant", *["run"] * two, "lines", "clean BLEU", "BLEU", "loss", "whole", "in place", *["p"] * two]
-    rows = []
-    for result in findings.results:
-        for number, (run, measures) in enumerate(zip(findings.runs, result.runs, strict=True)):
-            is_first, is_last = number == 0, number == len(findings.runs) - 1
-            rows.append(
-                [
-                    result.variant.name if is_first else "",
-                    *[run.name] * two,
-                    f"{len(result.variant.lines):,}" if is_first else "",
-                    f"{measures.clean:.1f}",
-                    f"{measures.bleu:.1f}",
-                    format_interval(measures.loss, signed=True, decimals=1),
-                    _share(measures.whole),
-                    _share(measures.in_place),
-                    *[format_p(result.p_corrected) if is_last else ""] * two,
-                ]
-            )
-    return heading, rows
-
-
-def text_table(findings: Findings) -> str:
-    """Return the table in columns of even width, for a terminal."""
-    heading, rows = table(findings)
-    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [heading, *rows])
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _share(share: Share | None) -> str:
-    if share is None:
-        return ""
-    percent = Interval(100 * share.count / share.total, 100 * share.low, 100 * share.high)
-    return format_interval(percent, decimals=1, unit=" %")

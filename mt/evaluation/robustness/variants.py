@@ -56,30 +56,6 @@ def with_item_at_end(line: str, item: str, spaces: bool) -> str:
     return body + space + item + line[len(body) :]
 
 
-def shared_name(source: str, reference: str) -> str | None:
-    """Return the first name of the source that stands in the reference, too, or None.
-
-    It is a capitalised word of two letters or more that stands in both texts, exactly once in each (not even as part of
-    another word), and in neither at the beginning of a sentence, where any word has a capital.
-    """
-    candidates = set(_capitalised_inside(reference))
-    for word in _capitalised_inside(source):
-        if word in candidates and source.count(word) == 1 == reference.count(word):
-            return word
-    return None
-
-
-def _capitalised_inside(line: str) -> list[str]:
-    names, previous_end = [], 0
-    for start, end in words(line, spaces=True):
-        word, in_front = line[start:end], line[previous_end:start]
-        starts_sentence = any(mark in in_front for mark in (*ENDS, ":")) or not any(map(str.isalnum, line[:start]))
-        if word[0].isupper() and word.isalpha() and not starts_sentence:
-            names.append(word)
-        previous_end = end
-    return names
-
-
 def with_tag(line: str, spaces: bool, random: np.random.Generator) -> str:
     """Put one word, drawn at random, into ``<b>…</b>``. A line without words is not changed."""
     spans = words(line, spaces)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sacrebleu import BLEU
 
-from mt.evaluation.comparison.differences import bleu_by_length, bleu_by_rarity, clearest_wins, word_f1_by_frequency
+from mt.evaluation.comparison.differences import bleu_by_length, clearest_wins, word_f1_by_frequency
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf
@@ -54,18 +54,6 @@ def test_hypotheses_that_are_too_short_have_it_no_easier():
 def test_one_longer_sentence_does_not_decide_what_is_counted():
     references = ["ba de fi"] * 11 + ["ba de fi go"]
     assert Bleu.of_group(references, "yy").corpus_score(references, references) == pytest.approx(100)
-
-
-def test_bleu_by_the_rarest_word_of_the_reference():
-    frequency = Counter({word: 5 for word in count_words(REFERENCES, "yy")} | {"ba": 0, "de": 2})
-    groups = {group.label: group for group in bleu_by_rarity(SYSTEMS, _evaluation(), frequency)}
-    with_ba = [row for row, line in enumerate(REFERENCES) if "ba" in line.split()]
-    with_de = [row for row, line in enumerate(REFERENCES) if "de" in line.split() and row not in with_ba]
-    assert groups["0"].count == len(with_ba) > 10 and groups["1–2"].count == len(with_de) > 0
-    assert groups.keys() == {"0", "1–2", "3–9"}
-    assert sum(group.count for group in groups.values()) == len(REFERENCES)
-    expected = Bleu("yy").corpus_score([WORSE[row] for row in with_ba], [REFERENCES[row] for row in with_ba])
-    assert groups["0"].scores == pytest.approx([expected, 100])
 
 
 def test_scripts_without_spaces_are_measured_in_characters():

@@ -9,18 +9,16 @@ import pytest
 from mt.config import CompareConfig
 from mt.evaluation.comparison import cost as cost_module
 from mt.evaluation.comparison.attention import _entropies, study
-from mt.evaluation.comparison.cost import Cost, same_validation
+from mt.evaluation.comparison.cost import Cost, comparable_bleu
 from mt.evaluation.comparison.findings import (
-    MAX_DRAWN_PIECES,
-    MAX_LEGIBLE_PIECES,
-    _lengths,
-    _sentences_to_show,
+    MAX_MAP_BYTES,
     compare_systems,
+    sentences_to_show,
 )
-from mt.evaluation.comparison.report import _cost_rows
+from mt.evaluation.comparison.report import cost_table
 from mt.evaluation.formatting import format_p_bound
 from mt.evaluation.runs import Run
-from mt.evaluation.systems import Output, System, evenly_spaced, open_systems
+from mt.evaluation.systems import EvaluationSet, Output, System, evenly_spaced, open_systems
 from mt.metrics.chrf import Chrf
 from mt.translation.translator import Translator
 from tests.clock import Clock
@@ -32,21 +30,13 @@ def systems(runs):
 
 
 def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
-    lengths = [*range(1, 21), 0, MAX_LEGIBLE_PIECES + 1]
+    lines = ["é" * (MAX_MAP_BYTES // 20 * n // 2) for n in range(1, 21)] + [" ", "x" * (MAX_MAP_BYTES + 1)]
     differences = [0.0] * 22
     differences[3], differences[5], differences[20], differences[21] = 10.0, -30.0, 99.0, -99.0
-    assert _sentences_to_show(lengths, differences) == [10, 19, 5]
-    assert _sentences_to_show([0, MAX_LEGIBLE_PIECES + 2, MAX_LEGIBLE_PIECES + 1], [0.0] * 3) == [2]
-    assert _sentences_to_show([0, MAX_DRAWN_PIECES + 1], [0.0] * 2) == _sentences_to_show([], []) == []
-
-
-def test_lengths_are_the_most_pieces_of_any_side_and_system(systems):
-    evaluation, both = systems
-    sources, references = list(evaluation.sources), list(evaluation.references)
-    sources[0], references[1] = " ", ""
-    sources[2] = references[3] = "ba " * 50
-    lengths = _lengths(replace(evaluation, sources=sources, references=references), both)
-    assert lengths[:2] == [0, 0] and min(lengths[2:4]) >= 50 and 0 < min(lengths[4:]) <= max(lengths[4:]) < 50
+    assert sentences_to_show(EvaluationSet(lines, lines, "xx", "yy"), differences) == [10, 19, 5]
+    longer_reference = EvaluationSet(["a"] * 3, ["", "x" * (MAX_MAP_BYTES + 1), "a"], "xx", "yy")
+    assert sentences_to_show(longer_reference, [0.0] * 3) == [2]
+    assert sentences_to_show(EvaluationSet(["", " "], ["a", "a"], "xx", "yy"), [0.0] * 2) == []
 
 
 def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
@@ -65,11 +55,11 @@ def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
 
 def test_validations_on_fewer_pairs_do_not_compare(systems):
     _, (first, second) = systems
-    assert same_validation([first, second])
+    assert comparable_bleu([first, second], 20.0) == 20.0
     run = second.runs[0]
     training = run.config.training.model_copy(update={"valid_bleu_pairs": 3})
     fewer = replace(run, config=run.config.model_copy(update={"training": training}))
-    assert not same_validation([first, replace(second, outputs=[replace(second.first, run=fewer)])])
+    assert comparable_bleu([first, replace(second, outputs=[replace(second.first, run=fewer)])], 20.0) is None
 
 
 def test_sentences_are_taken_from_the_whole_set():
@@ -120,14 +110,13 @@ def test_the_table_of_costs_says_what_is_what():
         peak_memory_bytes=6 * 2**20, minutes_to_reach=7.0, target_tokens_to_reach=800,
         sentences_per_second_batched=90.0, sentences_per_second_singly=10.0,
     )  # fmt: skip
-    rows = dict(_cost_rows([cost, None], 30.2999))
-    assert rows == {
+    assert cost_table([cost, None], 30.2999) == {
         "parameters": ["1,000"],
         "updates": ["20"],
         "target tokens seen": ["3,000"],
         "minutes of training": ["4"],
-        "target tokens/s in training": ["12"],
-        "peak memory": ["6 MiB"],
+        "target tokens/s in training": ["12.5"],
+        "peak memory, MiB": ["6"],
         "minutes to validation BLEU 30.29": ["7"],
         "target tokens to validation BLEU 30.29": ["800"],
         "translating, sentences/s, batched": ["90"],
@@ -147,12 +136,13 @@ def test_differences_are_those_of_the_second_system_from_the_first(systems):
     config = CompareConfig(
         first="a", second="b", timed_sentences=0, studied_sentences=0, bootstrap_samples=100, examples=2
     )
-    found = compare_systems(evaluation, both, config)
+    found, maps = compare_systems(evaluation, both, config)
     first, second = (Chrf("yy").segment_scores(system.first.hypotheses, evaluation.references) for system in both)
-    (contrast,) = found.contrasts
+    (contrast,) = found.verdicts
     expected = [theirs - ours for ours, theirs in zip(first, second, strict=True)]
     assert contrast.chrf_differences == pytest.approx(expected) and max(map(abs, expected)) > 1
-    assert found.costs[0].sentences_per_second_batched is None
-    assert found.repeated_sources == 0
+    assert found.systems[0].cost.sentences_per_second_batched is None and maps == {}
+    assert found.test_pairs_with_a_repeated_source == 0
     sources = [*evaluation.sources[:1] * 3, *evaluation.sources[3:]]
-    assert compare_systems(replace(evaluation, sources=sources), both, config).repeated_sources == 3
+    found, _ = compare_systems(replace(evaluation, sources=sources), both, config)
+    assert found.test_pairs_with_a_repeated_source == 3

@@ -70,28 +70,15 @@ def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_pat
     theirs, ours = (system["cost"] for system in found["systems"])
     assert theirs["parameters"] == ours["parameters"] and theirs["sentences_per_second_batched"] > 0
     assert theirs["updates"] is theirs["training_minutes"] is None and ours["updates"] == 10
-    assert found["differing_settings"] == {
-        "seed": ["not known", "1"],
-        "training.max_updates": ["not known", "10"],
-        "training.init_from": ["not known", str(marian)],
-        "all else in config.yaml": ["not known", "recorded"],
-    }
-    conditions = found["differing_conditions"]
-    assert {key for key in conditions if not key.startswith("alignment: ")} == {
-        "code revision",
-        "train data",
-        "valid data",
-        "all else in provenance.json",
-    }
-    assert conditions["train data"][0] == "not known" and conditions["train data"][1].startswith("300 pairs, ")
+    assert found["differing_settings"] == {}  # of what is known
+    assert all(key.startswith("alignment: ") for key in found["differing_conditions"])
     begun, changed = found["fine_tuning"]
     assert begun == f"{run} began with the weights of {marian}." and "by fine-tuning, from " in changed
     assert len(found["systems"][0]["attention"]) == len(found["systems"][1]["attention"]) > 0
     for text in (page, markdown):
         assert begun in text.replace("\\_", "_") and "only the model is known" in text
-        assert text.count("not known") > 12
+        assert "only the model is known: not the training data, the updates" in text
     assert "the same.</p>" not in page.split("<h2>Conditions</h2>")[1]
-    assert "one output of opus" in verdict["may_not_conclude"][-2]
 
 
 def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path):

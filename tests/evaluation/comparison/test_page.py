@@ -39,12 +39,12 @@ def test_every_image_has_pixels_and_words(browser):
     images = browser.execute_script(
         "return [...document.images].map(i => [i.complete, i.naturalWidth, i.naturalHeight, i.alt])"
     )
-    assert len(images) >= 10
+    assert len(images) >= 6
     for complete, width, height, alternative in images:
         assert complete and width > 100 and height > 100
         assert len(alternative) > 20
     told = [alternative for *_, alternative in images]
-    for start in ("Test BLEU", "Learning curves", "BLEU by length", "BLEU by count", "word F1", "Entropy"):
+    for start in ("Learning curves", "BLEU by length", "word F1"):
         (alternative,) = [one for one in told if one.startswith(start)]
         assert re.search(r"transformer \(2 seeds\) \d+\.\d.*, rnn \(2 seeds\) \d+\.\d", alternative), alternative
 

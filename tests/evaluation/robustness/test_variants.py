@@ -10,7 +10,7 @@ from mt.core.errors import InputError
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.items import KINDS, find
-from mt.evaluation.robustness.lines import MIN_NAMES, Variant, make_lines
+from mt.evaluation.robustness.lines import Variant, make_lines
 from mt.evaluation.systems import EvaluationSet
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=60)
@@ -125,26 +125,6 @@ def test_words_have_letters_and_no_punctuation_around(line):
     assert all(first[1] <= second[0] for first, second in zip(spans, spans[1:], strict=False))
 
 
-@pytest.mark.parametrize(
-    ("source", "reference", "name"),
-    [
-        ("I met Anna today.", "Heute traf ich Anna.", "Anna"),
-        ("Yes, Anna met Ben.", "Ben traf, ja, Anna.", "Anna"),
-        ("Anna met me.", "Ich traf Anna.", None),  # at the beginning, any word has a capital
-        ("Yes. Anna met me.", "Ich traf Anna.", None),
-        ("I met Anna and Anna.", "Ich traf Anna.", None),
-        ("I met Anna's dog.", "Ich traf Anna.", None),
-        ("I met Ann today.", "Ich traf Anna.", None),
-        ("I met Ann today.", "Ich traf Ann und Anna.", None),
-        ("I think so.", "Das glaube I.", None),
-        ("A man met Anna.", "Ein Mann : Anna.", None),
-        ("we saw (Berlin).", "wir sahen «Berlin».", "Berlin"),
-    ],
-)
-def test_names_on_both_sides(source, reference, name):
-    assert variants.shared_name(source, reference) == name
-
-
 # What becomes of a whole test set
 
 SOURCES = [f"We saw number {n} with Anna in town, didn't we?" for n in range(30)] + ["Too short here.", "No."]
@@ -164,16 +144,10 @@ def _by_name(lines) -> dict[str, Variant]:
 def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
     found = _by_name(_made(languages=languages, seed=seed))
     for kind in KINDS:
-        at_end, inside = found[kind], found[f"{kind}_inside"]
-        for line in (*at_end.lines, *inside.lines):
+        for line in found[kind].lines:
             assert line.source.count(line.item[0]) == 1 and find(line.source, line.item)
-        assert len(inside.lines) == 30
-        assert all(line.item[0] in line.source[-50:] and line.source.endswith(("?", ".")) for line in at_end.lines)
-        assert all(line.reference == line.pairs[0].reference for line in at_end.lines)
-        for line in inside.lines:
-            (pair,) = line.pairs
-            for made, clean in ((line.source, pair.source), (line.reference, pair.reference)):
-                assert made == clean.replace("Anna", line.item[0])
+            assert line.item[0] in line.source[-50:] and line.source.endswith(("?", "."))
+            assert line.reference == line.pairs[0].reference
     assert len({line.item for line in found["number"].lines}) > 20
 
 
@@ -207,7 +181,7 @@ def test_what_depends_on_the_seed_and_what_on_it_alone():
     few = _made(sentences=10)
     assert one == again and one != other
     for variant in one.variants:
-        is_random = variant.planted not in ("nothing", "tag on a name") or variant.name == "typos"
+        is_random = variant.planted != "nothing" or variant.name == "typos"
         assert (variant.lines != _by_name(other)[variant.name].lines) == is_random
         if variant.name != "three_sentences":  # a sentence becomes the same however many others are chosen
             assert set(_by_name(few)[variant.name].lines) <= set(variant.lines)
@@ -226,15 +200,10 @@ def test_three_sentences_are_joined_as_their_language_joins_them():
     assert chinese[0].source == "".join(REFERENCES[:3]) and chinese[0].reference == " ".join(SOURCES[:3])
 
 
-def test_what_cannot_be_made_is_left_out_with_the_reason():
-    lines = [f"第{n}次我在城里看见了很多人" for n in range(MIN_NAMES)]
+def test_what_cannot_be_made_is_left_out():
+    lines = [f"第{n}次我在城里看见了很多人" for n in range(20)]
     made = _made(lines, lines, ("zh", "ja"))
-    others = {"upper", "title", "lower", "no_end", "tag_on_name"}
-    assert {name for name in made.left_out if not name.endswith("_inside")} == others
-    assert "punctuation" in made.left_out["no_end"] and "changed" in made.left_out["upper"]
-    assert all(f"{kind}_inside" in made.left_out for kind in KINDS)
-    few = _made(SOURCES[: MIN_NAMES - 1], REFERENCES[: MIN_NAMES - 1])
-    assert "fewer than 20 test pairs" in few.left_out["url_inside"] and "url" in _by_name(few)
+    assert made.left_out == ["upper", "title", "lower", "no_end"]
     assert "three_sentences" in _made(SOURCES[:2], REFERENCES[:2]).left_out
 
 

@@ -1,0 +1,37 @@
+"""Bars with intervals, for all reports."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mt.metrics.significance import Interval
+from mt.reporting.figures import colour_of, new_figure
+from mt.reporting.heat_map import legible
+
+
+def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Interval]], value_label: str) -> Figure:
+    """Draw groups of horizontal bars: a group for each label, a bar with its interval for each series."""
+    height = 0.78 / len(series)
+    figure, axes = new_figure(7.6, 1.4 + (0.1 + 0.16 * len(series)) * len(labels))
+    axes.set_axisbelow(True)
+    for number, (name, intervals) in enumerate(series.items()):
+        scores, low, high = np.array([astuple(interval) for interval in intervals]).T
+        axes.barh(
+            np.arange(len(labels)) + (number - (len(series) - 1) / 2) * height,
+            scores,
+            height,
+            # A score need not lie inside the interval of its bootstrap samples: then one side has no error bar.
+            xerr=np.maximum(0, [scores - low, high - scores]),
+            error_kw={"linewidth": 1, "capsize": 2, "ecolor": "#444444"},
+            color=colour_of(number),
+            label=legible(name),
+        )
+    axes.set_yticks(range(len(labels)), [legible(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel(value_label)
+    if len(series) > 1:
+        figure.legend(loc="outside upper center", ncols=len(series), frameon=False)
+    return figure
