@@ -95,6 +95,12 @@ def tables(
             rows_read = 0
 
 
+def texts(pairs: "datasets.Dataset", name: str) -> Iterator[str]:
+    """Yield the texts of a column, read from the disk in batches."""
+    for table in tables(pairs, [name]):
+        yield from table[name].to_pylist()
+
+
 def selected_rows(pairs: "datasets.Dataset") -> np.ndarray:
     """Return the numbers of the rows that a selection has of its table, (N,) uint64."""
     return pairs._indices.column(0).to_numpy()

@@ -58,6 +58,12 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield line.removesuffix(b"\n")
 
 
+def read_file(path: Path) -> bytes:
+    """Return the content of a file as ``read_lines`` reads it; raises the same."""
+    with open_input(path) as stream:
+        return stream.read()
+
+
 def read_start(path: Path) -> bytes:
     """Return the first 64 KiB of the content of a file as ``read_lines`` reads it, or all of it; raises the same."""
     with open_input(path) as stream:

@@ -22,9 +22,10 @@ from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
-from mt.storage.marian_weights import Vocabularies, exported_weights
+from mt.storage.marian_weights import SETTINGS, Vocabularies, exported_weights
+from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import weights_of
-from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from mt.translation.ctranslate2_conversion import max_positions
 from mt.translation.trained_model import TrainedModel, open_model
 
@@ -73,15 +74,18 @@ def export(config: ExportConfig) -> None:
         raise InputError(f"{config.run}: transformers cannot run this model: {'; '.join(reasons)}")
     settings = trained.description.model
     assert isinstance(trained.model, Transformer) and isinstance(settings, TransformerConfig)
-    special = _special_pieces(trained.tokenizers.target, settings)
-    generation = _generation_config(trained.description, settings, special)
+    tokenizers = trained.tokenizers
+    vocabularies = Vocabularies(
+        *(_vocabulary(tokenizer, tokenizers.joint, settings) for tokenizer in (tokenizers.source, tokenizers.target))
+    )
+    generation = _generation_config(trained.description, settings, vocabularies.target)
     usage = USAGE.replace("{max_length}", str(generation["max_length"]))
     with new_folder(output) as folder:
-        weights = _weights(trained, trained.model, settings)
+        weights = _weights(trained.model, settings, vocabularies)
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
-        _write_json(folder / "config.json", _model_config(settings, trained.tokenizers, special))
+        _write_json(folder / "config.json", _model_config(settings, vocabularies))
         _write_json(folder / "generation_config.json", generation)
-        _write_tokenizer(folder, trained, max_positions(settings), special)
+        _write_tokenizer(folder, trained, max_positions(settings), vocabularies)
         write_card(folder, model_card(trained, run, config.license, usage, TAGS))
     logger.info("exported the model for transformers to %s", config.output)
     warn_of_losses(trained, config.output)
@@ -106,72 +110,59 @@ def obstacles(trained: TrainedModel) -> list[str]:
     return found
 
 
-def _weights(trained: TrainedModel, model: Transformer, settings: TransformerConfig) -> dict[str, Tensor]:
-    tokenizers = trained.tokenizers
-    vocabularies = Vocabularies(tokenizers.source.vocabulary, tokenizers.target.vocabulary)
-    weights = {"output.bias": torch.zeros(tokenizers.target.vocabulary_size)} | weights_of(model)
+def _weights(model: Transformer, settings: TransformerConfig, vocabularies: Vocabularies) -> dict[str, Tensor]:
+    weights = {"output.bias": torch.zeros(len(vocabularies.target.pieces))} | weights_of(model)
     tables = {}
     if settings.norm == "pre":  # MarianMT computes its positions
         for side, embedding in (("encoder", model.encoder.embedding), ("decoder", model.decoder.embedding)):
             tables[side] = embedding.positions(0, max_positions(settings)).detach()
-    return exported_weights(weights, tables, settings, vocabularies, tokenizers.joint)
+    return exported_weights(weights, tables, settings, vocabularies)
 
 
-def _special_pieces(tokenizer: Tokenizer, config: TransformerConfig) -> dict[str, int]:
-    """Return the number of each special piece in the exported model: where it came from another, those of that one."""
-    theirs = tokenizer.vocabulary
-    if theirs:
-        return {"pad": theirs.pad, "unk": theirs.unk, "start": theirs.start, "eos": theirs.eos}
-    return {"pad": PAD, "unk": UNK, "start": PAD if config.decoder_start == "pad" else BOS, "eos": EOS}
+def _vocabulary(tokenizer: Tokenizer, joint: bool, config: TransformerConfig) -> Vocabulary:
+    """Return the vocabulary of the exported model: the tokenizer's own numbers, or those where it came from."""
+    start = PAD if config.decoder_start == "pad" else BOS
+    pieces = tokenizer.subwords(range(tokenizer.vocabulary_size))
+    return tokenizer.vocabulary or Vocabulary(pieces, PAD, UNK, start, EOS, joint)
 
 
-def _model_config(config: TransformerConfig, tokenizers: TokenizerPair, special: dict[str, int]) -> dict[str, object]:
+def _model_config(config: TransformerConfig, vocabularies: Vocabularies) -> dict[str, object]:
     """Return the content of config.json."""
     model_type, name = ARCHITECTURES[config.norm, config.positions]
-    shared = tokenizers.joint and config.tie_embeddings
+    source, target = vocabularies.source, vocabularies.target
     marian = {
-        "decoder_vocab_size": tokenizers.target.vocabulary_size,
-        "share_encoder_decoder_embeddings": shared,
+        "decoder_vocab_size": len(target.pieces),
+        "share_encoder_decoder_embeddings": target.joint and config.tie_embeddings,
     }
     return {
         "model_type": model_type,
         "architectures": [name],
         "dtype": "float32",
         "is_encoder_decoder": True,
-        "vocab_size": tokenizers.source.vocabulary_size,
+        "vocab_size": len(source.pieces),
         **(marian if model_type == "marian" else {}),
-        "tie_word_embeddings": config.tie_embeddings,
-        "d_model": config.width,
-        "scale_embedding": config.scale_embeddings,
+        **{name: getattr(config, own) for name, own in SETTINGS.items()},
         "max_position_embeddings": max_positions(config),
-        "encoder_layers": config.encoder_layers,
-        "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": config.heads,
-        "decoder_attention_heads": config.heads,
-        "encoder_ffn_dim": config.feed_forward,
-        "decoder_ffn_dim": config.feed_forward,
         "activation_function": "swish" if config.activation == "silu" else config.activation,
-        "dropout": config.dropout,
         "activation_dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
         # Blenderbot would otherwise forbid that three pieces of the source come back.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),
-        **_numbers(special),
+        **_numbers(target),
     }
 
 
-def _numbers(special: dict[str, int]) -> dict[str, int]:
+def _numbers(vocabulary: Vocabulary) -> dict[str, int]:
     return {
-        "pad_token_id": special["pad"],
-        "bos_token_id": special["start"],
-        "eos_token_id": special["eos"],
-        "decoder_start_token_id": special["start"],
-        "forced_eos_token_id": special["eos"],
+        "pad_token_id": vocabulary.pad,
+        "bos_token_id": vocabulary.start,
+        "eos_token_id": vocabulary.eos,
+        "decoder_start_token_id": vocabulary.start,
+        "forced_eos_token_id": vocabulary.eos,
     }
 
 
 def _generation_config(
-    description: ModelDescription, config: TransformerConfig, special: dict[str, int]
+    description: ModelDescription, config: TransformerConfig, vocabulary: Vocabulary
 ) -> dict[str, object]:
     """Return the content of generation_config.json: our beam search in the words of ``transformers``."""
     decoding = description.decoding
@@ -184,32 +175,32 @@ def _generation_config(
         # Here BOS and EOS count. The decoder reads BOS and all other pieces, but not EOS.
         "max_length": min(longest + 2, max_positions(config) + 1),
         "do_sample": False,
-        "suppress_tokens": sorted({special[name] for name in ("pad", "unk", "start")}),
-        **_numbers(special),
+        "suppress_tokens": sorted({vocabulary.pad, vocabulary.unk, vocabulary.start}),
+        **_numbers(vocabulary),
     }
 
 
-def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, special: dict[str, int]) -> None:
-    """Write the files of MarianTokenizer. The numbers of the pieces are SentencePiece's own, or those that they had
-    where the tokenizer came from."""
-    tokenizers = trained.tokenizers
-    separate = not tokenizers.joint
-    for side, tokenizer in (("target", tokenizers.target), ("source", tokenizers.source)):
-        theirs = tokenizer.vocabulary
-        write_atomically(folder / f"{side}.spm", theirs.removed_from(tokenizer.model) if theirs else tokenizer.model)
-        names = theirs.pieces if theirs else tokenizer.subwords(range(tokenizer.vocabulary_size))
-        if side == "source" or separate:
-            file = "vocab.json" if side == "source" else "target_vocab.json"
-            _write_json(folder / file, {piece: number for number, piece in enumerate(names)})
+def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, vocabularies: Vocabularies) -> None:
+    """Write the files of MarianTokenizer."""
+    target = vocabularies.target
+    files = {"vocab.json": vocabularies.source} | ({} if target.joint else {"target_vocab.json": target})
+    for name, vocabulary in files.items():
+        _write_json(folder / name, {piece: number for number, piece in enumerate(vocabulary.pieces)})
+    for side, tokenizer in (("source", trained.tokenizers.source), ("target", trained.tokenizers.target)):
+        appended = tokenizer.vocabulary
+        write_atomically(
+            folder / f"{side}.spm", appended.removed_from(tokenizer.model) if appended else tokenizer.model
+        )
     settings = {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": trained.description.source_language,
         "target_lang": trained.description.target_language,
-        "separate_vocabs": separate,
+        "separate_vocabs": not target.joint,
         "model_max_length": positions,
-        **{f"{name}_token": names[special[name]] for name in ("pad", "eos")},
-        "unk_token": tokenizers.source.subwords([UNK])[0],
-        **({"bos_token": names[special["start"]]} if special["start"] != special["pad"] else {}),
+        "pad_token": target.pieces[target.pad],
+        "eos_token": target.pieces[target.eos],
+        "unk_token": target.pieces[target.unk],
+        **({"bos_token": target.pieces[target.start]} if target.start != target.pad else {}),
         "split_special_tokens": True,  # "</s>" in a line is text like any other
         "clean_up_tokenization_spaces": False,
     }

@@ -68,19 +68,8 @@ def scaled_dot_product_attention(
     return used.to(value.dtype) @ value, weights, scores
 
 
-@dataclass(frozen=True)
-class KeyValue:
-    """Projected keys and values, each (N, H, S, d)."""
-
-    key: Tensor
-    value: Tensor
-
-    def append(self, other: "KeyValue") -> "KeyValue":
-        """Concatenate along the positions."""
-        return KeyValue(torch.cat([self.key, other.key], dim=2), torch.cat([self.value, other.value], dim=2))
-
-    def select(self, rows: Tensor) -> "KeyValue":
-        return KeyValue(self.key.index_select(0, rows), self.value.index_select(0, rows))
+KeyValue = tuple[Tensor, ...]
+"""Projected keys and values, each (N, H, S, d)."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +116,7 @@ class MultiHeadAttention(RecordableAttention):
 
     def keys_and_values(self, x: Tensor) -> KeyValue:
         """Project x (B, S, D) to keys and values, for any number of queries."""
-        return KeyValue(self._split_heads(self.key(x)), self._split_heads(self.value(x)))
+        return self._split_heads(self.key(x)), self._split_heads(self.value(x))
 
     def forward(self, x: Tensor, key_value: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """Let queries from x (B, T, D) attend to S keys; returns (B, T, D).
@@ -139,21 +128,20 @@ class MultiHeadAttention(RecordableAttention):
             causal: Query t attends to keys 0 … t only. There must be no ``mask`` then.
         """
         query = self._split_heads(self.query(x))  # (B, H, T, d)
+        key, value = key_value
         # On CPUs the fused kernel's backward pass is slow on short sequences: training steps are 25 % faster without.
         recorder = self.active_recorder()
         explicit = recorder is not None or (self.training and eager_on_cpu(x))
         if explicit:
             if causal:
                 mask = causal_mask(x.shape[1], x.device)
-            context, weights, scores = scaled_dot_product_attention(
-                query, key_value.key, key_value.value, mask, self.dropout
-            )
+            context, weights, scores = scaled_dot_product_attention(query, key, value, mask, self.dropout)
             if recorder is not None:
                 recorder.keep(weights, scores)
         else:
             probability = self.dropout.probability if self.training else 0.0
             context = functional.scaled_dot_product_attention(
-                query, key_value.key, key_value.value, attn_mask=mask, dropout_p=probability, is_causal=causal
+                query, key, value, attn_mask=mask, dropout_p=probability, is_causal=causal
             )
         return self.output(context.transpose(1, 2).flatten(2))
 

@@ -1,4 +1,4 @@
-"""Token embeddings (Vaswani et al. 2017, section 3.4)."""
+"""Token embeddings and the output layer, which may share one matrix (Vaswani et al. 2017, section 3.4)."""
 
 import math
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mt.models.dropout import Dropout
+from mt.models.kernels.linear import Linear
 from mt.models.positions import Positions
 from mt.text.tokenizer import PAD
 
@@ -31,6 +32,26 @@ class TokenEmbedding(nn.Embedding):
         if self.cutoff == 0:
             return vectors
         return vectors * (torch.rand(*tokens.shape, 1, device=vectors.device) >= self.cutoff)
+
+
+def token_embeddings(
+    source: int, target: int, width: int, shared: bool, scaled: bool = True
+) -> tuple[TokenEmbedding, TokenEmbedding]:
+    """Return the embeddings of source and target vocabularies of these sizes, or a single one twice if ``shared``."""
+    first = TokenEmbedding(source, width, scaled)
+    return first, first if shared else TokenEmbedding(target, width, scaled)
+
+
+def output_layer(width: int, vocabulary: int, tied_to: TokenEmbedding | None, bias: bool = False) -> Linear:
+    """Return an output layer (V, D). It has the weight of the embedding ``tied_to``, or one of its own."""
+    layer = Linear(width, vocabulary, bias=bias)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    if tied_to is not None:
+        layer.weight = tied_to.weight
+    else:
+        nn.init.normal_(layer.weight, std=width**-0.5)
+    return layer
 
 
 @contextmanager

@@ -5,8 +5,6 @@ Shapes: N rows, T target positions, V tokens.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -14,14 +12,11 @@ from torch import Tensor, nn
 from mt.models.seq2seq import Memory, Seq2Seq, State, TranslationModel
 
 
-@dataclass(frozen=True)
-class EnsembleState(State):
+class EnsembleState(list[State]):
     """The members' states, one after another. All have the same rows."""
 
-    members: list[State]
-
-    def select(self, rows: Tensor) -> Self:
-        return type(self)([state.select(rows) for state in self.members])
+    def select(self, rows: Tensor) -> "EnsembleState":
+        return EnsembleState(state.select(rows) for state in self)
 
 
 class Ensemble(TranslationModel):
@@ -43,11 +38,11 @@ class Ensemble(TranslationModel):
         return [model.decode(part, target) for model, part in zip(self.members, memory, strict=True)]
 
     def start(self, memory: list[Memory]) -> EnsembleState:
-        return EnsembleState([model.start(part) for model, part in zip(self.members, memory, strict=True)])
+        return EnsembleState(model.start(part) for model, part in zip(self.members, memory, strict=True))
 
     def advance(self, tokens: Tensor, state: EnsembleState) -> tuple[list[Tensor], EnsembleState]:
-        steps = [model.advance(tokens, part) for model, part in zip(self.members, state.members, strict=True)]
-        return [features for features, _ in steps], EnsembleState([after for _, after in steps])
+        steps = [model.advance(tokens, part) for model, part in zip(self.members, state, strict=True)]
+        return [features for features, _ in steps], EnsembleState(after for _, after in steps)
 
     def log_probabilities(self, features: list[Tensor]) -> Tensor:
         """Return log ((p₁ + … + pₙ) / n), (…, V), for the probabilities pᵢ of member i.

@@ -5,8 +5,8 @@ H of the states, A of the projection in which attention compares queries with ke
 """
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Self, cast
+from dataclasses import replace
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,9 @@ from mt.config import RNNAttentionConfig
 from mt.core.device import recurrent_layers_need_fp32
 from mt.models.attention import AdditiveAttention, DotAttention, mask_bias
 from mt.models.dropout import Dropout, SharedDropout
-from mt.models.embedding import TokenEmbedding
+from mt.models.embedding import TokenEmbedding, output_layer, token_embeddings
 from mt.models.kernels.linear import Linear
-from mt.models.seq2seq import Memory, Seq2Seq, State, sentences_of
+from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.tokenizer import PAD
 
 
@@ -43,11 +43,9 @@ class BidirectionalLSTM(nn.Module):
         self.forward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         self.backward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         for lstm in (self.forward_lstm, self.backward_lstm):
-            initialise_gates(lstm.get_parameter("weight_ih_l0"), recurrent_from=width)
+            initialise_gates(lstm.get_parameter("weight_ih_l0"), width, lstm.get_parameter("bias_ih_l0"))
             initialise_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
             nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
-            nn.init.zeros_(lstm.get_parameter("bias_ih_l0"))
-            open_forget_gate(lstm.get_parameter("bias_ih_l0"))
 
     def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
         """Return the concatenated states of both directions (B, S, H).
@@ -68,23 +66,21 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
     return x.gather(1, positions[:, :, None].expand_as(x))
 
 
-def initialise_gates(weight: Tensor, recurrent_from: int) -> None:
-    """Initialise the weight (4H, ·) of an LSTM gate by gate.
+def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
+    """Initialise the weight (4H, ·) and the bias (4H,) of an LSTM gate by gate.
 
     The columns from ``recurrent_from`` on, which multiply the previous state, become orthogonal; the others are drawn
-    after Glorot & Bengio 2010.
+    after Glorot & Bengio 2010. The bias is 1 for the forget gate, the second of four, so that training begins with a
+    long memory (Jozefowicz et al. 2015), and 0 for the others.
     """
     for gate in weight.detach().chunk(4):
         if recurrent_from > 0:
             nn.init.xavier_uniform_(gate[:, :recurrent_from])
         if recurrent_from < gate.shape[1]:
             nn.init.orthogonal_(gate[:, recurrent_from:])
-
-
-def open_forget_gate(bias: Tensor) -> None:
-    """Set the bias of the forget gate, the second of four, to 1, so that training begins with a long memory
-    (Jozefowicz et al. 2015)."""
-    bias.detach().chunk(4)[1].fill_(1.0)
+    if bias is not None:
+        nn.init.zeros_(bias)
+        bias.detach().chunk(4)[1].fill_(1.0)
 
 
 class Encoder(nn.Module):
@@ -107,34 +103,8 @@ class Encoder(nn.Module):
         return x
 
 
-@dataclass(frozen=True)
-class LayerState:
-    """Hidden state h and cell c of one decoder layer, both (N, H)."""
-
-    hidden: Tensor
-    cell: Tensor
-
-    def select(self, rows: Tensor) -> "LayerState":
-        return LayerState(self.hidden.index_select(0, rows), self.cell.index_select(0, rows))
-
-
-@dataclass(frozen=True)
-class RNNState(State):
-    """The states of the decoder's layers, and the attention's projected keys (B, S, A), values (B, S, H) and bias
-    (B, 1, S), from ``mask_bias``."""
-
-    layers: list[LayerState]
-    keys: Tensor
-    values: Tensor
-    bias: Tensor
-
-    def select(self, rows: Tensor) -> Self:
-        keys, values, bias = self.keys, self.values, self.bias
-        sentences = sentences_of(rows, len(self.layers[0].hidden) // len(keys), len(keys))
-        if sentences is not None:
-            keys, values, bias = (part.index_select(0, sentences) for part in (keys, values, bias))
-        layers = [layer.select(rows.flatten()) for layer in self.layers]
-        return replace(self, layers=layers, keys=keys, values=values, bias=bias)
+LayerState = tuple[Tensor, ...]
+"""Hidden state h and cell c of one decoder layer, both (N, H)."""
 
 
 class LSTMCell(nn.Module):
@@ -144,10 +114,7 @@ class LSTMCell(nn.Module):
         super().__init__()
         self.hidden = hidden
         self.gates = Linear(width + hidden, 4 * hidden, bias=bias)
-        initialise_gates(self.gates.weight, recurrent_from=width)
-        if bias:
-            nn.init.zeros_(self.gates.bias)
-            open_forget_gate(self.gates.bias)
+        initialise_gates(self.gates.weight, width, self.gates.bias)
 
     def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
         """Return the state after x.
@@ -157,11 +124,12 @@ class LSTMCell(nn.Module):
             before: The state before x.
             extra_gates: (N, 4H), added to the gates before their activation functions.
         """
-        gates = self.gates(torch.cat([x, before.hidden.to(x.dtype)], dim=-1)).float()
+        hidden, cell = before
+        gates = self.gates(torch.cat([x, hidden.to(x.dtype)], dim=-1)).float()
         gates = gates if extra_gates is None else gates + extra_gates
         input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
-        cell = forget_gate.sigmoid() * before.cell + input_gate.sigmoid() * candidate.tanh()
-        return LayerState(output_gate.sigmoid() * cell.tanh(), cell)
+        cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
+        return output_gate.sigmoid() * cell.tanh(), cell
 
 
 class Decoder(nn.Module):
@@ -189,12 +157,11 @@ class Decoder(nn.Module):
         for layer in (self.first_state, *([self.readout] if self.readout else [])):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
-        initialise_gates(self.from_embedding.weight, recurrent_from=config.width)
-        nn.init.zeros_(self.from_embedding.bias)
-        open_forget_gate(self.from_embedding.bias)
+        initialise_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
 
-    def start(self, memory: Memory) -> RNNState:
-        """Return the state before the first token.
+    def start(self, memory: Memory) -> State:
+        """Return the state before the first token, with the keys (B, S, A), values (B, S, H) and bias (B, 1, S) of the
+        attention.
 
         For each layer, s₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions; c₀ likewise.
         """
@@ -203,24 +170,26 @@ class Decoder(nn.Module):
         half = features.shape[-1] // 2
         ends = torch.cat([last[:, :half], features[:, 0, half:]], dim=-1)
         parts = self.first_state(ends).float().tanh().chunk(2 * len(self.layers), dim=-1)
-        layers = [LayerState(hidden, cell) for hidden, cell in zip(parts[::2], parts[1::2], strict=True)]
-        bias = mask_bias(mask, torch.float32)[:, None]
         keys = self.cross_attention.key(features)
-        return RNNState(layers, keys, features.to(keys.dtype), bias)
+        bias = mask_bias(mask, torch.float32)[:, None]
+        layers = list(zip(parts[::2], parts[1::2], strict=True))
+        return State(len(mask), layers, [(keys, features.to(keys.dtype))], bias)
 
-    def forward(self, target: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+    def forward(self, target: Tensor, state: State) -> tuple[Tensor, State]:
         """Read tokens (N, T) that follow the state. Returns features (N, T, D) and the state after the tokens."""
         embedded = self.dropout(self.tokens(target))  # (N, T, E)
         # unbind splits all steps at once. Selecting them one by one would cost T gradients of (N, T, 4H), mostly zeros.
         from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
         masks = self._masks_between_layers(embedded)
-        layers = state.layers
+        layers = list(state.own)
+        ((keys, values),) = state.memory
         outputs: list[Tensor] = []
         contexts: list[Tensor] = []
         attended: list[tuple[Tensor, Tensor]] = []
         for step in range(target.shape[1]):
-            query = layers[-1].hidden.view(len(state.keys), -1, layers[-1].hidden.shape[-1])  # (B, K, H)
-            context, weights, scores = self.cross_attention(query, state.keys, state.values, state.bias)
+            hidden, _ = layers[-1]
+            query = hidden.view(len(keys), -1, hidden.shape[-1])  # (B, K, H)
+            context, weights, scores = self.cross_attention(query, keys, values, state.padding)
             context = context.flatten(0, 1)  # (N, H)
             output, layers = self._step(context, layers, from_embedding[step], [mask[:, step] for mask in masks])
             outputs.append(output)
@@ -233,7 +202,7 @@ class Decoder(nn.Module):
         if self.readout is not None:
             parts = [features.to(embedded.dtype), torch.stack(contexts, dim=1).to(embedded.dtype), embedded]
             features = self.readout(torch.cat(parts, dim=-1)).tanh()
-        return self.dropout(self.norm(features)), replace(state, layers=layers)
+        return self.dropout(self.norm(features)), replace(state, own=layers)
 
     def _step(
         self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]
@@ -251,11 +220,12 @@ class Decoder(nn.Module):
         """
         first, *others = self.layers
         after = [first(context, before[0], from_embedding)]
-        output = after[0].hidden
+        output, _ = after[0]
         for depth, layer in enumerate(others, 1):
             below = output * masks[depth - 1] if masks else output
             after.append(layer(below, before[depth]))
-            output = output + after[-1].hidden if self.residual else after[-1].hidden
+            hidden, _ = after[-1]
+            output = output + hidden if self.residual else hidden
         return output, after
 
     def _masks_between_layers(self, embedded: Tensor) -> list[Tensor]:
@@ -277,39 +247,12 @@ class RNNAttention(Seq2Seq):
         self, config: RNNAttentionConfig, source_vocabulary: int, target_vocabulary: int, joint_vocabulary: bool
     ) -> None:
         super().__init__()
-        source_tokens = TokenEmbedding(source_vocabulary, config.width)
         shared = joint_vocabulary and config.tie_embeddings
-        target_tokens = source_tokens if shared else TokenEmbedding(target_vocabulary, config.width)
+        source_tokens, target_tokens = token_embeddings(source_vocabulary, target_vocabulary, config.width, shared)
         self.encoder = Encoder(config, source_tokens)
         self.decoder = Decoder(config, target_tokens)
         width = config.width if config.readout else config.hidden
-        self.output = Linear(width, target_vocabulary, bias=False)
-        if config.tie_embeddings:
-            self.output.weight = target_tokens.weight
-        else:
-            nn.init.normal_(self.output.weight, std=width**-0.5)
-
-    @property
-    def output_weight(self) -> Tensor:
-        return self.output.weight
-
-    @property
-    def max_length(self) -> int | None:
-        return None
-
-    def encode(self, source: Tensor) -> Memory:
-        return Memory(self.encoder(source), source != PAD)
-
-    def decode(self, memory: Memory, target: Tensor) -> Tensor:
-        features, _ = self.decoder(target, self.start(memory))
-        return features
-
-    def start(self, memory: Memory) -> RNNState:
-        return self.decoder.start(memory)
-
-    def advance(self, tokens: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
-        features, after = self.decoder(tokens[:, None], state)
-        return features[:, 0], after
+        self.output = output_layer(width, target_vocabulary, target_tokens if config.tie_embeddings else None)
 
 
 def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:

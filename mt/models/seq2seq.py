@@ -4,13 +4,14 @@ Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T targe
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mt.models.kernels.linear import linear
+from mt.models.kernels.linear import Linear, linear
 from mt.text.tokenizer import BOS, PAD, UNK
 
 
@@ -22,11 +23,20 @@ class Memory:
     mask: Tensor
 
 
-class State(ABC):
+@dataclass(frozen=True)
+class State:
     """State of a decoder between two steps: B sentences × K rows (beams), the rows of a sentence side by side."""
 
-    @abstractmethod
-    def select(self, rows: Tensor) -> Self:
+    rows: int
+    """The number of rows, N."""
+    own: Sequence[tuple[Tensor, ...]]
+    """Tensors (N, …) of each decoder layer; there may be none before the first token."""
+    memory: Sequence[tuple[Tensor, ...]]
+    """Keys and values (B, …) of each attention to the source."""
+    padding: Tensor
+    """The mask or bias (B, …) that hides the padding of the source."""
+
+    def select(self, rows: Tensor) -> "State":
         """Gather rows of the state, as beam search reorders, repeats and drops them: sentence b of the result has the
         rows ``rows[b]``.
 
@@ -34,6 +44,15 @@ class State(ABC):
             rows: (B', K'). The K' rows of a sentence come from one sentence of this state. Rows may be repeated, and
                 finished sentences left out; if none is left out, the sentences keep their order.
         """
+        memory, padding = self.memory, self.padding
+        sentences = sentences_of(rows, self.rows // len(padding), len(padding))
+        if sentences is not None:
+            memory, padding = _gather(memory, sentences), padding.index_select(0, sentences)
+        return replace(self, rows=rows.numel(), own=_gather(self.own, rows.flatten()), memory=memory, padding=padding)
+
+
+def _gather(layers: Sequence[tuple[Tensor, ...]], rows: Tensor) -> list[tuple[Tensor, ...]]:
+    return [tuple(tensor.index_select(0, rows) for tensor in layer) for layer in layers]
 
 
 def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
@@ -53,7 +72,7 @@ def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
 class TranslationModel(ABC, nn.Module):
     """The interface for search and forced scoring: one model (``Seq2Seq``), or an ensemble.
 
-    The memory and the features are opaque to callers, who pass them to other methods of the same model.
+    Memory, features and state are opaque to callers, who pass them to other methods of the same model.
     """
 
     @abstractmethod
@@ -68,11 +87,11 @@ class TranslationModel(ABC, nn.Module):
         """
 
     @abstractmethod
-    def start(self, memory: Any) -> State:
+    def start(self, memory: Any) -> Any:
         """Return the state before the first token, with one row for each sentence (K = 1)."""
 
     @abstractmethod
-    def advance(self, tokens: Tensor, state: Any) -> tuple[Any, State]:
+    def advance(self, tokens: Tensor, state: Any) -> tuple[Any, Any]:
         """Decode one step.
 
         Args:
@@ -108,31 +127,49 @@ class TranslationModel(ABC, nn.Module):
 
 
 class Seq2Seq(TranslationModel):
-    """Base class of encoder-decoder models over tokens. Every subclass can be trained, searched and compared.
+    """Base class of encoder-decoder models over tokens, with a Memory, a State and tensors (…, D) of features. Every
+    subclass can be trained, searched and compared.
 
     A subclass also follows three conventions: it embeds tokens with ``TokenEmbedding`` (SimCut zeroes its vectors, and
     it has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
     attention to the source is an attribute called ``cross_attention``.
     """
 
-    @abstractmethod
-    def encode(self, source: Tensor) -> Memory: ...
+    encoder: Any
+    """Returns features (B, S, D) for tokens (B, S)."""
+    decoder: Any
+    """Has the ``start`` of the model. Returns features (N, T, D) for tokens (N, T) that follow a state, and the state
+    after them."""
+    output: Linear
+    """The output layer."""
 
-    @abstractmethod
-    def decode(self, memory: Memory, target: Tensor) -> Tensor: ...
+    def encode(self, source: Tensor) -> Memory:
+        return Memory(self.encoder(source), source != PAD)
 
-    @abstractmethod
-    def advance(self, tokens: Tensor, state: Any) -> tuple[Tensor, State]: ...
+    def decode(self, memory: Memory, target: Tensor) -> Tensor:
+        features, _ = self.decoder(target, self.start(memory))
+        return features
+
+    def start(self, memory: Memory) -> State:
+        return self.decoder.start(memory)
+
+    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        features, after = self.decoder(tokens[:, None], state)
+        return features[:, 0], after
 
     @property
-    @abstractmethod
+    def max_length(self) -> int | None:
+        return None
+
+    @property
     def output_weight(self) -> Tensor:
         """Weight (V, D) of the output layer."""
+        return self.output.weight
 
     @property
     def output_bias(self) -> Tensor | None:
         """Bias (V,) of the output layer, if it has one."""
-        return None
+        return self.output.bias
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:

@@ -3,8 +3,7 @@
 Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D width.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +11,10 @@ from torch import Tensor, nn
 from mt.config import TransformerConfig
 from mt.models.attention import KeyValue, MultiHeadAttention, padding_mask
 from mt.models.dropout import Dropout, ReluDropout
-from mt.models.embedding import Embedding, TokenEmbedding
+from mt.models.embedding import Embedding, output_layer, token_embeddings
 from mt.models.kernels.linear import Linear
 from mt.models.positions import POSITIONS
-from mt.models.seq2seq import Memory, Seq2Seq, State, sentences_of
+from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.tokenizer import PAD, UNK
 
 
@@ -112,7 +111,7 @@ class DecoderLayer(nn.Module):
         y = self.around_self_attention.enter(x)
         own = self.self_attention.keys_and_values(y)
         if past is not None:
-            own = past.append(own)
+            own = tuple(torch.cat(parts, dim=2) for parts in zip(past, own, strict=True))
         x = self.around_self_attention.leave(x, self.self_attention(y, own, causal=past is None))
 
         y = self.around_cross_attention.enter(x)
@@ -128,7 +127,9 @@ class Encoder(nn.Module):
     def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
         super().__init__()
         self.embedding = embedding
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.layers = cast(
+            "list[EncoderLayer]", nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        )
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def forward(self, source: Tensor) -> Tensor:
@@ -147,48 +148,25 @@ class Decoder(nn.Module):
             "list[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         )
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.starts_with_pad = config.decoder_start == "pad"
 
-    def project_memory(self, memory: Memory) -> list[KeyValue]:
-        """Return the keys and values (B, H, S, d) of the memory for each layer."""
-        return [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
+    def start(self, memory: Memory) -> State:
+        """Return the state before the first token. Its tensors are the keys and values (·, H, ·, d) of each layer, and
+        the mask (B, 1, 1, S)."""
+        keys_and_values = [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
+        return State(len(memory.mask), [], keys_and_values, memory.mask[:, None, None])
 
-    def forward(
-        self, target: Tensor, memory: list[KeyValue], memory_mask: Tensor, past: list[KeyValue] | None = None
-    ) -> tuple[Tensor, list[KeyValue]]:
-        """Read tokens (N, T) that follow ``past``.
-
-        Returns:
-            Features (N, T, D), and the keys and values of each layer's self-attention up to and including the tokens.
-        """
-        start = 0 if past is None else past[0].key.shape[2]
-        x = self.embedding(target, start)
+    def forward(self, target: Tensor, state: State) -> tuple[Tensor, State]:
+        """Read tokens (N, T) that follow the state. Returns features (N, T, D) and the state after the tokens."""
+        past = state.own
+        if self.starts_with_pad and not past:
+            target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
+        x = self.embedding(target, past[0][0].shape[2] if past else 0)
         own: list[KeyValue] = []
         for depth, layer in enumerate(self.layers):
-            x, keys_and_values = layer(x, memory[depth], memory_mask, None if past is None else past[depth])
+            x, keys_and_values = layer(x, state.memory[depth], state.padding, past[depth] if past else None)
             own.append(keys_and_values)
-        return self.norm(x), own
-
-
-@dataclass(frozen=True)
-class TransformerState(State):
-    """Keys and values of every decoder layer: ``own`` (N, H, t, d) for its self-attention, None before the first token,
-    and ``memory`` (B, H, S, d) for its attention to the source."""
-
-    rows: int
-    """The number of rows, N."""
-    own: list[KeyValue] | None
-    memory: list[KeyValue]
-    memory_mask: Tensor
-    """(B, 1, 1, S), False where a source position is padding."""
-
-    def select(self, rows: Tensor) -> Self:
-        memory, memory_mask = self.memory, self.memory_mask
-        sentences = sentences_of(rows, self.rows // len(memory_mask), len(memory_mask))
-        if sentences is not None:
-            memory = [layer.select(sentences) for layer in memory]
-            memory_mask = memory_mask.index_select(0, sentences)
-        own = None if self.own is None else [layer.select(rows.flatten()) for layer in self.own]
-        return replace(self, rows=rows.numel(), own=own, memory=memory, memory_mask=memory_mask)
+        return self.norm(x), State(state.rows, own, state.memory, state.padding)
 
 
 class Transformer(Seq2Seq):
@@ -206,34 +184,19 @@ class Transformer(Seq2Seq):
         joint_vocabulary: bool,
     ) -> None:
         super().__init__()
-        source_tokens = TokenEmbedding(source_vocabulary, config.width, config.scale_embeddings)
         shared = joint_vocabulary and config.tie_embeddings
-        target_tokens = (
-            source_tokens if shared else TokenEmbedding(target_vocabulary, config.width, config.scale_embeddings)
+        source_tokens, target_tokens = token_embeddings(
+            source_vocabulary, target_vocabulary, config.width, shared, config.scale_embeddings
         )
         positions = POSITIONS[config.positions]
         self.encoder = Encoder(config, Embedding(source_tokens, positions(config), config.dropout))
         self.decoder = Decoder(config, Embedding(target_tokens, positions(config), config.dropout))
-        self.output = Linear(config.width, target_vocabulary, bias=config.output_bias)
-        self.starts_with_pad = config.decoder_start == "pad"
-        if config.output_bias:
-            nn.init.zeros_(self.output.bias)
-        if config.tie_embeddings:
-            self.output.weight = target_tokens.weight
-        else:
-            nn.init.normal_(self.output.weight, std=config.width**-0.5)
-
-    @property
-    def output_weight(self) -> Tensor:
-        return self.output.weight
-
-    @property
-    def output_bias(self) -> Tensor | None:
-        return self.output.bias
+        tied_to = target_tokens if config.tie_embeddings else None
+        self.output = output_layer(config.width, target_vocabulary, tied_to, config.output_bias)
 
     @property
     def never_written(self) -> list[int]:
-        return [PAD, UNK] if self.starts_with_pad else super().never_written
+        return [PAD, UNK] if self.decoder.starts_with_pad else super().never_written
 
     @property
     def max_length(self) -> int | None:
@@ -251,22 +214,3 @@ class Transformer(Seq2Seq):
         # projections are blocks of their own.
         memory = [part for attention in attentions for part in (attention.key, attention.value)]
         return [*self.encoder.layers, *memory, *self.decoder.layers]
-
-    def encode(self, source: Tensor) -> Memory:
-        return Memory(self.encoder(source), padding_mask(source)[:, 0, 0])
-
-    def decode(self, memory: Memory, target: Tensor) -> Tensor:
-        if self.starts_with_pad:
-            target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
-        features, _ = self.decoder(target, self.decoder.project_memory(memory), memory.mask[:, None, None])
-        return features
-
-    def start(self, memory: Memory) -> TransformerState:
-        mask = memory.mask[:, None, None]
-        return TransformerState(len(mask), None, self.decoder.project_memory(memory), mask)
-
-    def advance(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        if self.starts_with_pad and state.own is None:
-            tokens = torch.full_like(tokens, PAD)
-        features, own = self.decoder(tokens[:, None], state.memory, state.memory_mask, state.own)
-        return features[:, 0], replace(state, own=own)

@@ -23,8 +23,9 @@ from mt.config import (
     TransformerConfig,
 )
 from mt.core.errors import InputError
+from mt.core.files import read_file
 from mt.storage.hub import FILES
-from mt.storage.marian_weights import Vocabularies, read_weights
+from mt.storage.marian_weights import SETTINGS, Vocabularies, read_weights
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.sentencepiece_file import is_unigram, text_pieces
 from mt.storage.validation import read_json_mapping, validate
@@ -39,13 +40,8 @@ ACTIVATIONS: Mapping[str, Literal["relu", "gelu", "silu"]] = {
     "swish": "silu",
     "silu": "silu",
 }
-MARIAN_KEYS = {
-    "width": "d_model",
-    "heads": "encoder_attention_heads",
-    "feed_forward": "encoder_ffn_dim",
-    "beam_size": "num_beams",
-}
-"""MarianMT's names of the settings that only our schema bounds."""
+MARIAN_KEYS = {own: name for name, own in SETTINGS.items()} | {"beam_size": "num_beams"}
+"""MarianMT's names of our settings, for messages."""
 UNSUPPORTED: Mapping[str, float | None] = {
     "no_repeat_ngram_size": 0,
     "encoder_no_repeat_ngram_size": 0,
@@ -227,17 +223,13 @@ class MarianFolder(ModelFolder):
         except ValueError as error:
             raise InputError(f"{self.path / CONFIG}: does not fit {vocabulary_file}: {error}") from None
         path = self.path / file
+        model = read_file(path)
         try:
-            model = path.read_bytes()
             pieces = text_pieces(model)
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file") from None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error}") from None
         except (ValueError, IndexError):
-            raise InputError(f"{path}: cannot be read: it is damaged or no SentencePiece model") from None
-        if not model:
-            raise InputError(f"{path}: cannot be read: it is empty")
+            pieces = []
+        if not pieces:
+            raise InputError(f"{path}: cannot be read: it is damaged or no SentencePiece model")
         known = sum(piece in numbers for piece in pieces)
         if known < MIN_KNOWN_SHARE * len(pieces):
             raise InputError(
@@ -249,18 +241,10 @@ class MarianFolder(ModelFolder):
     def _model(self) -> dict[str, Any]:
         config = self._model_config
         return {
+            **{own: getattr(config, name) for name, own in SETTINGS.items()},
             "architecture": "transformer",
-            "width": config.d_model,
-            "feed_forward": config.encoder_ffn_dim,
-            "heads": config.encoder_attention_heads,
-            "encoder_layers": config.encoder_layers,
-            "decoder_layers": config.decoder_layers,
-            "dropout": config.dropout,
-            "attention_dropout": config.attention_dropout,
             "activation": ACTIVATIONS[config.activation_function],
             "norm": "post",
-            "tie_embeddings": config.tie_word_embeddings,
-            "scale_embeddings": config.scale_embedding,
             "output_bias": True,
             "decoder_start": "pad" if config.start_token == config.pad_token_id else "bos",
         }

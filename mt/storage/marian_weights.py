@@ -36,6 +36,20 @@ MODULES = {
     "outer": "fc2",
 }
 """The names in ``transformers`` of a layer's parts. The feed-forward block itself has no name there."""
+SETTINGS = {
+    "d_model": "width",
+    "scale_embedding": "scale_embeddings",
+    "tie_word_embeddings": "tie_embeddings",
+    "encoder_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "decoder_attention_heads": "heads",
+    "encoder_attention_heads": "heads",
+    "decoder_ffn_dim": "feed_forward",
+    "encoder_ffn_dim": "feed_forward",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+}
+"""Settings in the config.json of ``transformers``, and their names here."""
 EMBEDDINGS = {
     "encoder.embedding.tokens.weight": "model.encoder.embed_tokens.weight",
     "decoder.embedding.tokens.weight": "model.decoder.embed_tokens.weight",
@@ -43,20 +57,20 @@ EMBEDDINGS = {
 }
 SHARED = "model.shared.weight"
 BIAS = "final_logits_bias"
+OUR_BIAS = "output.bias"
 POSITIONS = "embed_positions.weight"
 
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """The vocabularies of both sides; None where tokens have the same numbers in ``transformers``."""
+    """The vocabularies of both sides."""
 
-    source: Vocabulary | None
-    target: Vocabulary | None
+    source: Vocabulary
+    target: Vocabulary
 
-    def order(self, name: str, size: int) -> Tensor:
+    def order(self, name: str) -> Tensor:
         """Return the number in ``transformers`` of each row of the weight ``name``, (V,)."""
-        vocabulary = self.source if name.startswith("encoder.") else self.target
-        return torch.arange(size) if vocabulary is None else torch.tensor(vocabulary.order)
+        return torch.tensor((self.source if name.startswith("encoder.") else self.target).order)
 
 
 def exported_weights(
@@ -64,7 +78,6 @@ def exported_weights(
     position_tables: Mapping[str, Tensor],
     config: TransformerConfig,
     vocabularies: Vocabularies,
-    joint: bool,
 ) -> dict[str, Tensor]:
     """Return weights as ``transformers`` saves them: tied ones once.
 
@@ -73,20 +86,16 @@ def exported_weights(
         position_tables: The position vectors (positions, D) of the ``encoder`` and the ``decoder`` to save.
         config: The model's settings.
         vocabularies: The vocabularies of both sides.
-        joint: Whether both sides have the same vocabulary.
     """
-    order = _feature_order(config)
+    features = _feature_order(config)
     exported: dict[str, Tensor] = {}
     for name, weight in weights.items():
-        if name in EMBEDDINGS:
-            rows = weight[vocabularies.order(name, len(weight)).argsort()]
-            exported[SHARED if joint and config.tie_embeddings else EMBEDDINGS[name]] = rows[:, order]
-        elif name == "output.bias":
-            exported[BIAS] = weight[vocabularies.order(name, len(weight)).argsort()][None]
-        elif "embedding.positions" not in name:
-            exported[renamed(name)] = _reordered(name, weight, order)
+        if "embedding.positions" not in name:
+            weight = _reordered(name, weight, vocabularies.order(name).argsort(), features)
+            exported_name, *_ = _possible_names(name, vocabularies.target.joint, config.tie_embeddings)
+            exported[exported_name] = weight[None] if name == OUR_BIAS else weight
     for side, table in position_tables.items():
-        exported[f"model.{side}.{POSITIONS}"] = table[:, order]
+        exported[f"model.{side}.{POSITIONS}"] = table[:, features]
     return {name: weight.contiguous() for name, weight in exported.items()}
 
 
@@ -111,7 +120,6 @@ def read_weights(
             reason = "no such file, and weights in several files are not read"
         raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(folder, folder)}")
     tensors = read_safetensors(path)
-    assert vocabularies.target is not None
     weights: dict[str, Tensor] = {}
     problems: list[str] = []
     for name, shape in shapes.items():
@@ -123,7 +131,9 @@ def read_weights(
         elif problem := _problem(copies, expected, config.tie_embeddings):
             problems.append(problem)
         else:
-            weights[name] = _imported(name, next(iter(copies.values())).float(), config, vocabularies)
+            weight = next(iter(copies.values())).float()
+            weight = weight[0] if name == OUR_BIAS else weight
+            weights[name] = _reordered(name, weight, vocabularies.order(name), _feature_order(config).argsort())
     problems += [
         f"{name} is no part of the model that {CONFIG} describes"
         for name, tensor in tensors.items()
@@ -153,7 +163,7 @@ def _possible_names(name: str, joint: bool, tied: bool) -> list[str]:
     If embeddings are tied, all tensors with these names are equal; otherwise the first counts.
     """
     if name not in EMBEDDINGS:
-        return [renamed(name)]
+        return [_renamed(name)]
     if tied and joint:
         return [SHARED, *EMBEDDINGS.values()]
     if tied:
@@ -171,27 +181,18 @@ def _is_sinusoidal(table: Tensor, width: int) -> bool:
     return torch.allclose(table.double(), torch.cat([angles.sin(), angles.cos()], dim=1), atol=1e-3)
 
 
-def _imported(name: str, weight: Tensor, config: TransformerConfig, vocabularies: Vocabularies) -> Tensor:
-    if name == "output.bias":
-        return weight[0, vocabularies.order(name, weight.shape[1])]
-    features = _feature_order(config).argsort()
-    if name in EMBEDDINGS:
-        return weight[vocabularies.order(name, len(weight))][:, features]
-    return _reordered(name, weight, features)
-
-
 def _feature_order(config: TransformerConfig) -> Tensor:
     """Return the index of our feature for each exported feature, (D,)."""
     features = torch.arange(config.width)
     return features if config.positions == "learned" else torch.cat([features[0::2], features[1::2]])
 
 
-def renamed(name: str) -> str:
+def _renamed(name: str) -> str:
     """Return the name in ``transformers`` of a weight other than embeddings.
 
     ``encoder.layers.0.around_attention.norm.weight`` → ``model.encoder.layers.0.self_attn_layer_norm.weight``
     """
-    if name == "output.bias":
+    if name == OUR_BIAS:
         return BIAS
     side, *parts, kind = name.split(".")
     if parts == ["norm"]:  # after the last layer
@@ -200,9 +201,13 @@ def renamed(name: str) -> str:
     return ".".join(["model", side, layers, number, *(MODULES[part] for part in parts if part in MODULES), kind])
 
 
-def _reordered(name: str, weight: Tensor, order: Tensor) -> Tensor:
-    """Return the weight of a layer with its input or output features in another order."""
+def _reordered(name: str, weight: Tensor, tokens: Tensor, features: Tensor) -> Tensor:
+    """Return a weight with its tokens (V,) and its input or output features (D,) in another order."""
+    if name == OUR_BIAS:
+        return weight[tokens]
+    if name in EMBEDDINGS:
+        return weight[tokens][:, features]
     *_, module, kind = name.split(".")
     if module in ("norm", "output", "outer"):  # these have output features
-        return weight[order]
-    return weight[:, order] if kind == "weight" else weight
+        return weight[features]
+    return weight[:, features] if kind == "weight" else weight

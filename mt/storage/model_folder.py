@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mt.config import ModelConfig, ModelDescription
+from mt.core.files import read_file
 
 Shapes = Mapping[str, torch.Size]
 """The shape of each weight, by name."""
@@ -32,8 +33,8 @@ class ModelFolder(ABC):
         digest = hashlib.sha256()
         for name in sorted(self.files):
             if (self.path / name).is_file():
-                with (self.path / name).open("rb") as stream:
-                    digest.update(f"{name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+                content = read_file(self.path / name)
+                digest.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
         return digest.hexdigest()
 
     @abstractmethod

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mt.config import ModelConfig, ModelDescription
 from mt.core.errors import InputError
-from mt.core.files import write_atomically
+from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, WEIGHTS, as_yaml
@@ -48,7 +48,9 @@ class NativeFolder(ModelFolder):
 
     def read_tokenizer_files(self) -> dict[str, bytes]:
         separate = any((self.path / name).exists() for name in TOKENIZER_FILES[:2])
-        return {name: _read(self.path / name) for name in (TOKENIZER_FILES[:2] if separate else TOKENIZER_FILES[2:])}
+        return {
+            name: read_file(self.path / name) for name in (TOKENIZER_FILES[:2] if separate else TOKENIZER_FILES[2:])
+        }
 
     def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
         return read_weights(self.path / WEIGHTS, config, shapes)
@@ -90,12 +92,3 @@ def _warn_of_edits(path: Path, checksum: object) -> None:
             path,
             CHECKSUM_KEY,
         )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None

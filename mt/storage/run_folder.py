@@ -2,15 +2,15 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from mt.config import Section, TrainConfig
+from mt.config.resolved import flat_values
 from mt.core.errors import InputError
-from mt.core.files import read_lines, write_atomically
+from mt.core.files import read_file, read_lines, write_atomically
 from mt.storage.validation import read_yaml_mapping, validate
 
 CONFIG = "config.yaml"
@@ -45,11 +45,7 @@ On other hardware, with other threads or workers, or compiled, the result is no 
 
 def file_checksums(run: Path) -> dict[str, str]:
     """Return the SHA-256 of each file in COMPARED."""
-    checksums = {}
-    for name in COMPARED:
-        with (run / name).open("rb") as stream:
-            checksums[name] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return checksums
+    return {name: hashlib.sha256(read_file(run / name)).hexdigest() for name in COMPARED}
 
 
 def refuse_changed_files(run: Path, results: dict) -> None:
@@ -62,10 +58,7 @@ def refuse_changed_files(run: Path, results: dict) -> None:
     recorded = results.get(FILES)
     if not isinstance(recorded, dict):
         raise InputError(f"{run / RESULTS}: damaged or of another version: {FILES}")
-    try:
-        checksums = file_checksums(run)
-    except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}") from None
+    checksums = file_checksums(run)
     if changed := [name for name in COMPARED if recorded.get(name) != checksums[name]]:
         raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored")
 
@@ -108,7 +101,7 @@ def config_differences(old: Section, new: Section) -> dict[str, tuple[object, ob
 
     Keys of MAY_DIFFER_ON_RESUME are left out. Two spellings of the same path are equal.
     """
-    before, after = (dict(_leaves(section.model_dump(mode="json"))) for section in (old, new))
+    before, after = flat_config(old), flat_config(new)
     return {
         key: (before.get(key), after.get(key))
         for key in before | after
@@ -128,12 +121,4 @@ def _are_equal(old: object, new: object) -> bool:
 
 def flat_config(config: Section) -> dict[str, object]:
     """Return every value of a config under its full key, such as ``training.schedule.kind``."""
-    return dict(_leaves(config.model_dump(mode="json")))
-
-
-def _leaves(values: dict, prefix: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+    return dict(flat_values(config.model_dump(mode="json")))

@@ -1,7 +1,8 @@
 """Reading of other people's YAML, JSON and safetensors files: any damage is an InputError that names the file."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from mt.core.errors import InputError
+from mt.core.files import read_file
 
 MAX_MISTAKES = 10
 """Number of mistakes in one file that an error message lists."""
@@ -28,41 +30,48 @@ class _WithoutMerges(yaml.SafeLoader):
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
     """Read a YAML file of keys and values, without tags or interpolation."""
-    try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _WithoutMerges)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
-        # An invalid YAML date or number raises errors other than YAMLError.
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    return _mapping(path, values)
+    return _read_mapping(path, lambda content: yaml.load(content, _WithoutMerges))
 
 
 def read_json_mapping(path: Path) -> dict[str, Any]:
     """Read a JSON file of keys and values."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+
+    def parse(content: str) -> object:
+        values = json.loads(content)
         json.dumps(values, ensure_ascii=False).encode()  # refuses lone surrogates
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, ValueError, RecursionError) as error:
+        return values
+
+    return _read_mapping(path, parse)
+
+
+def _read_mapping(path: Path, parse: Callable[[str], object]) -> dict[str, Any]:
+    content = read_file(path)
+    try:
+        values = parse(content.decode())
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
+        # An invalid YAML date or number raises errors other than YAMLError.
         raise InputError(f"{path}: cannot be read: {error}") from None
-    return _mapping(path, values)
-
-
-def _mapping(path: Path, values: object) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"{path}: cannot be read: it does not consist of keys and values")
     return values
 
 
-def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file to the CPU."""
+@contextmanager
+def open_safetensors(path: Path) -> Iterator[Any]:
+    """Open a safetensors file for reading to the CPU."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            yield file
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
     except (OSError, SafetensorError, NotImplementedError) as error:  # the last: number formats that PyTorch lacks
         raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """Read the tensors of a safetensors file to the CPU."""
+    with open_safetensors(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
 
 def validate(

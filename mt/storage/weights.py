@@ -5,16 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from mt.config import ModelConfig
 from mt.core.errors import InputError
-from mt.core.files import write_atomically
+from mt.core.files import read_file, write_atomically
 from mt.core.json_file import sealed, unsealed
 from mt.storage.sentencepiece_file import TOKENIZER_FILES
-from mt.storage.validation import read_safetensors
+from mt.storage.validation import open_safetensors, read_safetensors
 
 CHECKSUMS = "checksums"
 """Key of the only entry in the metadata of our safetensors files: sealed JSON with the keys TENSORS and, for weights,
@@ -71,12 +70,7 @@ def refuse_other_tokenizer(folder: Path, weights: Path) -> None:
     """
     recorded = read_metadata(weights)
     for path in (folder / name for name in TOKENIZER_FILES):
-        try:
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        except FileNotFoundError:
-            digest = None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        digest = hashlib.sha256(read_file(path)).hexdigest() if path.exists() else None
         if digest != recorded.get(path.name):
             reason = f"damaged, or not the tokenizer that {weights} was trained with" if digest else "no such file"
             raise InputError(f"{path}: {reason}")
@@ -111,13 +105,8 @@ def read_metadata(path: Path) -> dict[str, object]:
     Raises:
         InputError: The file is missing or damaged, or was not written by this project.
     """
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+    with open_safetensors(path) as file:
+        metadata = file.metadata() or {}
     if metadata.keys() != {CHECKSUMS}:
         raise InputError(f"{path}: damaged: its metadata are not those of this project")
     return unsealed(metadata[CHECKSUMS], path)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import datasets
 
@@ -12,7 +12,7 @@ from mt.core.columns import numbers
 from mt.core.language import language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced
 from mt.models.build import build_shapes
-from mt.text.tokenizer import Tokenizer, TokenizerPair
+from mt.text.tokenizer import TokenizerPair
 
 MAX_PARAMETERS_PER_TOKEN = 50
 """Per target token of the corpus. On Multi30k, which has 0.4 M tokens, a model of 2.6 M parameters translates better
@@ -28,11 +28,6 @@ VOCABULARY_PAIRS = 1000
 MAX_UNKNOWN_SHARE = 0.01
 """Share of characters without a token. A vocabulary learned from everyday French lacks 0.1 % of the characters of
 French news, and 1.5 % of those of German."""
-MAX_LENGTH_RATIO = 1.3
-"""Tokens per character, relative to the texts of the other run. With a vocabulary learned from everyday French, French
-news take 1.04 times as many, Spanish 1.5 and German 1.7."""
-
-UNSUITABLE = "Training from scratch would learn a vocabulary that fits: if there are enough pairs, try both"
 
 MIN_BLEU = 1.0
 MIN_CHRF = 25.0
@@ -98,40 +93,20 @@ def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator
             yield f"{wrong} not in {right_script.name} script: how texts are cut and scored depends on the code"
 
 
-def advice_on_vocabulary(
-    tokenizers: TokenizerPair, valid: datasets.Dataset, base_texts: dict[str, list[str]] | None
-) -> Iterator[str]:
-    """Yield advice for each side if the tokenizer of the base run is unsuitable.
-
-    Args:
-        tokenizers: Of the base run.
-        valid: The validation pairs of this run.
-        base_texts: Texts of the base run for each side; None if they are not known.
-    """
+def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> Iterator[str]:
+    """Yield advice for each side of the validation pairs with many characters that the base run's tokenizer lacks."""
     pairs = evenly_spaced(valid, VOCABULARY_PAIRS)
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
-        texts = pairs[side]
-        characters = Counter("".join(tokenizer.normalise(text) for text in texts))
+        characters = Counter("".join(map(tokenizer.normalise, pairs[side])))
         missing = Counter({c: count for c, count in characters.items() if not tokenizer.has_subword(c)})
         share = missing.total() / max(1, characters.total())
         if share > MAX_UNKNOWN_SHARE:
             frequent = " ".join(character for character, _ in missing.most_common(10))
             yield (
                 f"{share:.1%} of the characters of the {side}s have no piece of their own in the tokenizer of the "
-                f"earlier run: {frequent} … {UNSUITABLE}"
+                f"earlier run: {frequent} … Training from scratch would learn a vocabulary that fits: if there are "
+                "enough pairs, try both"
             )
-        elif base_texts:
-            before, now = (_tokens_per_character(tokenizer, lines) for lines in (base_texts[side], texts))
-            if now > MAX_LENGTH_RATIO * before:
-                yield (
-                    f"with the tokenizer of the earlier run, the {side}s take {now:.2f} pieces a character, and those "
-                    f"of its own test set {before:.2f}. {UNSUITABLE}"
-                )
-
-
-def _tokens_per_character(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
-    """Return the mean number of tokens per character, without white space."""
-    return sum(map(len, tokenizer.encode(texts))) / max(1, sum(len("".join(text.split())) for text in texts))
 
 
 def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | None:

@@ -4,11 +4,11 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from mt.config import TrainConfig
-from mt.core.columns import tables
+from mt.core.columns import texts
 from mt.core.device import peak_memory_bytes
 from mt.core.errors import InputError
 from mt.core.files import make_folder, write_atomically
@@ -21,9 +21,9 @@ from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
 from mt.storage.weights import checksum, weights_of, write_tensors
 from mt.training.advice import advice_on_score
-from mt.training.blending import Blend
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.fine_tuning import FINE_TUNING, advice_on_changes, measure_changes, read_changes
+from mt.training.initial_weights import Blend
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
@@ -97,7 +97,7 @@ def write_scores(
     make_folder(run / SCORED)
     for name, side in (lines | {"hypothesis": hypotheses}).items():
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in side))
-    write_word_counts(run, _targets(data), language)
+    write_word_counts(run, texts(data.train, "target"), language)
     checksums = {"weights_sha256": checksum(weights_of(translator.model))}
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
     with Monitor(run, progress, settings.max_updates) as monitor:
@@ -127,12 +127,6 @@ def write_scores(
     )
     write_json(run / RESULTS, results | {FILES: file_checksums(run)})
     show_results(run)
-
-
-def _targets(data: PreparedData) -> Iterator[str]:
-    """Yield the targets of the training pairs, read from the disk in batches."""
-    for table in tables(data.train, ["target"]):
-        yield from table["target"].to_pylist()
 
 
 def show_results(run: Path) -> None:

@@ -1,13 +1,13 @@
 """The facts that a text layer learns from the training text before the first update."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import datasets
 import numpy as np
 
 from mt.config import MAX_PIECES, TextLayerConfig, TextLayerDescription, TrainConfig
-from mt.core.columns import numbers, tables
+from mt.core.columns import numbers, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.text.final_punctuation import learn_marks
@@ -55,41 +55,28 @@ def learn_facts(
     if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
-    facts: Facts = {"max_sentences": usual_max_sentences(_sources(lines), language)}
+    facts: Facts = {"max_sentences": usual_max_sentences(texts(lines, "source"), language)}
     if not writes_spaces(language):
         return facts, None
-    facts["final_marks"] = learn_marks(_pairs(lines), language)
+    facts["final_marks"] = learn_marks(zip(texts(lines, "source"), texts(lines, "target"), strict=True), language)
     known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
         return facts | {"min_word_count": known.min_count}, known
-    counts = count_words(_sources(evenly_spaced(corpus.train, WORD_LINES)), language)
+    counts = count_words(texts(evenly_spaced(corpus.train, WORD_LINES), "source"), language)
     if known:
         counts = known.counts_with(counts)
     if not counts:  # there are only numbers, for instance
         return facts, None
     layer = text_layer(config, tokenizers, facts, Spelling(counts, language))
-    fewest = min_word_count(layer, _sources(corpus.valid))
+    fewest = min_word_count(layer, texts(corpus.valid, "source"))
     return facts | {"min_word_count": fewest}, Spelling(counts, language, fewest)
 
 
 def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> Facts:
     """Return the limits of the sources' lengths: LENGTH_QUANTILES of the encoded pairs, at least those of the base."""
     lengths = numbers(train, "source_length")
-    quantiles = {
-        name: int(np.quantile(lengths, share, method="inverted_cdf")) for name, share in LENGTH_QUANTILES.items()
-    }
-    return {
-        name: min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1)) for name, quantile in quantiles.items()
-    }
-
-
-def _pairs(pairs: datasets.Dataset) -> Iterator[tuple[str, str]]:
-    """Yield pairs of texts, read from the disk in batches."""
-    for table in tables(pairs, ["source", "target"]):
-        yield from zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True)
-
-
-def _sources(pairs: datasets.Dataset) -> Iterator[str]:
-    """Yield the sources of pairs, read from the disk in batches."""
-    for table in tables(pairs, ["source"]):
-        yield from table["source"].to_pylist()
+    limits: Facts = {}
+    for name, share in LENGTH_QUANTILES.items():
+        quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
+        limits[name] = min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1))
+    return limits

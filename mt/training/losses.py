@@ -11,15 +11,17 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-Loss = Callable[[Sequence[Tensor], Tensor], tuple[Tensor, Callable[[], Sequence[Tensor]]]]
-"""Given log p (R, V) of each prediction and the gold subwords (R, 1), returns the loss summed over the rows, and a
-function that returns its derivatives with respect to the logits (R, V) of each prediction and may overwrite log p."""
+LossAndGradients = tuple[Tensor, Callable[[], list[Tensor]]]
+"""The loss summed over the rows, and a function that returns its derivatives with respect to the logits (R, V) of each
+prediction and may overwrite log p."""
+Loss = Callable[[Sequence[Tensor], Tensor], LossAndGradients]
+"""Takes log p (R, V) of each prediction and the gold subwords (R, 1)."""
 
 
 def smoothed_cross_entropy(smoothing: float) -> Loss:
     """Return the cross-entropy of one prediction, with label smoothing ε."""
 
-    def loss(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
         (a,) = log_p
         return _cross_entropy(a, gold, smoothing), lambda: [_cross_entropy_gradient(a.exp_(), gold, smoothing)]
 
@@ -32,7 +34,7 @@ def simcut(smoothing: float, alpha: float) -> Loss:
     Gradients flow through both predictions, the plain one and the one with cut embeddings.
     """
 
-    def loss(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
         a, b = log_p
         difference, p, q = a - b, a.exp(), b.exp()
         divergence = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
@@ -53,7 +55,7 @@ def r_drop(smoothing: float, alpha: float) -> Loss:
     That is half of equation 4 of Liang et al. 2021, so that a subword counts once.
     """
 
-    def loss(log_p: Sequence[Tensor], gold: Tensor) -> tuple[Tensor, Callable[[], list[Tensor]]]:
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
         a, b = log_p
         difference, p, q = a - b, a.exp(), b.exp()
         kl_ab = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)

@@ -1,15 +1,11 @@
 """The progress bar, the log, metrics.jsonl and TensorBoard of a run, all with the same numbers."""
 
-import contextlib
 import json
 import logging
 import math
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
@@ -18,13 +14,6 @@ from mt.core.terminal import visible
 from mt.storage.run_folder import METRICS, TENSORBOARD
 from mt.training.checkpoint import Progress
 from mt.translation.results import SentenceAttention
-
-heat_map: Callable[..., "Figure"] | None = None
-with contextlib.suppress(ModuleNotFoundError):  # matplotlib is optional
-    from mt.reporting.heat_map import heat_map
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +37,7 @@ class Monitor:
     def __enter__(self) -> "Monitor":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._bar.close()
         self._board.close()
         self._metrics.close()
@@ -113,7 +100,9 @@ class Monitor:
 
     def show_attention(self, step: int, attention: SentenceAttention) -> None:
         """Add a heat map of each decoder layer's attention to the source, the mean over its heads, to TensorBoard."""
-        if heat_map is None:
+        try:
+            from mt.reporting.heat_map import heat_map
+        except ModuleNotFoundError:  # matplotlib is optional
             logger.info("no attention maps in TensorBoard: matplotlib is not installed (mt-trainer[reports])")
             return
         for layer, weights in enumerate(attention.cross()):

@@ -1,5 +1,6 @@
-"""The optimizers of a model: AdamW (Loshchilov & Hutter 2019) and Muon."""
+"""The optimizers of a model: AdamW (Loshchilov & Hutter 2019) and Muon, and their learning-rate schedules."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -12,7 +13,6 @@ from mt.distributed.workers import Workers
 from mt.models.positions import LearnedPositions
 from mt.models.seq2seq import Seq2Seq
 from mt.training.muon import HIDDEN_MATRICES, Muon
-from mt.training.schedule import schedule_factor
 
 
 class Optimizer:
@@ -132,6 +132,19 @@ class Optimizer:
             part.state[parameter] = {
                 key: sharded_like(value.to(parameter.device), parameter) for key, value in own.items()
             }
+
+
+def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
+    """Return the learning rate at ``update`` (the first is 1) as a share of its peak.
+
+    This is a pure function, so that a resumed run needs no state of the schedule.
+    """
+    if update <= config.warmup:
+        return update / config.warmup
+    if config.kind == "inverse_sqrt":  # Vaswani et al. 2017, section 5.3
+        return math.sqrt(max(config.warmup, 1) / update)
+    done = min(1.0, (update - config.warmup) / (max_updates - config.warmup))
+    return 1 - done if config.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
 
 
 def _group(name: str, weight_decay: float, rate_factor: float) -> dict:

@@ -17,7 +17,6 @@ from mt.data.corpus import Corpus, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
-from mt.storage.run_folder import read_scored
 from mt.text.layer import TextLayer
 from mt.text.slots import all_slots
 from mt.text.tokenizer import TokenizerPair
@@ -97,7 +96,7 @@ def prepare(
     return_freed_memory()  # training a tokenizer takes a gigabyte
     init_from = config.training.init_from
     if init_from and tokenizer_from != config.folder and workers.is_leader:
-        for advice in advice_on_vocabulary(tokenizers, corpus.valid, _test_texts(Path(init_from))):
+        for advice in advice_on_vocabulary(tokenizers, corpus.valid):
             logger.warning("%s", advice)
     origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
     facts, spelling = workers.run_on_leader(lambda: learn_facts(config, corpus, tokenizers, origin))
@@ -129,15 +128,6 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     languages = config.data.source_language, config.data.target_language
     slots = all_slots(config.text.slots) if config.text.enabled else ()
     return train_tokenizers(corpus.train, languages, config.tokenizer, config.seed, slots)
-
-
-def _test_texts(run: Path) -> dict[str, list[str]] | None:
-    """Return both sides of a run's test set; None if there is none, as in a model alone."""
-    try:
-        lines = read_scored(run)
-    except InputError:
-        return None
-    return {"source": lines["source"], "target": lines["reference"]}
 
 
 def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:

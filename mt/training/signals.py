@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM as a request to stop at the next safe point."""
 
 import signal
-from types import FrameType, TracebackType
+from types import FrameType
 
 from mt.core.errors import Interrupted
 
@@ -22,9 +22,7 @@ class StopRequest:
         if self.signal_number is None:
             self.signal_number = number
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         if kind is not None and issubclass(kind, Interrupted):
             return  # the process is ending already, so that further signals stay without effect
         for number, handler in self._before.items():

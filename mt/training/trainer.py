@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from types import MappingProxyType
 
 import torch
 
@@ -48,8 +47,6 @@ from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import choose_alignment
 
-NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
-
 logger = logging.getLogger(__name__)
 
 
@@ -62,7 +59,7 @@ class Trainer:
         data: PreparedData,
         workers: Workers,
         checkpoint: Checkpoint | None,
-        origins: Mapping[str, str] = NO_ORIGINS,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
         """
         Args:
@@ -78,11 +75,10 @@ class Trainer:
         self.run = config.folder
         self.precision = choose_precision(config.training.precision, workers.device)
         self.weights_metadata = weights_metadata(config.model, data.tokenizers.files())
-        initial = initial_model(config, data, workers, checkpoint)
-        self.blend = initial.blend
-        self.model = initial.model.to(workers.device)
+        model, self.blend, initial_checksum = initial_model(config, data, workers, checkpoint)
+        self.model = model.to(workers.device)
         # The weights of training.init_from are the first candidate for the best ones.
-        self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial.checksum is not None)
+        self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial_checksum is not None)
         self.objective = Objective(self.model, config.training)
         self.updater = Updater(config, self.objective, workers, self.precision, self.progress)
         batch_settings = BatchSettings(
@@ -97,7 +93,7 @@ class Trainer:
             config, data, workers, self.precision, self.updater.optimizer, self.batches.longer_than_a_batch
         )
         self.provenance = workers.run_on_leader(
-            lambda: begin_provenance(data, workers, settings, origins, initial.checksum, initial.base_model)
+            lambda: begin_provenance(config, data, workers, settings, origins or {}, initial_checksum)
         )
         """The content of provenance.json."""
         if checkpoint:

@@ -19,13 +19,14 @@ from torch import Tensor
 from mt.config import MAX_PIECES, AlignmentConfig
 from mt.core.language import writes_spaces
 from mt.data.augmentation import names_and_numbers
-from mt.data.batching import collate
 from mt.models.attention import record_attention
 from mt.models.seq2seq import Seq2Seq
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.slots import slot
 from mt.text.tokenizer import TokenSpan
+from mt.translation.batches import plan_batches
+from mt.translation.hypotheses import forced_attention
 
 WORD = regex.compile(r"[^\s\x1c-\x1f]+")
 """A word of ``str.split``."""
@@ -63,10 +64,8 @@ class Aligner:
         ]
         links: list[list[Link]] = [[] for _ in pairs]
         rows = [row for row, (source, target) in enumerate(pairs) if source and target]
-        rows.sort(key=lambda row: max(map(len, pairs[row])))
-        while rows:
-            count = max(1, self._batch_tokens // (max(map(len, pairs[rows[-1]])) + 1))
-            rows, batch = rows[:-count], rows[-count:]
+        for batch in plan_batches([max(map(len, pairs[row])) + 1 for row in rows], 1, self._batch_tokens, cores=1):
+            batch = [rows[index] for index in batch]
             for row, weights in zip(batch, self._weights([pairs[row] for row in batch]), strict=True):
                 links[row] = self._pair_links(pairs[row], (sources[row], targets[row]), weights)
         return links
@@ -91,10 +90,8 @@ class Aligner:
     def _weights(self, pairs: Sequence[tuple[list[TokenSpan], list[TokenSpan]]]) -> Tensor:
         """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
         sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
-        batch = collate(range(len(pairs)), sources, targets).to(self._model.device)
-        with torch.inference_mode(), record_attention(self._model) as maps:
-            self._model.decode(self._model.encode(batch.source), batch.target_input)
-        layers = [recorded[0].weights for name, recorded in maps.items() if name.endswith("cross_attention")]
+        maps = forced_attention(self._model, sources, targets)
+        layers = [each.weights for name, each in maps.items() if name.endswith("cross_attention")]
         weights = layers[self._setting.layer].mean(dim=1).float()  # (B, T + 1, S)
         return weights[:, 1:] if self._setting.shift else weights[:, :-1]
 

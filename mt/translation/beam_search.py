@@ -1,4 +1,4 @@
-"""Greedy search and beam search. Shapes: B sentences, K beams, N = B·K rows, V tokens, t tokens so far."""
+"""Beam search. Shapes: B sentences, K beams, N = B·K rows, V tokens, t tokens so far."""
 
 import torch
 from torch import Tensor
@@ -8,32 +8,6 @@ from mt.translation.hypotheses import Decoder, Hypothesis
 
 BLOCK = 64
 """Elements per block in ``largest``, which starts with the largest element of each block."""
-
-
-def greedy_search(decoder: Decoder) -> list[list[Hypothesis]]:
-    """Take the most probable token at every step, until it is EOS."""
-    sentences = torch.arange(decoder.batch_size, device=decoder.device)  # (N,) the sentence of each row
-    last = torch.full_like(sentences, BOS)
-    history = last.new_empty(len(sentences), decoder.max_steps)
-    totals = torch.zeros(len(sentences), device=decoder.device)
-    lengths = torch.zeros_like(sentences)
-    for step in range(decoder.max_steps):
-        best, choice = largest(decoder.advance(last), 1)  # (N, 1)
-        last = choice.squeeze(1)
-        alive = last != EOS
-        totals[sentences] += best.squeeze(1)
-        lengths[sentences] += alive
-        history[sentences, step] = last
-        rows = alive.nonzero()  # (N', 1)
-        if len(rows) == 0:
-            break
-        if len(rows) < len(last):
-            decoder.select(rows)
-            last, sentences = last[rows.squeeze(1)], sentences[rows.squeeze(1)]
-    return [
-        [Hypothesis(tokens[:length], total)]
-        for tokens, length, total in zip(history.tolist(), lengths.tolist(), totals.tolist(), strict=True)
-    ]
 
 
 def beam_search(decoder: Decoder, beam_size: int) -> list[list[Hypothesis]]:

@@ -5,33 +5,26 @@ are exported as a table, because CTranslate2 computes them differently: it count
 and cosines.
 """
 
-import errno
-import logging
-import tempfile
 from pathlib import Path
-from typing import Any, assert_never, cast
+from typing import Any, assert_never
 
 import numpy as np
 from torch import Tensor, nn
 
 from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.extras import optional_packages
-from mt.core.files import new_folder
 from mt.models.attention import MultiHeadAttention
 from mt.models.embedding import Embedding
-from mt.models.positions import LearnedPositions, Positions, SinusoidalPositions, sinusoidal_positions
-from mt.models.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
+from mt.models.transformer import DecoderLayer, EncoderLayer, Residual, Transformer
 from mt.text.tokenizer import BOS, EOS, PAD, UNK
 from mt.translation.trained_model import TrainedModel
 
-logger = logging.getLogger(__name__)
-
-EXPORT_FOLDER = "ctranslate2"
-"""The folder inside a run folder that holds the converted weights."""
 SINUSOIDAL_POSITIONS = 2048
 """Length of the table of sinusoidal positions, EOS included."""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
 """CTranslate2's name of each activation."""
+POSITIONS = ("learned", "sinusoidal")
+"""The values of ``model.positions`` that are vectors, which CTranslate2 adds."""
 NORMS = {"pre": True, "post": False}
 """Whether CTranslate2 calls a placement of LayerNorm ``pre_norm``."""
 
@@ -56,7 +49,7 @@ def obstacles(config: ModelConfig) -> list[str]:
     """Return every reason why CTranslate2 cannot run an architecture, or an empty list if it can."""
     match config:
         case TransformerConfig():
-            known = config.positions in POSITION_TABLES
+            known = config.positions in POSITIONS
             return [] if known else [f"model.positions={config.positions}: CTranslate2 adds position vectors only"]
         case RNNAttentionConfig():
             return [f"model.architecture={config.architecture}: CTranslate2 runs Transformers only"]
@@ -79,45 +72,6 @@ def write_model(trained: TrainedModel, folder: Path, quantization: str | None = 
     spec.save(str(folder))
 
 
-def export_into(run: Path, trained: TrainedModel) -> dict[str, bytes]:
-    """Convert the model, keep the result in the run folder, and return its contents by file name.
-
-    An existing export is compared with the new one and replaced if it differs, but never loaded: run folders come from
-    anywhere, and CTranslate2 trusts a model.bin as one may only trust code. Converting anew takes about as long as
-    verifying a checksum. Processes that export at the same time each use their own result. If the run folder is not
-    writable, it stays as it is, and a warning is logged.
-
-    Raises:
-        InputError: CTranslate2 is not installed.
-    """
-    with tempfile.TemporaryDirectory() as temporary:
-        write_model(trained, Path(temporary))
-        files = {path.name: path.read_bytes() for path in Path(temporary).iterdir()}
-    folder = run / EXPORT_FOLDER
-    try:
-        if not _holds(folder, files):
-            with new_folder(folder) as partial:
-                for name, content in files.items():
-                    (partial / name).write_bytes(content)
-            logger.info("exported the model for CTranslate2 to %s", folder)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # another process has just put its own export there
-            logger.warning("%s: the export cannot be kept there: %s", folder, error.strerror)
-    return files
-
-
-def _holds(folder: Path, files: dict[str, bytes]) -> bool:
-    """Return whether a folder has exactly these files. A file of another size is not read."""
-    if not folder.is_dir() or {path.name for path in folder.iterdir()} != files.keys():
-        return False
-    return all(
-        (folder / name).is_file()
-        and (folder / name).stat().st_size == len(content)
-        and (folder / name).read_bytes() == content
-        for name, content in files.items()
-    )
-
-
 def _specification(trained: TrainedModel) -> Any:
     """Return a TransformerSpec of CTranslate2 with the model's weights."""
     model, config = trained.model, trained.description.model
@@ -135,9 +89,12 @@ def _specification(trained: TrainedModel) -> Any:
     if model.output_bias is not None:
         spec.decoder.projection.bias = _array(model.output_bias)
     for layer_spec, encoder_layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
-        _set_encoder_layer(layer_spec, cast(EncoderLayer, encoder_layer))
-    for layer_spec, decoder_layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
-        _set_decoder_layer(layer_spec, decoder_layer)
+        _set_attention(layer_spec.self_attention, encoder_layer.self_attention, encoder_layer.around_attention)
+        _set_feed_forward(layer_spec.ffn, encoder_layer)
+    for layer_spec, layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
+        _set_attention(layer_spec.self_attention, layer.self_attention, layer.around_self_attention)
+        _set_attention(layer_spec.attention, layer.cross_attention, layer.around_cross_attention)
+        _set_feed_forward(layer_spec.ffn, layer)
     if config.norm == "pre":
         _set_norm(spec.encoder.layer_norm, model.encoder.norm)
         _set_norm(spec.decoder.layer_norm, model.decoder.norm)
@@ -156,37 +113,26 @@ def _specification(trained: TrainedModel) -> Any:
     return spec
 
 
-def _set_encoder_layer(spec: Any, layer: EncoderLayer) -> None:
-    _set_self_attention(spec.self_attention, layer.self_attention, layer.around_attention)
-    _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
-
-
-def _set_decoder_layer(spec: Any, layer: DecoderLayer) -> None:
-    _set_self_attention(spec.self_attention, layer.self_attention, layer.around_self_attention)
-    cross = layer.cross_attention
-    _set_linear(spec.attention.linear[0], cross.query)
-    _set_linear(spec.attention.linear[1], cross.key, cross.value)
-    _set_linear(spec.attention.linear[2], cross.output)
-    _set_norm(spec.attention.layer_norm, layer.around_cross_attention.norm)
-    _set_feed_forward(spec.ffn, layer.feed_forward, layer.around_feed_forward)
-
-
-def _set_self_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
-    _set_linear(spec.linear[0], attention.query, attention.key, attention.value)
-    _set_linear(spec.linear[1], attention.output)
+def _set_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
+    *inputs, output = spec.linear  # one for Q, K and V of self-attention; for the memory, one for Q, one for K and V
+    projections = [attention.query, attention.key, attention.value]
+    groups = [projections] if len(inputs) == 1 else [projections[:1], projections[1:]]
+    for linear, layers in zip(inputs, groups, strict=True):
+        _set_linear(linear, *layers)
+    _set_linear(output, attention.output)
     _set_norm(spec.layer_norm, around.norm)
 
 
-def _set_feed_forward(spec: Any, feed_forward: FeedForward, around: Residual) -> None:
-    _set_linear(spec.linear_0, feed_forward.inner)
-    _set_linear(spec.linear_1, feed_forward.outer)
-    _set_norm(spec.layer_norm, around.norm)
+def _set_feed_forward(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
+    _set_linear(spec.linear_0, layer.feed_forward.inner)
+    _set_linear(spec.linear_1, layer.feed_forward.outer)
+    _set_norm(spec.layer_norm, layer.around_feed_forward.norm)
 
 
 def _set_embedding(side: Any, tokens: Any, embedding: Embedding, config: TransformerConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
     side.scale_embeddings = config.scale_embeddings  # multiplied by √width
-    table = POSITION_TABLES[config.positions](embedding.positions)
+    table = _array(embedding.positions(0, max_positions(config)))
     # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing reads the rows added here.
     side.position_encodings.encodings = np.pad(table, ((0, -len(table) % 8), (0, 0)))
 
@@ -200,20 +146,6 @@ def _set_linear(spec: Any, *layers: nn.Linear) -> None:
 def _set_norm(spec: Any, norm: nn.Module) -> None:
     assert isinstance(norm, nn.LayerNorm)
     spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
-
-
-def _learned_table(positions: Positions) -> np.ndarray:
-    assert isinstance(positions, LearnedPositions)
-    return _array(positions.weight)
-
-
-def _sinusoidal_table(positions: Positions) -> np.ndarray:
-    assert isinstance(positions, SinusoidalPositions)
-    return sinusoidal_positions(SINUSOIDAL_POSITIONS, positions.width).numpy()
-
-
-POSITION_TABLES = {"learned": _learned_table, "sinusoidal": _sinusoidal_table}
-"""For each exportable value of ``model.positions``, the function that returns the table of vectors."""
 
 
 def _array(weight: Tensor) -> np.ndarray:

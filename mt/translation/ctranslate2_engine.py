@@ -22,6 +22,7 @@ if its scores are not finite.
 
 import logging
 import math
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,7 @@ from mt.config import DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.models.seq2seq import TranslationModel
 from mt.text.tokenizer import EOS, UNK
-from mt.translation.ctranslate2_conversion import (
-    EXPORT_FOLDER,
-    export_into,
-    import_ctranslate2,
-    max_positions,
-    obstacles,
-)
+from mt.translation.ctranslate2_conversion import import_ctranslate2, max_positions, obstacles, write_model
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, length_limits
 from mt.translation.torch_engine import TorchEngine
@@ -59,14 +54,8 @@ class CTranslate2Engine(Engine):
 
     name = "ctranslate2"
 
-    def __init__(self, files: dict[str, bytes], label: str, trained: TrainedModel, config: DecodingConfig) -> None:
-        """
-        Args:
-            files: The converted model's contents by file name, as ``export_into`` returns them.
-            label: CTranslate2's name for the model, in its messages.
-            trained: The model on its device.
-            config: How to search.
-        """
+    def __init__(self, trained: TrainedModel, config: DecodingConfig) -> None:
+        """Convert a model, and load the result on the model's device."""
         assert isinstance(trained.description.model, TransformerConfig)
         self.model = trained.model
         self.config = config
@@ -86,15 +75,16 @@ class CTranslate2Engine(Engine):
         self._end = names[EOS]
         self._ends = {self._end, *(names[token] for token in self.model.never_written)}
         threads = torch.get_num_threads()
-        self._translator = import_ctranslate2().Translator(
-            label,
-            trained.model.device.type,
-            device_index=trained.model.device.index or 0,
-            compute_type=compute_type,
-            inter_threads=threads if self._on_cpu else 1,
-            intra_threads=1,
-            files=files,
-        )
+        with tempfile.TemporaryDirectory() as folder:
+            write_model(trained, Path(folder))
+            self._translator = import_ctranslate2().Translator(
+                folder,
+                trained.model.device.type,
+                device_index=trained.model.device.index or 0,
+                compute_type=compute_type,
+                inter_threads=threads if self._on_cpu else 1,
+                intra_threads=1,
+            )
         # CTranslate2 and torch share one OpenMP library, in which CTranslate2 has just set its own number of threads
         # for this thread.
         torch.set_num_threads(threads)
@@ -112,17 +102,16 @@ class CTranslate2Engine(Engine):
                 )
 
     @classmethod
-    def open(cls, model: TranslationModel, trained: TrainedModel, folder: Path, config: DecodingConfig) -> Engine:
-        """See Engine. The converted model is kept in the run folder. A warning names every obstacle."""
+    def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> Engine:
+        """See Engine. A warning names every obstacle."""
         device = trained.model.device
         reasons = [*obstacles(trained.description.model), *_machine_obstacles(device)]
         vocabulary = trained.tokenizers.target.vocabulary_size
         if 2 * config.beam_size > vocabulary:
             reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} pieces")
         if not reasons:
-            files = export_into(folder, trained)
             try:
-                engine = cls(files, str(folder / EXPORT_FOLDER), trained, config)
+                engine = cls(trained, config)
                 if device.type == "cuda":
                     engine.find(SearchRequest([[UNK]], [()]))
                 return engine

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from mt.config import MAX_PIECES, DecodingConfig
 from mt.text.layer import TextLayer
@@ -16,26 +17,20 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class CutPart:
-    """A part of a line, and its tokens, in several lists if it is longer than the model can take."""
-
-    part: Part
-    sources: list[list[int]]
-
-
-@dataclass(frozen=True)
 class CutLine:
     """A line that is ready for the search. A blank line has no parts."""
 
     text: str
     """The text to translate: the line without its tags."""
     markup: Markup | None
-    parts: list[CutPart]
+    parts: list[Part]
+    part_sources: list[list[list[int]]]
+    """The tokens of each part, in several lists if it is longer than the model can take."""
 
     @property
     def sources(self) -> list[list[int]]:
         """The sources of all parts, in order."""
-        return [source for part in self.parts for source in part.sources]
+        return list(chain.from_iterable(self.part_sources))
 
 
 class LineCutter:
@@ -81,7 +76,7 @@ class LineCutter:
         cut = []
         for text, tags, parts, number in zip(texts, extracted, marked, numbers, strict=True):
             self._statistics.count_parts(parts, number + 1)
-            cut.append(CutLine(text, tags, [CutPart(part, self._split(next(encoded), number)) for part in parts]))
+            cut.append(CutLine(text, tags, parts, [self._split(next(encoded), number) for _ in parts]))
         return cut
 
     def _split(self, tokens: list[int], line: int) -> list[list[int]]:

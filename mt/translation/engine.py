@@ -1,10 +1,9 @@
 """The interface between a translator and the search for translations."""
 
-import importlib
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -56,13 +55,12 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def open(cls, model: TranslationModel, trained: TrainedModel, folder: Path, config: DecodingConfig) -> "Engine":
+    def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> "Engine":
         """Return an engine for a model, or after a warning another engine.
 
         Args:
             model: The model on its device, or an ensemble.
             trained: The model, or the first member of the ensemble, as it was opened.
-            folder: The run folder of ``trained``.
             config: How to search.
         """
 
@@ -83,6 +81,5 @@ class Engine(ABC):
 
 def engine_class(name: str) -> type[Engine]:
     """Import the engine of a value of ``decoding.engine``."""
-    module, _, class_name = ENGINES[name].partition(":")
-    engine: type[Engine] = getattr(importlib.import_module(module), class_name)
+    engine: type[Engine] = pkgutil.resolve_name(ENGINES[name])
     return engine

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from mt.config import DecodingConfig
 from mt.data.batching import collate
-from mt.models.seq2seq import TranslationModel, sentences_of
+from mt.models.attention import AttentionMap, record_attention
+from mt.models.seq2seq import Seq2Seq, TranslationModel, sentences_of
 from mt.text.tokenizer import EOS, PAD
 
 
@@ -55,6 +56,17 @@ def forced_log_probabilities(
     features = model.decode(model.encode(pairs.source), pairs.target_input)  # (B, T, D)
     log_p = model.log_probabilities(features).gather(-1, pairs.target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
     return (log_p * (pairs.target_output != PAD)).sum(dim=1).tolist()
+
+
+def forced_attention(
+    model: Seq2Seq, sources: Sequence[list[int]], targets: Sequence[list[int]], with_scores: bool = False
+) -> dict[str, AttentionMap]:
+    """Return the map of every attention while a model in evaluation mode reads given translations, as tokens without
+    BOS and EOS; see ``record_attention``."""
+    pairs = collate(range(len(sources)), sources, targets).to(model.device)
+    with torch.inference_mode(), record_attention(model, with_scores) as maps:
+        model.decode(model.encode(pairs.source), pairs.target_input)
+    return {name: recorded[0] for name, recorded in maps.items()}
 
 
 class Decoder:

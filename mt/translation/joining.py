@@ -88,20 +88,20 @@ class LineJoiner:
             candidates: The hypotheses of each source with their texts, best first. Where there are too few, the last
                 one counts.
         """
-        of_parts = _grouped(candidates, (len(part.sources) for part in line.parts))
+        of_parts = _grouped(candidates, map(len, line.part_sources))
         drafts: list[_Draft] = []
         for rank in range(max(map(len, candidates), default=1)):
             parts: list[_PartDraft] = []
             chosen: list[Hypothesis] = []
-            for cut, of_sources in zip(line.parts, of_parts, strict=True):
+            for part, of_sources in zip(line.parts, of_parts, strict=True):
                 best = [several[min(rank, len(several) - 1)] for several in of_sources]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._separator.join(filter(None, (text for _, text in best)))
-                text, surplus = self._layer.without_surplus(cut.part, text)
+                text, surplus = self._layer.without_surplus(part, text)
                 if rank == 0:
-                    self._statistics.items += len(cut.part.values)
-                    self._statistics.repaired_items += surplus + self._layer.missing_slots(cut.part, text)
-                parts.append(_PartDraft(cut.part, text))
+                    self._statistics.items += len(part.values)
+                    self._statistics.repaired_items += surplus + self._layer.missing_slots(part, text)
+                parts.append(_PartDraft(part, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
             drafts.append(_Draft(parts, total / length**self._length_penalty if chosen else None))

@@ -32,12 +32,9 @@ def translate_lines(config: TranslateConfig, translator: Translator) -> None:
         RunError: Another process is writing the same output.
     """
     escape = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
-    if config.input is None:
-        lines = decode_lines(sys.stdin.buffer, "the input")
-    else:
-        lines = decode_lines(read_lines(Path(config.input)), config.input)
-    references = (
-        None if config.reference is None else decode_lines(read_lines(Path(config.reference)), config.reference)
+    lines, references = (
+        None if path is None else decode_lines(read_lines(Path(path)), path)
+        for path in (config.input, config.reference)
     )
     alignments = config.decoding.alignments
     is_interactive = config.input is None and sys.stdin.isatty()
@@ -47,7 +44,7 @@ def translate_lines(config: TranslateConfig, translator: Translator) -> None:
         tqdm(unit=" lines", disable=None, leave=False) as bar,
     ):
         written = 0
-        for window in windows(lines, one_by_one=is_interactive):
+        for window in windows(lines or decode_lines(sys.stdin.buffer, "the input"), one_by_one=is_interactive):
             progress = progress_display(window, bar)
             for line, alignment in translate_window(translator, window, written, references, config, progress):
                 output.write(escape(line).encode() + b"\n")

@@ -59,8 +59,7 @@ class Statistics:
     corrections: int = 0
     """Typing errors."""
     first_corrections: dict[str, str] = field(default_factory=dict)
-    """The first typing errors with their corrections."""
-    has_more_corrections: bool = False
+    """The first typing errors with their corrections, one more than MAX_CORRECTION_EXAMPLES if there are more."""
     long_sentences: int = 0
     """Sentences that were translated in parts."""
     first_long_line: int | None = None
@@ -76,10 +75,8 @@ class Statistics:
         for part in parts:
             self.corrections += len(part.corrections)
             for each in part.corrections:
-                if each.typed in self.first_corrections or len(self.first_corrections) < MAX_CORRECTION_EXAMPLES:
-                    self.first_corrections[each.typed] = part.text[each.start : each.end]
-                else:
-                    self.has_more_corrections = True
+                if len(self.first_corrections) <= MAX_CORRECTION_EXAMPLES:
+                    self.first_corrections.setdefault(each.typed, part.text[each.start : each.end])
 
     def log(self, are_lines: bool) -> None:
         """Log the counts that a user should know. Only lines have numbers."""
@@ -97,10 +94,12 @@ class Statistics:
                 f", the first in line {self.first_long_line}" if are_lines else "",
             )
         if self.corrections:
+            examples = [f"{typed} → {word}" for typed, word in self.first_corrections.items()]
+            more = examples[MAX_CORRECTION_EXAMPLES:] and " …"
             logger.info(
                 "words that the training text does not have, taken for typing errors: %s (%s%s); "
                 "decoding.correct_typos=false leaves them as they are",
                 f"{self.corrections:,}",
-                ", ".join(f"{typed} → {word}" for typed, word in self.first_corrections.items()),
-                " …" if self.has_more_corrections else "",
+                ", ".join(examples[:MAX_CORRECTION_EXAMPLES]),
+                more or "",
             )

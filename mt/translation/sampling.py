@@ -1,6 +1,6 @@
-"""Ancestral sampling of translations. Shapes: B sentences, K draws, N = B·K rows, V tokens."""
+"""Greedy search and ancestral sampling of translations. Shapes: B sentences, K draws, N = B·K rows, V tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -8,7 +8,13 @@ from torch import Tensor
 from mt.config import DecodingConfig
 from mt.core.randomness import generator
 from mt.text.tokenizer import BOS, EOS
+from mt.translation.beam_search import largest
 from mt.translation.hypotheses import Decoder, Hypothesis
+
+
+def greedy_search(decoder: Decoder) -> list[list[Hypothesis]]:
+    """Take the most probable token at every step, until it is EOS."""
+    return _decode(decoder, 1, lambda log_p, rows, step: largest(log_p, 1)[1].squeeze(1))
 
 
 def sample(
@@ -19,40 +25,57 @@ def sample(
     Tokens are drawn from the model's distribution as changed by temperature, top-k (Fan et al. 2018) and top-p
     (Holtzman et al. 2020). The log-probability of a hypothesis is the model's own, without these changes.
     """
-    device = decoder.device
     uniform = torch.tensor(
         [
             generator(config.seed, "sampling", *key, draw).random(decoder.max_steps).tolist()
             for key in sampling_keys
             for draw in range(draws)
         ],
-        device=device,
+        device=decoder.device,
     )  # (all rows, steps)
-    totals = torch.zeros(len(uniform), device=device)
-    written: list[list[int]] = [[] for _ in uniform]
-    rows = torch.arange(len(uniform), device=device).view(-1, draws)  # (B, K) the rows of the unfinished sentences
-    decoder.select(rows // draws)
-    last = rows.new_full((len(uniform),), BOS)
-    alive = torch.ones_like(last, dtype=torch.bool)  # (N,)
-    for step in range(decoder.max_steps):
-        number = rows.flatten()
-        log_p = decoder.advance(last)
+
+    def draw(log_p: Tensor, rows: Tensor, step: int) -> Tensor:
         # The maximum is subtracted so that a low temperature cannot make all logits infinite.
         logits = (log_p - log_p.amax(dim=-1, keepdim=True)) / config.temperature
-        last = inverse_cumulative(logits, uniform[number, step], config.top_k, config.top_p)
-        totals[number] += log_p.gather(1, last[:, None]).squeeze(1) * alive
+        return inverse_cumulative(logits, uniform[rows, step], config.top_k, config.top_p)
+
+    return _decode(decoder, draws, draw)
+
+
+def _decode(decoder: Decoder, draws: int, choose: Callable[[Tensor, Tensor, int], Tensor]) -> list[list[Hypothesis]]:
+    """Return ``draws`` hypotheses of each sentence.
+
+    Args:
+        decoder: At its first step.
+        draws: K.
+        choose: Returns the next tokens (N,), given the log-probabilities (N, V), the numbers of the rows (N,) among all
+            B·K and the number of the step.
+    """
+    rows = torch.arange(decoder.batch_size * draws, device=decoder.device).view(-1, draws)  # (B, K) of the unfinished
+    if draws > 1:
+        decoder.select(rows // draws)
+    last = torch.full_like(rows.flatten(), BOS)
+    alive = torch.ones_like(last, dtype=torch.bool)  # (N,)
+    totals = torch.zeros(len(last), device=decoder.device)
+    lengths = torch.zeros_like(last)
+    history = last.new_empty(len(last), decoder.max_steps)
+    for step in range(decoder.max_steps):
+        numbers = rows.flatten()
+        log_p = decoder.advance(last)
+        last = choose(log_p, numbers, step)
+        totals[numbers] += log_p.gather(1, last[:, None]).squeeze(1) * alive
         alive = alive & (last != EOS)
-        for row, token, is_alive in zip(number.tolist(), last.tolist(), alive.tolist(), strict=True):
-            if is_alive:
-                written[row].append(token)
-        unfinished = alive.view(-1, draws).any(dim=1)  # (B,)
-        if not unfinished.all():
-            kept = torch.arange(len(number), device=device).view(-1, draws)[unfinished]  # (B', K)
-            if len(kept) == 0:
-                break
+        lengths[numbers] += alive
+        history[numbers, step] = last
+        unfinished = alive.view(-1, draws).any(dim=1).nonzero()  # (B', 1)
+        if len(unfinished) == 0:
+            break
+        if len(unfinished) < len(rows):
+            kept = unfinished * draws + torch.arange(draws, device=decoder.device)  # (B', K)
             decoder.select(kept)
-            rows, last, alive = rows[unfinished], last[kept.flatten()], alive[kept.flatten()]
-    hypotheses = [Hypothesis(tokens, total) for tokens, total in zip(written, totals.tolist(), strict=True)]
+            rows, last, alive = rows[unfinished.squeeze(1)], last[kept.flatten()], alive[kept.flatten()]
+    written = zip(history.tolist(), lengths.tolist(), totals.tolist(), strict=True)
+    hypotheses = [Hypothesis(tokens[:length], total) for tokens, length, total in written]
     return [hypotheses[first : first + draws] for first in range(0, len(hypotheses), draws)]
 
 

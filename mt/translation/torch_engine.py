@@ -1,17 +1,16 @@
 """Search by the PyTorch model itself."""
 
 import math
-from pathlib import Path
 
 import torch
 
 from mt.config import DecodingConfig
 from mt.core.errors import RunError
 from mt.models.seq2seq import TranslationModel
-from mt.translation.beam_search import beam_search, greedy_search
+from mt.translation.beam_search import beam_search
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Decoder, Hypothesis
-from mt.translation.sampling import sample
+from mt.translation.sampling import greedy_search, sample
 from mt.translation.trained_model import TrainedModel
 
 
@@ -29,7 +28,7 @@ class TorchEngine(Engine):
         pass
 
     @classmethod
-    def open(cls, model: TranslationModel, trained: TrainedModel, folder: Path, config: DecodingConfig) -> Engine:
+    def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> Engine:
         return cls(model, config)
 
     def rows_per_source(self, request: SearchRequest) -> int:

@@ -8,11 +8,8 @@ import torch
 
 from mt.config import AlignmentConfig, DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
-from mt.data.batching import collate
-from mt.models.attention import record_attention
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.hub import resolve_model_path
 from mt.text.layer import TextLayer
 from mt.text.placement import Link
 from mt.text.tags import Kind
@@ -20,7 +17,7 @@ from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
 from mt.translation.cutting import CutLine, LineCutter
 from mt.translation.engine import Engine, SearchRequest, engine_class
-from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
+from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
@@ -107,7 +104,7 @@ class Translator:
         config = first.decoding_with(config, folders[0])
         models = [each.model.to(chosen) for each in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
-        engine = engine_class(config.engine).open(model, first, resolve_model_path(folders[0]), config)
+        engine = engine_class(config.engine).open(model, first, config)
         number_format = choose_precision(precision, chosen)
         return cls(model, first.layer_with(kept), config, number_format, engine, first.description.alignment)
 
@@ -233,18 +230,13 @@ class Translator:
         if translation is None:
             translation = self.translate([line])[0]
         source, target = (tokens[0][: self._cutter.max_tokens] for tokens in self._encoded([line], [translation]))
-        pair = collate([0], [source], [target]).to(self.device)
-        with (
-            self._runner.evaluation_mode(),
-            self._runner.inference(),
-            record_attention(self._attentive, with_scores) as maps,
-        ):
-            self._attentive.decode(self._attentive.encode(pair.source), pair.target_input)
+        with self._runner.evaluation_mode(), self._runner.inference():
+            maps = forced_attention(self._attentive, [source], [target], with_scores)
         end = "</s>"
         return SentenceAttention(
             [*self.tokenizers.source.subwords(source), end],
             [*self.tokenizers.target.subwords(target), end],
-            {name: recorded[0] for name, recorded in maps.items()},
+            maps,
         )
 
     def _encoded(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:

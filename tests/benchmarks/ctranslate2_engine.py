@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import ctranslate2
@@ -12,7 +13,8 @@ import torch
 from sentencepiece import SentencePieceProcessor
 
 from mt.config import DecodingConfig
-from mt.translation.ctranslate2_conversion import EXPORT_FOLDER
+from mt.translation.ctranslate2_conversion import write_model
+from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests.benchmarks import task
 
@@ -34,9 +36,9 @@ def compare(run: Path, lines: list[str], references: list[str], compute_type: An
 def _compare(run: Path, lines: list[str], references: list[str], compute_type: Any, beam_size: int) -> dict[str, float]:
     config = DecodingConfig(beam_size=beam_size, engine="ctranslate2", compute_type=compute_type)
     ours = Translator.load(run, config, device="cpu")
-    engine = ctranslate2.Translator(
-        str(run / EXPORT_FOLDER), compute_type=compute_type, inter_threads=task.THREADS, intra_threads=1
-    )
+    with TemporaryDirectory() as folder:
+        write_model(open_model(run), Path(folder))
+        engine = ctranslate2.Translator(folder, compute_type=compute_type, inter_threads=task.THREADS, intra_threads=1)
     torch.set_num_threads(task.THREADS)  # CTranslate2 has just set its own number
     tokenizer = SentencePieceProcessor(model_file=str(run / "tokenizer.model"))
 

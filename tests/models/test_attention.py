@@ -9,7 +9,6 @@ from torch.nn import functional
 from mt.models.attention import (
     AdditiveAttention,
     DotAttention,
-    KeyValue,
     MultiHeadAttention,
     causal_mask,
     mask_bias,
@@ -135,10 +134,3 @@ def test_nothing_is_recorded_outside_the_context():
         pass
     attention(x, attention.keys_and_values(x))
     assert maps == {"": []}
-
-
-def test_appended_keys_stand_behind_the_earlier_ones():
-    first, second = torch.randn(2, 1, 3, 4), torch.randn(2, 1, 1, 4)
-    both = KeyValue(first, first).append(KeyValue(second, second))
-    assert torch.equal(both.key, torch.cat([first, second], dim=2))
-    assert torch.equal(both.select(torch.tensor([1])).value, both.value[1:])

@@ -6,7 +6,7 @@ from torch import nn
 
 from mt.config import RNNAttentionConfig
 from mt.data.batching import collate
-from mt.models.rnn import BidirectionalLSTM, LayerState, LSTMCell, RNNAttention, reversed_positions
+from mt.models.rnn import BidirectionalLSTM, LSTMCell, RNNAttention, reversed_positions
 from mt.text.tokenizer import PAD
 
 VOCABULARY = 30
@@ -60,8 +60,8 @@ def test_a_cell_equals_pytorchs():
         theirs.bias_ih.copy_(ours.gates.bias)
         theirs.bias_hh.zero_()
     x, hidden, cell = torch.randn(3, 5), torch.randn(3, HIDDEN), torch.randn(3, HIDDEN)
-    after = ours(x, LayerState(hidden, cell))
-    assert torch.allclose(torch.stack([after.hidden, after.cell]), torch.stack(theirs(x, (hidden, cell))), atol=1e-6)
+    after = ours(x, (hidden, cell))
+    assert torch.allclose(torch.stack(after), torch.stack(theirs(x, (hidden, cell))), atol=1e-6)
 
 
 def test_the_decoder_written_out():
@@ -169,9 +169,9 @@ def test_the_query_is_the_top_layers_state_before():
     model = _model(decoder_layers=2).eval()
     queries, tops = [], []
     model.decoder.cross_attention.register_forward_hook(lambda module, inputs, output: queries.append(inputs[0][:, 0]))
-    model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: tops.append(output.hidden))
+    model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: tops.append(output[0]))
     batch = _batch()
     memory = model.encode(batch.source)
     model.decode(memory, batch.target_input)
-    expected = [model.start(memory).layers[1].hidden, *tops[:-1]]
+    expected = [model.start(memory).own[1][0], *tops[:-1]]
     assert all(torch.equal(query, state) for query, state in zip(queries, expected, strict=True))

@@ -15,8 +15,7 @@ from mt.models.transformer import Transformer
 from mt.training import muon
 from mt.training.muon import divide_evenly, orthogonalise
 from mt.training.objective import Objective
-from mt.training.optimizer import Optimizer
-from mt.training.schedule import schedule_factor
+from mt.training.optimizer import Optimizer, schedule_factor
 
 ALONE = Workers(torch.device("cpu"))
 FINITE = torch.tensor(True)

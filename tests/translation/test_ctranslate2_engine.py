@@ -1,9 +1,7 @@
-"""CTranslate2 finds what the model finds; its export follows the weights and is never believed."""
+"""CTranslate2 finds what the model finds; it follows the weights."""
 
-import json
 import shutil
 import sys
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from mt.storage.native import NativeFolder
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
 from mt.text.tokenizer_training import train_tokenizer
-from mt.translation.ctranslate2_conversion import export_into, obstacles
+from mt.translation.ctranslate2_conversion import obstacles
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
@@ -246,85 +244,27 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     (warning,) = [record.getMessage() for record in caplog.records]
     assert "model.architecture=rnn_attention" in warning and "decoding.beam_size=200" in warning
     assert ctranslate2_.hypotheses(LINES[:2]) == torch_.hypotheses(LINES[:2])
-    assert not (run / "ctranslate2").exists()
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
         export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
 
 
-def _state(folder: Path) -> dict[str, tuple[int, int]]:
-    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
-
-
-def test_the_export_follows_the_weights(run):
-    _, first = _translators(run)
-    before = _state(run / "ctranslate2")
-    assert {"model.bin", "config.json", "shared_vocabulary.json"} == before.keys()
-    _translators(run)
-    for _ in _translators(run):
-        pass
-    assert _state(run / "ctranslate2") == before, "written again though nothing changed"
+def test_the_engine_follows_the_weights_and_reads_and_writes_no_export_in_the_run(run):
+    (run / "ctranslate2").mkdir()
+    (run / "ctranslate2" / "model.bin").write_bytes(b"forged")
+    before = sorted(run.rglob("*"))
+    torch_, first = _translators(run)
+    _assert_equal(first.hypotheses(LINES), torch_.hypotheses(LINES))
     _change_weights(run, lambda model: model.output_weight[5:].mul_(-1))
     torch_, second = _translators(run)
-    assert _state(run / "ctranslate2") != before
     _assert_equal(second.hypotheses(LINES), torch_.hypotheses(LINES))
     assert second.translate(LINES) != first.translate(LINES)
-
-
-def test_a_damaged_or_forged_export_is_replaced_unread(run):
-    _, translator = _translators(run)
-    expected, folder = translator.hypotheses(LINES), run / "ctranslate2"
-    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
-
-    def flip(path):
-        path.write_bytes(path.read_bytes()[:-50] + b"\1" + path.read_bytes()[-49:])
-
-    def be_a_file():
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()
-        folder.write_bytes(b"")
-
-    for harm in (
-        lambda: flip(folder / "model.bin"),
-        lambda: (folder / "model.bin").write_bytes(whole["model.bin"][:100]),
-        lambda: (folder / "model.bin").unlink(),
-        lambda: (folder / "shared_vocabulary.json").write_text(json.dumps(["<unk>"] * 315)),
-        lambda: (folder / "vmap.txt").write_text("another file that CTranslate2 would read"),
-        be_a_file,
-    ):
-        harm()
-        _, translator = _translators(run)
-        assert translator.hypotheses(LINES) == expected
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
-
-
-def test_a_run_folder_that_cannot_be_written_to_does_not_matter(run, monkeypatch, caplog):
-
-    def refuse(path):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("mt.translation.ctranslate2_conversion.new_folder", refuse)
-    torch_, ctranslate2_ = _translators(run)
-    assert "cannot be kept there: Permission denied" in caplog.text
-    _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
+    assert sorted(run.rglob("*")) == before and (run / "ctranslate2" / "model.bin").read_bytes() == b"forged"
 
 
 def test_unknown_position_encodings_are_not_converted():
     unknown = TransformerConfig.model_construct(architecture="transformer", positions="rotary")
     assert obstacles(unknown) == ["model.positions=rotary: CTranslate2 adds position vectors only"]
-
-
-def test_exports_at_once_do_not_harm_each_other(run):
-    trained, found = open_model(run), []
-    threads = [threading.Thread(target=lambda: found.append(export_into(run, trained))) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 6 and all(files == found[0] for files in found)
-    assert {path.name: path.read_bytes() for path in (run / "ctranslate2").iterdir()} == found[0]
-    assert {path.name for path in run.iterdir() if path.name.startswith(".")} == set()
 
 
 @pytest.mark.parametrize("joint", [True, False])

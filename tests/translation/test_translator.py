@@ -67,7 +67,7 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
         trained = TrainedModel(description, tokenizers, model, None)
-        engine = engine_class(values.engine).open(model, trained, Path(folder), values)
+        engine = engine_class(values.engine).open(model, trained, values)
     return Translator(model, layer, values, engine=engine)
 
 
@@ -154,7 +154,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     (joined,) = translator.translate([" ".join(words)])
     (line,) = translator.cut([" ".join(words)], [0], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
-    texts = [cut.part.text for cut in line.parts]
+    texts = [part.text for part in line.parts]
     assert " ".join(texts) == " ".join(words)
     assert all(word in toy.SYLLABLES for text in texts for word in text.split()), "cut inside a word"
     assert joined == " ".join(translator.translate(texts))
