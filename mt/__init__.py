@@ -44,13 +44,16 @@ def load(
 
     from mt.cli.mistakes import ErrorFormatter
     from mt.config import DecodingChoice
+    from mt.config.fields import IGNORE_CONTRADICTIONS
     from mt.translation.translator import Translator
 
     try:
-        choice = DecodingChoice.model_validate(decoding)
+        choice = DecodingChoice.model_validate(decoding, context=IGNORE_CONTRADICTIONS)
+        messages = list(choice.contradictions())
     except ValidationError as error:
-        mistakes = ErrorFormatter(DecodingChoice, {}, {}).mistakes(error)
-        raise InputError("; ".join(mistake.line for mistake in mistakes)) from None
+        messages = [mistake.line for mistake in ErrorFormatter(DecodingChoice, {}).mistakes(error)]
+    if messages:
+        raise InputError("; ".join(messages))
     return Translator.load(run, choice, device, precision)
 
 

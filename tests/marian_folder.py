@@ -14,8 +14,7 @@ import sentencepiece
 import torch
 import transformers
 
-from mt.config import AugmentationConfig, OptimizerConfig, TextConfig, TokenizerConfig, TrainConfig
-from mt.config.presets import default_model
+from mt.config import AugmentationConfig, OptimizerConfig, TextConfig, TokenizerConfig, TrainConfig, TransformerConfig
 from tests import toy
 
 SYLLABLES = {
@@ -147,7 +146,7 @@ def tuned(corpus, start, name="tuned", rate=None, model=None, sampling=0.0, **tr
         name,
         text=TextConfig(augmentation=AugmentationConfig(**toy.UNCHANGED | {"slots": AugmentationConfig().slots})),
         tokenizer=TokenizerConfig(sampling=sampling),
-        model=model or default_model(),
+        model=model or TransformerConfig(architecture="transformer"),
         training={"init_from": str(start), "optimizer": OptimizerConfig.model_validate(optimizer), **training},
     )
 

@@ -24,7 +24,7 @@ PROJECT = Path(__file__).parents[1]
 LIBRARIES = [
     "mt.training.command",
     "mt.training.monitor",
-    "mt.cli.translate",
+    "mt.documents.command",
     "mt.evaluation.comparison.command",
     "mt.data.cleaning.command",
     "mt.evaluation.robustness.command",

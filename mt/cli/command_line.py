@@ -5,7 +5,6 @@ import io
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,74 +50,60 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
         work: What to do with a config, instead of what the command does.
     """
     flags, words = _split_flags(arguments)
-    if flags.explain and command.explain is None:
+    folder = flags.get("config_dir")
+    if folder is not None and not os.path.isdir(folder):
+        raise InputError(f"--config-dir: no such folder: {folder}" if folder else "--config-dir needs a folder")
+    if "explain" in flags and command.explain is None:
         raise InputError("--explain is for training: there is nothing to choose here")
-    if flags.completion is not None:
-        print(_completion(command, flags), end="", flush=True)
-        return
-    if flags.help:
-        print(help_text(command, flags.config_dir), end="", flush=True)
-        return
-    jobs = compose_jobs(command.name, command.schema, words, flags.multirun, flags.config_dir)
-    if flags.show_config:
-        documents = [OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs]
-        print("---\n".join(documents), end="", flush=True)
+    config_dir = Path(folder) if folder else None
+    if "completion" in flags:
+        text = _completion(command, flags["completion"], config_dir)
+    elif "help" in flags:
+        text = help_text(command, config_dir)
+    else:
+        jobs = compose_jobs(command.name, command.schema, words, "multirun" in flags, config_dir)
+        text = "---\n".join(OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs)
+    if flags.keys() & {"completion", "help", "cfg"}:
+        print(text, end="", flush=True)
         return
     _refuse_shared_results(command, jobs)
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
             log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        function = work or load_function((flags.explain and command.explain) or command.work)
+        function = work or load_function(("explain" in flags and command.explain) or command.work)
         function(job.resolved if command.takes_origins and not work else job.config)
 
 
-@dataclass
-class _Flags:
-    """The words of a command line that are not settings. They are those of Hydra, as far as they make sense here."""
-
-    help: bool = False
-    explain: bool = False
-    show_config: bool = False
-    multirun: bool = False
-    config_dir: Path | None = None
-    completion: str | None = None
+SWITCHES = {"--help": "help", "-h": "help", "--multirun": "multirun", "-m": "multirun", "--explain": "explain"}
+SWITCHES |= dict.fromkeys(("--cfg", "-c", "--cfg=job"), "cfg")
+FLAGS_WITH_VALUE = {"--config-dir": "config_dir", "-cd": "config_dir"}
+FLAGS_WITH_VALUE |= {"--shell-completion": "completion", "-sc": "completion"}
+"""The flags of Hydra, as far as they make sense here, by the name under which they are kept."""
 
 
-def _split_flags(arguments: Sequence[str]) -> tuple[_Flags, list[str]]:
-    """Return the flags of a command line and its other words. Raise InputError for a flag that lacks its value."""
-    flags, words = _Flags(), []
+def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the flags of a command line with their values, and its other words."""
+    flags: dict[str, str] = {}
+    words = []
     remaining = iter(arguments)
     for word in remaining:
-        name, is_joined, joined = word.partition("=")
-        if word in ("--help", "-h"):
-            flags.help = True
-        elif word == "--explain":
-            flags.explain = True
-        elif word in ("--multirun", "-m"):
-            flags.multirun = True
-        elif word in ("--cfg", "-c", "--cfg=job"):
-            flags.show_config = True
-        elif word == "job" and flags.show_config:
-            pass  # Hydra's --cfg job; no other config can be shown
-        elif name in ("--config-dir", "-cd"):
-            folder = joined if is_joined else next(remaining, "")
-            if not os.path.isdir(folder):
-                raise InputError(f"{name}: no such folder: {folder}" if folder else f"{name} needs a folder")
-            flags.config_dir = Path(folder)
-        elif name in ("--shell-completion", "-sc"):
-            flags.completion = joined if is_joined and name != "-sc" else next(remaining, "")
-        else:
+        name, is_joined, value = word.partition("=")
+        if word in SWITCHES:
+            flags[SWITCHES[word]] = ""
+        elif name in FLAGS_WITH_VALUE:
+            flags[FLAGS_WITH_VALUE[name]] = value if is_joined else next(remaining, "")
+        elif word != "job" or "cfg" not in flags:  # Hydra's --cfg job; no other config can be shown
             words.append(word)
     return flags, words
 
 
-def _completion(command: Command, flags: _Flags) -> str:
+def _completion(command: Command, request: str, config_dir: Path | None) -> str:
     """Return the text that ``--shell-completion`` prints, for a shell to complete our command lines.
 
     ``install=bash`` and ``uninstall=bash`` give Hydra's scripts, and ``query=bash``, which these scripts call, gives
     the completions of a command line. Other shells likewise.
     """
-    action, _, shell = (flags.completion or "").partition("=")
+    action, _, shell = request.partition("=")
     discovered = cast(list[type[CompletionPlugin]], Plugins.instance().discover(CompletionPlugin))
     plugins = {plugin.provides(): plugin for plugin in discovered}
     if action not in ("install", "uninstall", "query") or shell not in plugins:
@@ -127,7 +112,7 @@ def _completion(command: Command, flags: _Flags) -> str:
     if action == "query":
         line = os.environ.get("COMP_LINE", "")
         words = CompletionPlugin.strip_python_or_app_name(line).split(" ")
-        return " ".join(completions(command, words, flags.config_dir)) + "\n"
+        return " ".join(completions(command, words, config_dir)) + "\n"
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         plugin = plugins[shell](config_loader=None)  # type: ignore[arg-type]  # only a query would need it
@@ -149,10 +134,9 @@ def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> No
             raise InputError(f"several jobs need an {key} each, such as '{command.sweep_example}'")
         if command.input and getattr(job.config, command.input) is None:
             raise InputError(f"several jobs cannot share standard input: give {command.input}=FILE")
-        path = os.path.abspath(output)
-        if path in outputs:
+        other = outputs.setdefault(path := os.path.abspath(output), job)
+        if other is not job:
+            both = f"the jobs {' '.join(other.swept)} and {' '.join(job.swept)} would both write to {path}"
             raise InputError(
-                f"the jobs {' '.join(outputs[path].swept)} and {' '.join(job.swept)} would both write to {path}: make "
-                f"{key} depend on the settings that differ, such as '{command.sweep_example}'"
+                f"{both}: make {key} depend on the settings that differ, such as '{command.sweep_example}'"
             )
-        outputs[path] = job

@@ -9,29 +9,17 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mt import config
 from mt.cli.start import ending_at_once
-from mt.config import (
-    CleaningConfig,
-    CompareConfig,
-    ExportConfig,
-    RobustnessConfig,
-    Section,
-    ServingConfig,
-    SynthesisConfig,
-    TrainConfig,
-    TranslateConfig,
-)
 from mt.core.extras import optional_packages
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command. Its defaults and examples are in ``conf/NAME.yaml``."""
+    """A command. Its summary, examples and groups are in ``conf/NAME.yaml``."""
 
     name: str
-    summary: str
-    """One line for ``python -m mt`` and ``--help``."""
-    schema: type[Section]
+    schema: type[config.Section]
     work: str
     """The function that runs a config, as "module:function"."""
     explain: str | None = None
@@ -59,8 +47,7 @@ COMMANDS = {
     for command in (
         Command(
             "train",
-            "Train a translation model. One run: corpus → tokenizer → model → test scores, in the folder runs/NAME.",
-            TrainConfig,
+            config.TrainConfig,
             "mt.training.command:train",
             explain="mt.training.command:explain",
             takes_origins=True,
@@ -70,52 +57,45 @@ COMMANDS = {
         ),
         Command(
             "translate",
-            "Translate, score or sample with a trained model: one line of output for each line of input; or documents.",
-            TranslateConfig,
-            "mt.cli.translate:translate",
+            config.TranslateConfig,
+            "mt.documents.command:translate",
             script="translate.py",
             sweep_example="output=beam${decoding.beam_size}.txt",
             input="input",
         ),
         Command(
             "compare",
-            "Compare runs, models or files of translations on one test set: which translates better, and at what cost?",
-            CompareConfig,
+            config.CompareConfig,
             "mt.evaluation.comparison.command:compare",
             sweep_example="output=comparison-${device}",
         ),
         Command(
             "robustness",
-            "Measure how a run translates typos, capitals, numbers, links, placeholders and tags.",
-            RobustnessConfig,
+            config.RobustnessConfig,
             "mt.evaluation.robustness.command:measure_robustness",
             sweep_example="output=robustness-${sentences}",
         ),
         Command(
             "clean",
-            "Show which pairs of a corpus cleaning drops, before anything is trained.",
-            CleaningConfig,
+            config.CleaningConfig,
             "mt.data.cleaning.command:clean",
             sweep_example="output=cleaned-${data.cleaning}",
         ),
         Command(
             "synthesize",
-            "Make training pairs from existing runs: back-translation, distillation, diversification.",
-            SynthesisConfig,
+            config.SynthesisConfig,
             "mt.synthesis.command:synthesise",
             sweep_example="output=${method}.jsonl",
         ),
         Command(
             "serve",
-            "Serve models over HTTP: to the clients of LibreTranslate and Apertium, and on a page in the browser.",
-            ServingConfig,
+            config.ServingConfig,
             "mt.serving.command:serve",
             output=None,
         ),
         Command(
             "export",
-            "Export a trained Transformer for CTranslate2, Hugging Face's transformers, or Argos Translate.",
-            ExportConfig,
+            config.ExportConfig,
             "mt.export.command:export",
             sweep_example="output=demo-${format}",
         ),

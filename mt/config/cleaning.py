@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 
 from mt.config.data import DataConfig
-from mt.config.fields import (
-    PathText,
-    Section,
-)
+from mt.config.fields import PathText, Section
 
 
 class CleaningConfig(Section):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mt.config.fields import LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
 from mt.core.files import format_suffix
-from mt.core.wording import brief, nearest
+from mt.core.wording import brief, format_value, nearest
 
 # fmt: off
 FILE_FORMATS = frozenset((
@@ -25,15 +25,17 @@ CLEANING_RULES: Final = (
     "boilerplate", "duplicate",
 )  # fmt: skip
 """The rules of cleaning, in the order in which they are applied. A pair counts for the first one that finds it."""
-SCORED_RULES: Final = ("translation",)
-"""Those that data.cleaning=strict adds, because they need a model of the corpus."""
+RULE_SETS: Final = {
+    "default": tuple(rule for rule in CLEANING_RULES if rule != "translation"),  # which needs a model of the corpus
+    "strict": CLEANING_RULES,
+}
+SPLITS: Final = ("valid", "test")
 
 
 def _is_cleaning(words: tuple[str, ...]) -> tuple[str, ...]:
-    choices = ("default", "strict", *CLEANING_RULES)
     for word in words:
-        if word.removeprefix("-") not in choices or word in ("-default", "-strict"):
-            near = nearest(word.removeprefix("-"), choices)
+        if word not in RULE_SETS and word.removeprefix("-") not in CLEANING_RULES:
+            near = nearest(word.removeprefix("-"), (*RULE_SETS, *CLEANING_RULES))
             hint = f"; did you mean {near}?" if near else ""
             raise ValueError(f"a list of rules, in which {brief(word)} is none of {', '.join(CLEANING_RULES)}{hint}")
     if all(word.startswith("-") for word in words):
@@ -48,13 +50,8 @@ def _words(cleaning: Cleaning) -> tuple[str, ...]:
     return (cleaning,) if isinstance(cleaning, str) else cleaning or ()
 
 
-def _rules(cleaning: Cleaning) -> tuple[str, ...]:
-    words = _words(cleaning)
-    of_word = {
-        "strict": CLEANING_RULES,
-        "default": tuple(rule for rule in CLEANING_RULES if rule not in SCORED_RULES),
-    }
-    chosen = {rule for word in words for rule in of_word.get(word, (word,))}
+def _rules(words: tuple[str, ...]) -> tuple[str, ...]:
+    chosen = {rule for word in words for rule in RULE_SETS.get(word, (word,))}
     return tuple(rule for rule in CLEANING_RULES if rule in chosen and f"-{rule}" not in words)
 
 
@@ -79,13 +76,12 @@ class CorpusConfig(Section):
     @property
     def cleaning_rules(self) -> tuple[str, ...]:
         """The rules that drop pairs, in the order of their application."""
-        return _rules(self.cleaning)
+        return _rules(_words(self.cleaning))
 
     def without_rule(self, rule: str) -> str:
         """Return the setting that leaves a rule of cleaning out, as typed."""
         words = [word for word in _words(self.cleaning) if word != rule]
-        if rule in _rules(tuple(words)):
-            words.append(f"-{rule}")
+        words += [f"-{rule}"] if rule in _rules(tuple(words)) else []
         return f"data.cleaning=[{','.join(words)}]" if words else "data.cleaning=false"
 
     def contradictions(self) -> Iterator[str]:
@@ -186,10 +182,8 @@ class TableConfig(PileConfig):
     @property
     def columns(self) -> tuple[str | int, str | int]:
         source, target = self.source_column, self.target_column
-        return (
-            self.source_language if source is None else source,
-            self.target_language if target is None else target,
-        )
+        languages = self.source_language, self.target_language
+        return languages[0] if source is None else source, languages[1] if target is None else target
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
@@ -262,41 +256,28 @@ class MixtureConfig(UnsplitConfig):
     def _corpora_inherit(cls, values: object) -> object:
         if not isinstance(values, dict) or not isinstance(values.get("corpora"), list | tuple):
             return values
-        inherited = {
-            name: values[name]
-            for name in ("source_language", "target_language", "max_length", "cleaning")
-            if name in values
-        }
-        held_out = {name: values[name] for name in ("valid_pairs", "test_pairs") if name in values}
-        corpora = [
-            (inherited | ({} if entry.get("kind") == "recipe" else held_out) | entry)
-            if isinstance(entry, dict)
-            else entry
-            for entry in values["corpora"]
-        ]
-        return values | {"corpora": corpora}
+
+        def complete(entry: object) -> object:
+            if not isinstance(entry, dict):
+                return entry
+            fields = CorpusConfig.model_fields if entry.get("kind") == "recipe" else UnsplitConfig.model_fields
+            return {name: values[name] for name in fields if name in values and name != "weight"} | entry
+
+        return values | {"corpora": [complete(entry) for entry in values["corpora"]]}
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        for entry in self.corpora:
-            if (entry.source_language, entry.target_language) != (self.source_language, self.target_language):
-                yield (
-                    f"the corpora of a mixture have its own source_language and target_language, not "
-                    f"{entry.source_language} and {entry.target_language}"
-                )
-            for name in ("max_length", "cleaning", "valid_pairs", "test_pairs"):
-                own, other = getattr(self, name, None), getattr(entry, name, None)
-                if None not in (own, other) and own != other:
-                    yield f"the corpora of a mixture have its own {name}, {own}, not {other}"
-        for number, entry in enumerate(self.corpora[1:], start=1):
-            for split in ("valid", "test"):
-                key = f"{split}_split" if isinstance(entry, HubConfig) else split
-                if (
-                    not isinstance(entry, RecipeConfig)
-                    and entry.differs_from_default(key)
-                    and getattr(entry, key) is not None
-                ):
-                    yield f"corpora[{number}].{key} is not read: validation and test come from the first corpus"
+        inherited = [name for name in UnsplitConfig.model_fields if name != "weight"]
+        for number, corpus in enumerate(self.corpora):
+            for name in inherited:
+                own, other = getattr(self, name), getattr(corpus, name, None)
+                if other is not None and own != other:
+                    mixture = f"the mixture has {name}={format_value(own)}"
+                    yield f"corpora[{number}].{name}={format_value(other)}: {mixture}"
+            for split in SPLITS if number else ():
+                if not isinstance(corpus, RecipeConfig) and names_split(corpus, split):
+                    key = f"corpora[{number}].{split_key(corpus, split)}"
+                    yield f"{key} is not read: validation and test come from the first corpus"
 
 
 DataConfig = Annotated[
@@ -304,15 +285,17 @@ DataConfig = Annotated[
 ]
 
 
-def names_split(corpus: SingleCorpusConfig, split: Literal["valid", "test"]) -> bool:
+def split_key(corpus: SingleCorpusConfig, split: str) -> str:
+    """Return the key that says where a split is."""
+    return f"{split}_split" if isinstance(corpus, HubConfig) else split
+
+
+def names_split(corpus: SingleCorpusConfig, split: str) -> bool:
     """Return whether a corpus says where a split is, so that none is held out of the training pairs.
 
     The usual names of a hub data set's splits are only a guess: where there are no such splits, pairs are held out.
     """
-    match corpus:
-        case FilesConfig() | TableConfig():
-            return getattr(corpus, split) is not None
-        case HubConfig():
-            return getattr(corpus, f"{split}_split") is not None and corpus.differs_from_default(f"{split}_split")
-        case RecipeConfig():
-            return True
+    if isinstance(corpus, RecipeConfig):
+        return True
+    key = split_key(corpus, split)
+    return corpus.differs_from_default(key) and getattr(corpus, key) is not None

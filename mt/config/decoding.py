@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from mt.config.fields import NonNegativeInt, NotABool, PathText, PositiveInt, Section, Seed, Share
+from mt.config.fields import For, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Seed, Share
 
 StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 """CTranslate2's names of number formats below fp32."""
-ComputeType = Literal[
-    "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
-]
+ComputeType = Literal["float32", StorageType]
 MAX_BEAM_SIZE = 1000
+ONE_BEST = ("method", "n_best", "engine", "markup")
+"""The keys whose defaults stand for one best translation of plain text by the model itself."""
 
 
 ENGINES = {
@@ -30,7 +30,7 @@ class DecodingConfig(Section):
     engine: EngineName = "torch"
     """Who searches: the model itself (torch), or ctranslate2, which finds the same hypotheses faster, with an export of
     the model."""
-    compute_type: ComputeType | None = None
+    compute_type: Annotated[ComputeType | None, For("engine", "ctranslate2")] = None
     """With engine=ctranslate2: the number format, as the machine supports it. null: float32, in which both engines find
     the same."""
     method: Literal["beam", "sample"] = "beam"
@@ -41,13 +41,13 @@ class DecodingConfig(Section):
     """α in score = log P(hypothesis) / length^α."""
     n_best: Annotated[int, NotABool, Field(ge=1, le=10_000)] = 1
     """How many translations of each line. More than 1 writes one JSON line of scored hypotheses for each input line."""
-    temperature: Annotated[float, NotABool, Field(gt=0, le=1e9)] = 1.0
+    temperature: Annotated[float, NotABool, Field(gt=0, le=1e9), For("method", "sample")] = 1.0
     """With method=sample: below 1 prefers likely pieces, above 1 takes unlikely ones more often."""
-    top_k: NonNegativeInt = 0
+    top_k: Annotated[NonNegativeInt, For("method", "sample")] = 0
     """With method=sample: draw from the k likeliest pieces only. 0: from all."""
-    top_p: Share = 1.0
+    top_p: Annotated[Share, For("method", "sample")] = 1.0
     """With method=sample: draw from the likeliest pieces that together have this probability."""
-    seed: Seed = 1
+    seed: Annotated[Seed, For("method", "sample")] = 1
     """With method=sample: what is drawn depends on this number and the line's number."""
     split_sentences: Literal["auto", False] = "auto"
     """auto: lines with more sentences than the training text had are cut into their sentences, which are translated by
@@ -71,13 +71,14 @@ class DecodingConfig(Section):
     def contradictions(self) -> Iterator[str]:
         if self.method == "beam" and self.n_best > self._largest_beam:
             yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self._largest_beam}"
-        for key in ("temperature", "top_k", "top_p"):
-            if self.method == "beam" and self.differs_from_default(key):
-                yield f"{key}={getattr(self, key)} is for sampling: it needs method=sample, not beam"
         if self.engine == "ctranslate2" and self.method == "sample":
             yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
-        if self.engine == "torch" and self.compute_type is not None:
-            yield f"compute_type={self.compute_type} is CTranslate2's: it needs engine=ctranslate2, not torch"
+
+    def refuse(self, reason: str, *keys: str) -> Iterator[str]:
+        """Yield a message for each of the keys that has another value than the default."""
+        for key in keys:
+            if Section.differs_from_default(self, key):
+                yield f"decoding.{key}={getattr(self, key)}: {reason}; leave decoding.{key} out"
 
     @property
     def _largest_beam(self) -> int:
@@ -90,6 +91,11 @@ class DecodingChoice(DecodingConfig):
     alignments: PathText | None = None
     """A file to write: for each line of input the links between its words and those of the translation, as 0-0 1-2
     (Pharaoh's format). With n_best > 1, the JSON lines have them, too."""
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        if self.method == "sample" and self.differs_from_default("beam_size"):
+            yield f"beam_size={self.beam_size} is for method=beam: sampling has no beam"
 
     @model_validator(mode="before")
     @classmethod

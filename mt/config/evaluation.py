@@ -6,22 +6,12 @@ from typing import Annotated
 from pydantic import Field
 
 from mt.config.decoding import DecodingChoice
-from mt.config.fields import (
-    Device,
-    LanguageCode,
-    NonNegativeInt,
-    NotABool,
-    PathText,
-    PositiveInt,
-    Section,
-    Seed,
-    Threads,
-    repeated_paths,
-)
+from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PathText, PositiveInt, Seed, repeated_paths
+from mt.config.machine import MachineConfig
 from mt.config.translate import Folders, as_folders
 
 
-class CompareConfig(Section):
+class CompareConfig(MachineConfig):
     """``python -m mt compare``"""
 
     first: Folders | None = None
@@ -58,10 +48,6 @@ class CompareConfig(Section):
     links and tags do to the translations. It takes minutes."""
     valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
     """The report tells the training time to this validation BLEU. null: the highest that all runs reached."""
-    device: Device = "auto"
-    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
-    threads: Threads = 0
-    """CPU threads. 0: PyTorch chooses."""
 
     @property
     def systems(self) -> tuple[tuple[str, ...], ...]:
@@ -81,16 +67,14 @@ class CompareConfig(Section):
         yield from repeated_paths(folder for system in self.systems for folder in system)
         # p is at least 1 / (trials + 1), or twice that where only one of two systems has several outputs, and each of
         # the systems has its share of the level, 0.05.
-        numbers = [len(system) for system in self.systems]
-        needed = (40 if 1 in numbers and max(numbers) > 1 else 20) * (len(self.systems) - 1)
+        numbers, others = {len(system) for system in self.systems}, len(self.systems) - 1
+        needed = (40 if 1 in numbers and len(numbers) > 1 else 20) * others
         if self.randomization_trials < needed:
-            yield (
-                f"randomization_trials={self.randomization_trials} could not show any difference between one system "
-                f"and {len(self.systems) - 1} others: take {needed} or more"
-            )
+            aim = f"to show any difference between one system and {others} others"
+            yield f"randomization_trials={self.randomization_trials} is too few {aim}: take {needed} or more"
 
 
-class RobustnessConfig(Section):
+class RobustnessConfig(MachineConfig):
     """``python -m mt robustness``"""
 
     run: PathText
@@ -105,19 +89,10 @@ class RobustnessConfig(Section):
     words: of eight characters or more."""
     seed: Seed = 1
     """Decides what is planted and mistyped where, and the random numbers of intervals and tests."""
-    device: Device = "auto"
-    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
-    threads: Threads = 0
-    """CPU threads. 0: PyTorch chooses."""
     decoding: DecodingChoice = DecodingChoice()
+    """null: what the model's own model.yaml says"""
 
     def contradictions(self) -> Iterator[str]:
         yield from repeated_paths(path for path in (self.run, self.second) if path is not None)
-        if self.decoding.alignments is not None:
-            yield "decoding.alignments is for translate.py: the report has none"
-        if self.decoding.markup is not None:
-            yield "the report translates plain lines as plain text and tagged lines as HTML: leave decoding.markup out"
-        if self.decoding.method == "sample" or self.decoding.n_best > 1:
-            yield "what is scored is one best translation: decoding.method=beam, decoding.n_best=1"
-        elif self.decoding.differs_from_default("seed"):
-            yield f"decoding.seed={self.decoding.seed} is for sampling, and translations are found by beam search"
+        reason = "one best translation is scored, of plain lines and of tagged lines as HTML"
+        yield from self.decoding.refuse(reason, "method", "n_best", "markup", "alignments")

@@ -1,15 +1,10 @@
 """The settings of ``python -m mt export``."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 from mt.config.decoding import StorageType
-from mt.config.fields import (
-    Licence,
-    PackageVersion,
-    PathText,
-    Section,
-)
+from mt.config.fields import For, Licence, PackageVersion, PathText, Section
 
 ExportFormat = Literal["ctranslate2", "hugging_face", "argos"]
 """``mt.export.command`` has their exporters."""
@@ -28,15 +23,11 @@ class ExportConfig(Section):
     license: Licence | None = None
     """The licence of the model, by the name that model cards use for it: mit, cc-by-4.0 … It goes into README.md.
     null: README.md says that none is given."""
-    quantization: StorageType | None = None
+    quantization: Annotated[StorageType | None, For("format", "ctranslate2", "argos")] = None
     """With ctranslate2 and argos: the number format in which the weights are stored. null: fp32, as they are."""
-    version: PackageVersion = "1.0"
+    version: Annotated[PackageVersion, For("format", "argos")] = "1.0"
     """With argos: the version of the package. Argos Translate takes the higher one for the newer."""
 
     def contradictions(self) -> Iterator[str]:
-        formats: dict[str, tuple[ExportFormat, ...]] = {"quantization": ("ctranslate2", "argos"), "version": ("argos",)}
-        for key, supported in formats.items():
-            if self.differs_from_default(key) and self.format not in supported:
-                yield f"{key}={getattr(self, key)} is for format={' or '.join(supported)}, not {self.format}"
         if self.format == "argos" and not self.output.endswith(".argosmodel"):
             yield f"output={self.output} is no name of a package: it must end in .argosmodel"

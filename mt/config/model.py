@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mt.config.fields import Layers, NotABool, Probability, Section, Size
+from mt.config.fields import For, Layers, NotABool, Probability, Section, Size
 
 
 class TransformerConfig(Section):
@@ -32,7 +32,7 @@ class TransformerConfig(Section):
     """LayerNorm before each block (pre, which trains more steadily) or after it (post, as in the paper)."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """How positions are encoded."""
-    max_positions: Annotated[int, NotABool, Field(ge=1, le=1_000_000)] = 512
+    max_positions: Annotated[int, NotABool, Field(ge=1, le=1_000_000), For("positions", "learned")] = 512
     """The longest sequence that learned positions can take."""
     tie_embeddings: bool = True
     """Use the target embedding as the output matrix, and with a joint vocabulary as the source embedding too."""
@@ -46,14 +46,11 @@ class TransformerConfig(Section):
     def contradictions(self) -> Iterator[str]:
         if self.width % self.heads:
             divisors = [n for n in range(1, self.width + 1) if self.width % n == 0]
-            below = max(n for n in divisors if n < self.heads)
-            above = [n for n in divisors if n > self.heads][:1]
-            nearest = " or ".join(str(n) for n in [below, *above])
+            below, above = ([n for n in divisors if sign * n > sign * self.heads] for sign in (-1, 1))
+            nearest = " or ".join(map(str, below[-1:] + above[:1]))
             yield f"heads={self.heads} does not divide width={self.width}; nearest that does: {nearest}"
         if self.positions == "sinusoidal" and self.width % 2:
             yield f"sinusoidal positions need an even width, not {self.width}"
-        if self.positions == "sinusoidal" and self.differs_from_default("max_positions"):
-            yield f"max_positions={self.max_positions} is for positions=learned, not sinusoidal"
 
 
 class RNNAttentionConfig(Section):

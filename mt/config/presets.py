@@ -8,26 +8,13 @@ from mt.core.installation import CONF
 
 AUTO = "auto"
 """The default option of ``model=``, which leaves the size to ``training.minutes``."""
+DEFAULT_ARCHITECTURE = "transformer"
+"""The architecture that AUTO sets."""
 
 
 def model_presets(architecture: str) -> dict[str, ModelConfig]:
-    """Return the models of an architecture, without AUTO."""
-    models = {file.stem: _preset(file.stem) for file in sorted((CONF / "model").glob("*.yaml"))}
-    return {name: model for name, model in models.items() if model.architecture == architecture and name != AUTO}
-
-
-def default_model() -> ModelConfig:
-    """Return the model of a training whose command line asks for none."""
-    return _preset(AUTO)
-
-
-def _preset(name: str) -> ModelConfig:
-    return TypeAdapter(ModelConfig).validate_python(_read(name))
-
-
-def _read(name: str) -> dict[str, object]:
-    values: dict[str, object] = {}
-    own = yaml.safe_load((CONF / "model" / f"{name}.yaml").read_text(encoding="utf-8"))
-    for base in own.pop("defaults", []):
-        values |= _read(base)
-    return values | own
+    """Return the models of an architecture, without AUTO and without second names for a model, which set nothing."""
+    files = [file for file in sorted((CONF / "model").glob("*.yaml")) if file.stem != AUTO]
+    values = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}
+    own = {name: model for name, model in values.items() if model.get("architecture") == architecture}
+    return TypeAdapter(dict[str, ModelConfig]).validate_python(own)

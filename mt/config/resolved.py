@@ -1,5 +1,6 @@
 """A resolved config: its values, and the origin of each that is not a default."""
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Self, TypeVar
@@ -25,7 +26,8 @@ class Resolved(Generic[Config]):
     @classmethod
     def of(cls, config: Config) -> Self:
         """Resolve a config that was built in Python: everything that it sets counts as typed."""
-        return cls(config, dict.fromkeys(_set_keys(config), "typed"))
+        keys = dict(flat_values(config.model_dump(exclude_unset=True)))
+        return cls(config, dict.fromkeys(keys, "typed"))
 
     def is_given(self, key: str) -> bool:
         """Return whether a key has neither its default nor a chosen value."""
@@ -40,16 +42,10 @@ class Resolved(Generic[Config]):
         if not values:
             return self
         sections = tuple(f"{key}." for key, value in values.items() if isinstance(value, Mapping))
-        kept = (
-            {key: own for key, own in self.origins.items() if not key.startswith(sections)}
-            if sections
-            else self.origins
-        )
-        plain: dict[str, Any] = {}
-        for key in kept:
-            _set_value(plain, key, self.value(key))
+        kept = {key: origin for key, origin in self.origins.items() if not key.startswith(sections)}
+        plain = self.config.model_dump(exclude_unset=True)
         for key, value in values.items():
-            _set_value(plain, key, value)
+            set_value(plain, key, value)
         try:
             config = type(self.config).model_validate(plain)
         except ValidationError as error:
@@ -60,39 +56,21 @@ class Resolved(Generic[Config]):
 
     def value(self, key: str) -> object:
         """Return the value of a dotted key."""
-        value: object = self.config
-        for name in key.split("."):
-            value = getattr(value, name)
-        return _plain(value)
+        return functools.reduce(getattr, key.split("."), self.config)
 
 
 def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each value of nested mappings under its dotted key."""
     for name, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from flat_values(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 
 
-def _set_keys(section: Section, prefix: str = "") -> Iterator[str]:
-    for name in section.model_fields_set:
-        value = getattr(section, name)
-        if isinstance(value, Section):
-            yield from _set_keys(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name
-
-
-def _set_value(values: dict[str, Any], key: str, value: object) -> None:
+def set_value(values: dict[str, Any], key: str, value: object) -> None:
+    """Set the value of a dotted key in nested mappings."""
     *sections, name = key.split(".")
     for section in sections:
         values = values.setdefault(section, {})
     values[name] = value
-
-
-def _plain(value: object) -> object:
-    """Return a value as pydantic reads it: sections in lists, such as the corpora of a mixture, as mappings."""
-    if isinstance(value, Section):
-        return value.model_dump(exclude_unset=True)
-    return tuple(map(_plain, value)) if isinstance(value, tuple) else value

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from mt.config.fields import NotABool, PositiveInt, Probability, Section, Texts
+from mt.config.fields import For, NotABool, PositiveInt, Probability, Section, Texts
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """What a sentence may end with."""
@@ -41,13 +41,13 @@ class TextLayerConfig(KeptConfig):
     letters get the case that they mostly have in the training text. Lines with more sentences than those of the
     training text are cut, typing errors are corrected, and missing final punctuation is added for the model only.
     false: lines go to the tokenizer unchanged. text=off sets this, with all augmentation off."""
-    slots: Annotated[int, NotABool, Field(ge=1, le=64)] = 10
+    slots: Annotated[int, NotABool, Field(ge=1, le=64), For("enabled", True)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
     a slot, a piece of the vocabulary that stands for it, and another one that stands for a number."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        for name in ("slots", "terms", "patterns"):
+        for name in ("terms", "patterns"):
             if not self.enabled and self.differs_from_default(name):
                 yield f"{name} need the text layer, which enabled=false switches off"
 
@@ -118,7 +118,4 @@ class TextConfig(TextLayerConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if not self.enabled and self.augmentation.slots:
-            yield (
-                f"augmentation.slots={self.augmentation.slots:g} needs slots, which enabled=false switches off: take "
-                "text=off, which sets both"
-            )
+            yield f"augmentation.slots={self.augmentation.slots:g} needs enabled=true; text=off switches off both"

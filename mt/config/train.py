@@ -2,17 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
-from mt.config.data import DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
-from mt.config.decoding import DecodingConfig
-from mt.config.fields import (
-    LanguageCode,
-    PathText,
-    RunName,
-    Section,
-    Seed,
-)
+from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
+from mt.config.decoding import ONE_BEST, DecodingConfig
+from mt.config.fields import LanguageCode, PathText, RunName, Section, Seed
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.text import MAX_PIECES, AlignmentConfig, TextConfig, TextLayerDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
@@ -53,29 +47,22 @@ class TrainConfig(Section):
             if optimizer.kind == "muon":
                 yield "training.optimizer.kind=muon is for Transformers: an LSTM is moved by AdamW, take auto or adamw"
             elif optimizer.kind == "auto" and optimizer.differs_from_default("muon_iterations"):
-                yield (
-                    f"training.optimizer.muon_iterations={optimizer.muon_iterations} is for Transformers: an LSTM is "
-                    "moved by AdamW"
-                )
+                given = f"training.optimizer.muon_iterations={optimizer.muon_iterations}"
+                yield f"{given} is for Transformers: an LSTM is moved by AdamW"
+            if self.training.compile:
+                yield "training.compile=true is for Transformers: an LSTM would be compiled anew for every length"
         first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
         if isinstance(first, PileConfig) and first.tagged:
             yield (
                 "data.tagged=true is for the second corpus of a mixture and those behind it: validation and test data "
                 "come from the first, and what is translated with the model has no tag"
             )
-        splits: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
-        for split in splits:
+        for split in SPLITS:
             key = f"{split}_pairs"
-            corpora = [
-                corpus
-                for corpus in (first, self.data)
-                if isinstance(corpus, UnsplitConfig) and corpus.differs_from_default(key)
-            ]
-            if corpora and names_split(first, split):
-                pairs = getattr(corpora[0], key)
+            is_held_out = isinstance(self.data, UnsplitConfig) and self.data.differs_from_default(key)
+            if is_held_out and names_split(first, split):
+                pairs = getattr(self.data, key)
                 yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
-        if self.training.compile and not isinstance(self.model, TransformerConfig):
-            yield "training.compile=true is for Transformers: the LSTM's steps would be compiled anew for every length"
         if self.training.init_from and self.tokenizer.reuse:
             yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
         if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":
@@ -85,14 +72,7 @@ class TrainConfig(Section):
                     f"model.max_positions={self.model.max_positions} is too small for "
                     f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
                 )
-        if self.decoding.method == "sample" or self.decoding.n_best > 1:
-            yield "the test set is scored on one best translation: decoding.method=beam, decoding.n_best=1"
-        elif self.decoding.differs_from_default("seed"):
-            yield f"decoding.seed={self.decoding.seed} is for sampling, and the test set is translated by beam search"
-        if self.decoding.markup is not None:
-            yield "the test set is plain text: leave decoding.markup out"
-        if self.decoding.engine != "torch":
-            yield "the test set is translated by the model that was trained: leave decoding.engine=torch"
+        yield from self.decoding.refuse("the test set is scored on one best translation", *ONE_BEST)
 
 
 class ModelDescription(Section):
@@ -132,13 +112,4 @@ class ModelDescription(Section):
         layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
         if self.alignment.layer >= layers:
             yield f"alignment.layer={self.alignment.layer}: the decoder attends to the source in {layers} layers"
-        if (
-            self.decoding.method != "beam"
-            or self.decoding.n_best > 1
-            or self.decoding.engine != "torch"
-            or self.decoding.markup is not None
-        ):
-            yield (
-                "a model's own decoding is one best translation of plain text by the model itself: "
-                "decoding.method=beam, decoding.n_best=1, decoding.engine=torch, decoding.markup=null"
-            )
+        yield from self.decoding.refuse("by itself, a model finds one best translation of plain text", *ONE_BEST)

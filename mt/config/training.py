@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mt.config.fields import (
-    Device,
+    For,
     NonNegativeFloat,
     NonNegativeInt,
     NotABool,
@@ -17,8 +17,8 @@ from mt.config.fields import (
     Probability,
     Processes,
     Section,
-    Threads,
 )
+from mt.config.machine import Precision, PrecisionConfig
 
 
 class OptimizerConfig(Section):
@@ -32,7 +32,7 @@ class OptimizerConfig(Section):
     init_from and if it is not set, it is 1e-3 up to model.width=192, and less in proportion for wider models."""
     embedding_factor: PositiveFloat = 2.5
     """Embeddings and output layer learn at this many times learning_rate."""
-    muon_iterations: Annotated[int, NotABool, Field(ge=1, le=20)] = 3
+    muon_iterations: Annotated[int, NotABool, Field(ge=1, le=20), For("kind", "muon", "auto")] = 3
     """Newton-Schulz iterations that orthogonalise Muon's steps. 5 is more exact, and slower on a CPU."""
     betas: tuple[Probability, Probability] = (0.9, 0.98)
     """How slowly AdamW's running means of the gradient and of its square change."""
@@ -40,10 +40,6 @@ class OptimizerConfig(Section):
     """Keeps AdamW from dividing by zero."""
     weight_decay: NonNegativeFloat = 0.0
     """In every update the weights shrink by this share, times the learning rate."""
-
-    def contradictions(self) -> Iterator[str]:
-        if self.kind == "adamw" and self.differs_from_default("muon_iterations"):
-            yield f"muon_iterations={self.muon_iterations} is for kind=muon or auto, not adamw"
 
 
 class ScheduleConfig(Section):
@@ -54,7 +50,7 @@ class ScheduleConfig(Section):
     """How many updates the learning rate takes to rise from zero."""
 
 
-class TrainingConfig(Section):
+class TrainingConfig(PrecisionConfig):
     max_updates: PositiveInt = 1200
     """The length of the run. This is the one setting that may grow when the same command goes on."""
     minutes: Annotated[float, NotABool, Field(gt=0, le=1e6)] | None = None
@@ -70,9 +66,9 @@ class TrainingConfig(Section):
     objective: Literal["cross_entropy", "simcut", "r_drop"] = "cross_entropy"
     """simcut (Gao et al. 2022) and r_drop (Liang et al. 2021) add consistency training: twice the work of an update,
     and better models where pairs are few."""
-    consistency: PositiveFloat = 3.0
+    consistency: Annotated[PositiveFloat, For("objective", "simcut", "r_drop")] = 3.0
     """With simcut and r_drop: the weight of the divergence between the two predictions of a piece (α)."""
-    cutoff: Probability = 0.05
+    cutoff: Annotated[Probability, For("objective", "simcut")] = 0.05
     """With simcut: the share of embeddings that are set to zero for the second prediction."""
     label_smoothing: Probability = 0.1
     """The share of the target probability that is spread over the whole vocabulary."""
@@ -80,13 +76,9 @@ class TrainingConfig(Section):
     """The largest gradient norm; longer gradients are scaled down to it. 0 switches clipping off."""
     max_bad_steps: PositiveInt = 20
     """The run stops after this many updates in a row whose gradient is not finite."""
-    device: Device = "auto"
-    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    precision: Precision = "auto"
     """The number format of matrix products. auto: bf16 where the processor has instructions for it, fp16 on older GPUs,
     otherwise fp32."""
-    threads: Threads = 0
-    """CPU threads of each worker. 0: PyTorch chooses."""
     workers: Processes | Literal["auto"] = 1
     """Processes that train together on this machine. auto: one for each GPU; on a CPU one for each core, as long as
     each has 1,024 of batch_tokens. torchrun starts its own."""
@@ -113,7 +105,7 @@ class TrainingConfig(Section):
     weights: Literal["best", "last", "average"] = "best"
     """Which weights model.safetensors holds in the end: the best on validation, the last, or the mean of the last
     checkpoints."""
-    average: PositiveInt = 5
+    average: Annotated[PositiveInt, For("weights", "average")] = 5
     """With weights=average: how many checkpoints. keep_last must keep as many."""
     initial_embeddings: Literal["random", "co_occurrence"] = "random"
     """How the embeddings are initialised. co_occurrence: pieces that occur in the same pairs, such as translations of
@@ -122,50 +114,36 @@ class TrainingConfig(Section):
     init_from: PathText | None = None
     """What to start from (fine-tuning), with its weights, its tokenizer and its model settings: a run or model folder,
     or a MarianMT model: its folder, or OWNER/NAME[@REVISION] on the Hugging Face hub."""
-    replay: Probability = 0.0
+    replay: Annotated[Probability, For("init_from")] = 0.0
     """With init_from: the share of each epoch's pairs that is taken from the training pairs of that run, so that it
     does not forget them. Its corpus must still be there; what it held out, or replayed itself, is not among them."""
-    start_share: Probability = 0.0
+    start_share: Annotated[Probability, For("init_from")] = 0.0
     """With init_from: the share that the weights which the run begins with have in those that it validates and
     delivers, which are the weighted mean of the first weights and the learnt ones. A larger share forgets less. 0: the
     learnt weights alone; 0.25 often is better than 0 on both new and old text; 0.5: half of each."""
 
     def contradictions(self) -> Iterator[str]:
-        if self.weights == "average" and self.keep_last < self.average:
-            yield (
-                f"weights=average over average={self.average} checkpoints needs keep_last ≥ {self.average}, "
-                f"not {self.keep_last}"
-            )
+        yield from super().contradictions()
         saved = scheduled_checkpoints(self.max_updates, self.validate_every, self.save_every)
         given = self.model_fields_set | self.schedule.model_fields_set
         is_open = self.minutes is not None and not {"max_updates", "validate_every", "warmup"} <= given
+        if self.weights == "average" and self.keep_last < self.average:
+            yield f"average={self.average} checkpoints need keep_last ≥ {self.average}, not {self.keep_last}"
         if self.weights == "average" and self.average > saved and not is_open:
             yield (
                 f"average={self.average} is more than the {saved} checkpoints of max_updates={self.max_updates}: take "
                 f"average={saved}, or save more often (save_every)"
             )
-        if self.weights != "average" and self.differs_from_default("average"):
-            yield f"average={self.average} is for weights=average, not {self.weights}"
-        if self.objective == "cross_entropy" and self.differs_from_default("consistency"):
-            yield f"consistency={self.consistency} is for objective=simcut or r_drop, not cross_entropy"
-        if self.objective != "simcut" and self.differs_from_default("cutoff"):
-            yield f"cutoff={self.cutoff} is for objective=simcut, not {self.objective}"
         if self.init_from and self.initial_embeddings != "random":
             yield (
                 f"initial_embeddings={self.initial_embeddings} (which some experiments set): the model of init_from "
                 "has embeddings already, take training.initial_embeddings=random"
             )
-        if self.replay and not self.init_from:
-            yield f"replay={self.replay:g} needs init_from, the run whose training pairs are to be replayed"
-        if self.start_share and not self.init_from:
-            yield f"start_share={self.start_share:g} needs init_from, the model whose weights are to stay"
-        if self.device == "cpu" and self.precision == "fp16":
-            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"
         warmup = self.schedule.warmup
         if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_open:
             yield (
-                f"schedule.warmup={self.schedule.warmup} leaves nothing of max_updates={self.max_updates}: "
-                f"take less, such as {self.max_updates // 10}"
+                f"schedule.warmup={warmup} leaves nothing of max_updates={self.max_updates}: take less, such as "
+                f"{self.max_updates // 10}"
             )
 
 

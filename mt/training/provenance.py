@@ -31,14 +31,18 @@ Value = str | int | float | bool | None
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the code."""
+PACKAGES = ("torch", "sentencepiece", "sentencex", "regex", "num2words", "datasets", "sacrebleu", "hydra-core", "numpy")
+"""The libraries whose versions may change results."""
 CONDITIONS = ("code_revision", "libraries", "python", "machine", RESOLVED_SETTINGS)
 """The entries of a start that two runs are compared by."""
 
 
-class _Start(BaseModel):
-    """The conditions of a start of the run. It resumes after ``update``; 0 for the first."""
-
+class _Strict(BaseModel):
     model_config = ConfigDict(strict=True)
+
+
+class _Start(_Strict):
+    """The conditions of a start of the run. It resumes after ``update``; 0 for the first."""
 
     update: NonNegativeInt
     code_revision: str | None
@@ -49,10 +53,8 @@ class _Start(BaseModel):
     origins: dict[str, str]
 
 
-class _File(BaseModel):
-    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.readers.split``."""
-
-    model_config = ConfigDict(strict=True)
+class _File(_Strict):
+    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.split_report``."""
 
     paths: list[str]
     pairs: NonNegativeInt
@@ -60,25 +62,19 @@ class _File(BaseModel):
     left_out: str
 
 
-class _Split(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class _Split(_Strict):
     pairs: NonNegativeInt
     sha256: str
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class _Data(_Strict):
     train: _Split
     valid: _Split
     test: _Split
 
 
-class _Recorded(BaseModel):
+class _Recorded(_Strict):
     """The content of provenance.json, but for the checksum of the final weights."""
-
-    model_config = ConfigDict(strict=True)
 
     data: _Data
     files: dict[str, list[_File]] = {}
@@ -105,21 +101,10 @@ def begin_provenance(
         origins: The origin of each key of the config that has not its default.
         initial_weights: Checksum of the weights that ``training.init_from`` brought; None if they were drawn at random.
     """
-    packages = (
-        "torch",
-        "sentencepiece",
-        "sentencex",
-        "regex",
-        "num2words",
-        "datasets",
-        "sacrebleu",
-        "hydra-core",
-        "numpy",
-    )
     start = {
         "update": 0,
         "code_revision": code_revision(),
-        "libraries": {package: version(package) for package in packages},
+        "libraries": {package: version(package) for package in PACKAGES},
         "python": platform.python_version(),
         "machine": {
             "system": platform.platform(),
@@ -133,15 +118,9 @@ def begin_provenance(
         RESOLVED_SETTINGS: settings,
         "origins": dict(origins),
     }
+    splits = {"train": data.train, "valid": data.corpus.valid, "test": data.corpus.test}
     return {
-        "data": {
-            split: {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
-            for split, pairs in (
-                ("train", data.train),
-                ("valid", data.corpus.valid),
-                ("test", data.corpus.test),
-            )
-        },
+        "data": {name: {"pairs": len(split), "sha256": sentences_sha256(split)} for name, split in splits.items()},
         **({"files": files} if (files := _files(data.corpus)) else {}),
         "initial_weights": initial_weights,
         "base_model": _base_model(config) if initial_weights else None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt.config import TrainConfig
-from mt.config.presets import default_model, model_presets
+from mt.config.presets import DEFAULT_ARCHITECTURE, model_presets
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
@@ -144,7 +144,7 @@ def _inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Trai
         return resolved
     # The default option of model= sets the architecture, too, so it does not count as given.
     given = [name for name in type(own).model_fields if name != "architecture" and resolved.is_given(f"model.{name}")]
-    if model.architecture != own.architecture and (given or own.architecture != default_model().architecture):
+    if model.architecture != own.architecture and (given or own.architecture != DEFAULT_ARCHITECTURE):
         raise InputError(
             f"training.init_from={base} is a {model.architecture}, this run a {own.architecture}: "
             f"leave the model out, or take one of model={', '.join(model_presets(model.architecture))}"

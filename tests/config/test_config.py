@@ -225,8 +225,12 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"beam_size": 2}}, "beam_size=2"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"max_length_extra": 2}}, "max_length_extra=2"),
         (TranslateConfig, {"run": "r", "decoding": {"method": "sample", "beam_size": 2}}, "sampling has no beam"),
-        (TranslateConfig, {"run": "r", "decoding": {"seed": 2}}, "decoding.seed=2 is for sampling"),
-        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"engine": "ctranslate2"}}, "engine=torch"),
+        (TranslateConfig, {"run": "r", "decoding": {"seed": 2}}, "seed=2 is for method=sample"),
+        (
+            TranslateConfig,
+            {"run": "r", "reference": "a", "decoding": {"engine": "ctranslate2"}},
+            "decoding.engine=ctranslate2",
+        ),
         (TranslateConfig, {"run": "r", "precision": "bf16", "decoding": {"engine": "ctranslate2"}}, "compute_type"),
     ],
 )
@@ -245,8 +249,8 @@ def test_contradictions_are_refused_and_name_their_keys(
         (["training.init_from=a", "tokenizer.reuse=b"], ["tokenizer.reuse"]),
         (["model.positions=learned", "model.max_positions=128"], ["model.max_positions=128", "data.max_length=128"]),
         (["decoding.method=sample"], ["decoding.method"]),
-        (["decoding.engine=ctranslate2"], ["decoding.engine=torch"]),
-        (["decoding.seed=2"], ["decoding.seed=2 is for sampling"]),
+        (["decoding.engine=ctranslate2"], ["decoding.engine=ctranslate2"]),
+        (["decoding.seed=2"], ["decoding.seed=2 is for method=sample"]),
         (["training.objective=r_drop", "model.dropout=0"], ["model.dropout > 0"]),
         (["training.objective=r_drop", "model=rnn_attention", "model.dropout=0"], ["model.dropout > 0"]),
         (["model=rnn_attention", "model.variational_dropout=true", "model.dropout=0"], ["model.dropout > 0"]),
@@ -275,11 +279,11 @@ def test_contradictions_are_refused_and_name_their_keys(
         ),
         (
             [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:files,train:[c,d],valid_pairs:7}]"],
-            ["the corpora of a mixture have its own valid_pairs, 2000, not 7"],
+            ["corpora[1].valid_pairs=7: the mixture has valid_pairs=2000"],
         ),
         (
             [*MIXTURE, "data.test_pairs=100", "data.corpora=[{kind:files,train:[a,b],test_pairs:5}]"],
-            ["the corpora of a mixture have its own test_pairs, 100, not 5"],
+            ["corpora[0].test_pairs=5: the mixture has test_pairs=100"],
         ),
         ([*FILES, "data.tagged=true"], ["data.tagged=true is for the second corpus of a mixture"]),
         (
@@ -305,7 +309,7 @@ def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
     assert isinstance(mixture, MixtureConfig)
     assert [corpus.source_language for corpus in mixture.corpora] == ["en", "en"]
     assert [corpus.max_length for corpus in mixture.corpora] == [50, 50]
-    with pytest.raises(ValidationError, match="own max_length, 50, not 9"):
+    with pytest.raises(ValidationError, match="max_length=9: the mixture has max_length=50"):
         MixtureConfig.model_validate(
             {"kind": "mixture", "corpora": [corpora[0] | {"max_length": 9}], "max_length": 50, **LANGUAGES}
         )

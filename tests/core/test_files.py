@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.cli.translate import translate
 from mt.config import ExportConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
+from mt.documents.command import translate
 from mt.export.ctranslate2 import export
 
 

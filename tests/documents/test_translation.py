@@ -6,10 +6,10 @@ from typing import get_args
 
 import pytest
 
-from mt.cli.translate import translate
 from mt.config import DecodingChoice, DocumentFormat, TranslateConfig
 from mt.core.errors import InputError
 from mt.documents import translation as documents
+from mt.documents.command import translate
 from mt.documents.formats import FORMATS
 from mt.translation.translator import Translator
 from tests import toy

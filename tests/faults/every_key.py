@@ -27,7 +27,6 @@ from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_jobs
 from mt.cli.config_files import quote
-from mt.cli.translate import translate
 from mt.config import (
     CleaningConfig,
     CompareConfig,
@@ -41,6 +40,7 @@ from mt.config import (
 from mt.core.device import choose_device
 from mt.core.process_end import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
+from mt.documents.command import translate
 from mt.evaluation.robustness.command import open_runs
 from mt.evaluation.systems import open_systems
 from mt.export.command import export

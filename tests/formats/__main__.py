@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from mt.cli.translate import translate
 from mt.config import TrainConfig, TranslateConfig
 from mt.core.errors import Interrupted
 from mt.core.json_file import read_json, write_json
+from mt.documents.command import translate
 from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, file_checksums
 from mt.training.command import train
 from mt.training.trainer import Trainer

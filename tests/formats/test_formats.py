@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mt.cli.translate import translate
 from mt.config import DecodingChoice, DecodingConfig, TextConfig, TokenizerConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
+from mt.documents.command import translate
 from mt.storage.folders import read_description
 from mt.storage.native import FORMAT
 from mt.storage.run_folder import SOURCE_WORDS, read_config

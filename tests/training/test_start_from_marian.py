@@ -14,8 +14,7 @@ transformers = pytest.importorskip("transformers")
 from safetensors.torch import load_file  # noqa: E402
 
 from mt.cli.composition import compose_jobs  # noqa: E402
-from mt.config import ExportConfig, TrainConfig  # noqa: E402
-from mt.config.presets import default_model  # noqa: E402
+from mt.config import ExportConfig, TrainConfig, TransformerConfig  # noqa: E402
 from mt.config.resolved import Resolved  # noqa: E402
 from mt.core.errors import InputError, Interrupted  # noqa: E402
 from mt.core.json_file import read_json  # noqa: E402
@@ -65,11 +64,11 @@ def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start, monkeypatch):
 
 
 def test_dropout_may_be_another_and_other_models_are_refused(corpus, start):
-    asked = tuned(corpus, start, model=default_model().model_copy(update={"dropout": 0.25}), max_updates=10)
+    asked = tuned(corpus, start, model=TransformerConfig(architecture="transformer", dropout=0.25), max_updates=10)
     train(asked)
     assert read_config(asked.folder).model.dropout == 0.25
     with pytest.raises(InputError, match=r"^model\.width=64: the model is that of .* or set model\.width=32$"):
-        train(tuned(corpus, start, "wide", model=default_model().model_copy(update={"width": 64})))
+        train(tuned(corpus, start, "wide", model=TransformerConfig(architecture="transformer", width=64)))
 
 
 def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):

@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from mt.cli.translate import translate
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.process_end import exit_status
+from mt.documents.command import translate
 from mt.storage.folders import read_description
 from mt.storage.native import write_description, write_source_words
 from mt.training.command import train

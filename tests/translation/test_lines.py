@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mt.cli.translate import translate
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
+from mt.documents.command import translate
 from mt.translation.lines import as_json, decode_lines, progress_display, translate_window
 from mt.translation.results import ScoredText
 from tests.processes import PROJECT
