@@ -87,7 +87,7 @@ class OverrideReader:
             return
         for job in itertools.product(*choices):
             varied = [override for override in job if override.key_or_group in swept]
-            yield list(job), tuple(f"{one.key_or_group}={one.get_value_element_as_str()}" for one in varied)
+            yield list(job), tuple(f"{each.key_or_group}={each.get_value_element_as_str()}" for each in varied)
 
     def _swept_values(self, override: Override, multirun: bool) -> list[Override]:
         """Return a setting for each value of a sweep; none after recording a mistake."""

@@ -130,7 +130,7 @@ class _Setting:
 def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
     """Return the settings of each top-level section, the needed ones first; those outside of sections under "". The
     kinds of a section share a setting if they describe it alike."""
-    found: dict[str, dict[tuple[str, str], _Setting]] = {"": {}}
+    tables: dict[str, dict[tuple[str, str], _Setting]] = {"": {}}
     for name, top in schema.model_fields.items():
         kinds = sections_in(top.annotation)
         section = (f"{name} ({top.description})" if top.description else name) if kinds else ""
@@ -139,12 +139,12 @@ def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
             default = "null" if issubclass(kind, DecodingChoice) else "…" if info.is_required() else None
             meaning = info.description or inspect.getdoc(kind) or ""
             setting = _Setting(key, default or format_value(info.default), meaning)
-            setting = found.setdefault(section, {}).setdefault((key, meaning), setting)
+            setting = tables.setdefault(section, {}).setdefault((key, meaning), setting)
             setting.kinds.append(kind_of(kind)[1])
             setting.values |= dict.fromkeys([*(f"`{choice}`" for choice in _choices(info.annotation)), *_limits(info)])
-        for setting in found[section].values():
+        for setting in tables[section].values():
             setting.kinds = setting.kinds if len(setting.kinds) < len(kinds) else []
-    return {name: sorted(settings.values(), key=lambda each: each.default != "…") for name, settings in found.items()}
+    return {name: sorted(settings.values(), key=lambda each: each.default != "…") for name, settings in tables.items()}
 
 
 def _choices(annotation: object) -> list[str]:

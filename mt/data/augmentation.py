@@ -5,24 +5,30 @@ The changes of a pair in an epoch depend on the seed, the epoch and the pair alo
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import regex
+from pyarrow.compute import match_substring_regex
 
 from mt.config import AugmentationConfig
+from mt.core.columns import tables
 from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
-from mt.data.corpus_statistics import CorpusStatistics
 from mt.text.case import in_capitals, in_small_letters
 from mt.text.final_punctuation import FINAL_PUNCTUATION
 from mt.text.keyboard import with_a_typo
 from mt.text.layer import TextLayer
+from mt.text.lexicon import Lexicon
+from mt.text.number_words import pattern as number_word_pattern
 from mt.text.number_words import shared_numbers
 from mt.text.shared_values import Replacement
 from mt.text.slots import OF_NUMBERS, SLOT, TAG, slot
+
+if TYPE_CHECKING:
+    import datasets
 
 NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
 """Cumulative probabilities of one, two, three and four slots in a pair that gets slots. Where lines with several items
@@ -48,6 +54,15 @@ COMMA = regex.compile(r"(?<=[\p{L}\p{M}])[,;，；、،]")
 
 Change: TypeAlias = Callable[[str, str, np.random.Generator], tuple[str, str]]
 """Changes a source and its target."""
+
+
+class CorpusStatistics(NamedTuple):
+    """Statistics of N training pairs."""
+
+    lexicon: Lexicon
+    """Words that translate each other."""
+    has_number_word: np.ndarray
+    """(N,) bool, for the sources."""
 
 
 class _Draws(NamedTuple):
@@ -265,3 +280,28 @@ def with_typos(text: str, random: np.random.Generator, language: str) -> str:
         parts += [text[end : word.start()], with_a_typo(word[0], random, language)]
         end = word.end()
     return "".join([*parts, text[end:]])
+
+
+def corpus_statistics(pairs: "datasets.Dataset", language: str, needs_lexicon: bool) -> CorpusStatistics:
+    """Return the statistics of the training pairs, given their source language.
+
+    Without ``needs_lexicon`` the lexicon is empty, which saves counting.
+    """
+    return CorpusStatistics(Lexicon(_mixed_texts(pairs) if needs_lexicon else ()), _has_number_word(pairs, language))
+
+
+def _mixed_texts(pairs: "datasets.Dataset") -> Iterator[tuple[str, str]]:
+    """Yield all pairs, a thousand from one place and a thousand from another, because corpora are often sorted."""
+    texts = pairs.with_format("arrow").select_columns(["source", "target"])
+    starts = np.arange(0, len(pairs), 1000)
+    for start in generator(0, "lexicon").permutation(starts).tolist():
+        table = texts[start : start + 1000]
+        yield from zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True)
+
+
+def _has_number_word(pairs: "datasets.Dataset", language: str) -> np.ndarray:
+    if (pattern := number_word_pattern(language)) is None:
+        return np.zeros(len(pairs), dtype=bool)
+    return np.concatenate(
+        [match_substring_regex(table["source"], pattern).to_numpy() for table in tables(pairs, ["source"])]
+    )

@@ -12,7 +12,7 @@ import pyarrow
 from datasets.table import MemoryMappedTable
 from tqdm import tqdm
 
-from mt.core.columns import ROWS_AT_ONCE, mapped_table, selected_rows
+from mt.core.columns import mapped_table, selected_rows
 from mt.core.files import wait_for_lock
 
 ROWS = pyarrow.schema([("indices", pyarrow.uint64())])
@@ -73,8 +73,7 @@ def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndar
 
     def batches() -> Iterable[pyarrow.RecordBatch]:
         indices = rows() if pairs._indices is None else selected_rows(pairs)[rows()]
-        for start in range(0, len(indices), ROWS_AT_ONCE):
-            yield pyarrow.record_batch([indices[start : start + ROWS_AT_ONCE].astype(np.uint64)], schema=ROWS)
+        return [pyarrow.record_batch([indices.astype(np.uint64)], schema=ROWS)]
 
     fingerprint = digest((pairs._fingerprint, key))
     indices = cached_table(fingerprint, ROWS, batches)

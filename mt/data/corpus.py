@@ -5,7 +5,7 @@ The two sides of a pair are never separated: a pair that cannot be used is dropp
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -16,11 +16,11 @@ from datasets.table import concat_tables
 from pyarrow import compute
 
 from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
-from mt.core.columns import ROWS_AT_ONCE, evenly_spaced_rows, numbers
+from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.overlap import log_repetitions, without_shared_sentences
-from mt.data.pairs import FAULT, KEYS, PAIR_HASH
+from mt.data.pairs import FAULT, FAULTS, KEYS, PAIR_HASH
 from mt.data.readers import read_split
 from mt.data.readers.input_files import refuse_missing_files
 from mt.data.split import hold_out
@@ -76,24 +76,19 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     evaluation: dict[str, datasets.Dataset] = {}
     for split in ("valid", "test"):
         if result := read_split(corpora[0], split):
-            ids = np.arange(len(result.pairs))
-            evaluation[split] = result.pairs.remove_columns(FAULT).add_column("id", ids)
-            entry = SplitReport(split, result.origin, len(ids), len(ids), {}, result.files)
-            report.append(entry.with_files_kept(ids))
+            count = len(result.pairs)
+            evaluation[split] = result.pairs.remove_columns(FAULT).add_column("id", np.arange(count))
+            report.append(SplitReport(split, result.origin, count, count, {}, result.files))
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)
         evaluation |= held_out
         for split, pairs in held_out.items():
             report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs), len(pairs), {}))
-        report[0] = report[0].after_dropping({f"held out for {split}": len(held_out[split]) for split in missing})
+        report[0] = report[0].without({f"held out for {split}": numbers(held_out[split], "id") for split in missing})
     # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
-        training[number], counts = without_shared_sentences(training[number], evaluation.values())
-        report[number] = report[number].after_dropping(counts)
-    first_id = 0
-    for number, pairs in enumerate(training):
-        report[number] = report[number].with_files_kept(numbers(pairs, "id") - first_id)
-        first_id += report[number].read
+        training[number], dropped = without_shared_sentences(training[number], evaluation.values())
+        report[number] = report[number].without(dropped)
     if tell:
         log_repetitions(concatenate(training), evaluation)
     train = concatenate([_with_tags(pairs, corpus) for pairs, corpus in zip(training, corpora, strict=True)])
@@ -122,14 +117,18 @@ def _read_training(
     for corpus in corpora:
         split = read_split(corpus, "train")
         assert split, "only validation and test can be missing"
-        pairs = _numbered(split.pairs, first_id, weight * corpus.weight)
+        count, corpus_weight = len(split.pairs), weight * corpus.weight
+        key = "numbered", count, first_id, corpus_weight
+        pairs = with_numbers(split.pairs, key, np.arange(first_id, first_id + count), np.full(count, corpus_weight))
+        entry = SplitReport("train", split.origin, count, count, {}, split.files, first_id)
         usable, dropped = _usable(pairs)
+        entry = entry.without(dropped)
         if not len(usable):
-            reasons = ", ".join(f"{count:,} {fault}" for fault, count in dropped.items())
-            raise InputError(f"{split.origin}: of {len(pairs):,} training pairs none can be used: {reasons}")
+            reasons = ", ".join(f"{count:,} {fault}" for fault, count in entry.dropped.items())
+            raise InputError(f"{split.origin}: of {count:,} training pairs none can be used: {reasons}")
         training.append(usable)
-        report.append(SplitReport("train", split.origin, len(pairs), len(usable), dropped, split.files))
-        first_id += len(pairs)
+        report.append(entry)
+        first_id += count
     return training, report
 
 
@@ -144,46 +143,30 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
     )
 
 
-def _numbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
-    """Return the pairs with ids, which ascend from ``first_id``, and their weight."""
-
-    def values(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        ids = np.arange(rows.start, rows.stop) + first_id
-        return ids, np.full(len(ids), weight)
-
-    return with_numbers(pairs, ("numbered", len(pairs), first_id, weight), values)
-
-
-def with_numbers(
-    pairs: datasets.Dataset, key: object, values: Callable[[slice], tuple[np.ndarray, np.ndarray]]
-) -> datasets.Dataset:
+def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights: np.ndarray) -> datasets.Dataset:
     """Return the pairs with new columns of NUMBERED.
 
     Args:
-        pairs: The pairs. If they are a selection, all rows of their table get new numbers.
+        pairs: The pairs, with N rows in their table. They may be a selection of these.
         key: All that the numbers depend on.
-        values: Returns the ids and the weights of some rows.
+        ids: (N,) the new ids.
+        weights: (N,) the new weights.
     """
     texts = pairs.data.drop([name for name in NUMBERED.names if name in pairs.column_names])
-
-    def batches() -> Iterator[pyarrow.RecordBatch]:
-        for start in range(0, len(texts), ROWS_AT_ONCE):
-            ids, weights = values(slice(start, min(start + ROWS_AT_ONCE, len(texts))))
-            yield pyarrow.record_batch([ids, weights.astype(np.float32)], NUMBERED)
-
-    numbered = cached_table(digest(key), NUMBERED, batches)
+    columns = [ids, weights.astype(np.float32)]
+    numbered = cached_table(digest(key), NUMBERED, lambda: [pyarrow.record_batch(columns, NUMBERED)])
     fingerprint = digest((pairs._fingerprint, numbered._fingerprint))
     table = concat_tables([texts, numbered.data], axis=1)
     return datasets.Dataset(table, indices_table=pairs._indices, fingerprint=fingerprint)
 
 
-def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, int]]:
-    """Return the pairs without a fault, and the number of pairs with each fault."""
-    faults = pairs.data.column(FAULT)
-    counts = {entry["values"]: entry["counts"] for entry in compute.value_counts(faults).to_pylist() if entry["values"]}
-    if counts:
+def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
+    """Return the pairs without a fault, and the ids of those with each fault."""
+    faults, ids = pairs.data.column(FAULT), numbers(pairs, "id")
+    dropped = {fault: ids[compute.equal(faults, fault).to_numpy()] for fault in FAULTS}
+    if any(map(len, dropped.values())):
         pairs = select_rows(pairs, "usable", lambda: np.flatnonzero(compute.equal(faults, "").to_numpy()))
-    return pairs.remove_columns(FAULT), counts
+    return pairs.remove_columns(FAULT), dropped
 
 
 def _hold_out(

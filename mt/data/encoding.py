@@ -1,6 +1,5 @@
 """Encodes sentence pairs as subword ids, once for a corpus and a tokenizer; from then on they are read from disk."""
 
-import hashlib
 from collections.abc import Iterable
 from functools import partial
 
@@ -14,7 +13,6 @@ from mt.data.cache import cached_table, digest, select_rows
 from mt.data.parallel import in_order
 from mt.data.subwords import SUBWORDS, with_subwords
 from mt.text.layer import TextLayer
-from mt.text.tokenizer import Tokenizer
 
 VERSION = 8
 """Part of the cache's key. Raise it when the same text is to give other subwords than before."""
@@ -30,7 +28,7 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     tokenizers = layer.tokenizers
     languages = f"{layer.source_language} {layer.target_language}"
     rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
-    models = _checksum(tokenizers.source), _checksum(tokenizers.target)
+    models = tokenizers.source.model, tokenizers.target.model
     key = digest((VERSION, pairs._fingerprint, models, languages, rules))
     schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])
 
@@ -52,7 +50,3 @@ def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Datase
 
 def _as_batch(table: pyarrow.Table) -> pyarrow.RecordBatch:
     return table.combine_chunks().to_batches()[0]
-
-
-def _checksum(tokenizer: Tokenizer) -> str:
-    return hashlib.blake2b(tokenizer.model, digest_size=16).hexdigest()

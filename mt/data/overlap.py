@@ -27,8 +27,8 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
     """Log repeated pairs, equal sides, and test sources among the training pairs: often, but not always, mistakes in
     the data. Nothing is changed."""
     source_keys, target_keys = (numbers(train, key) for key in KEYS)
-    pairs = _count_distinct(numbers(train, PAIR_HASH))
-    forms = _count_distinct(source_keys * MIXING + target_keys)
+    pairs = len(np.unique(numbers(train, PAIR_HASH)))
+    forms = len(np.unique(source_keys * MIXING + target_keys))
     same_key = np.flatnonzero(source_keys == target_keys)
     equal_sides = sum(
         compute.sum(compute.equal(table["source"], table["target"])).as_py() for table in tables(train, SIDES, same_key)
@@ -59,23 +59,23 @@ def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Data
 
 def without_shared_sentences(
     pairs: datasets.Dataset, others: Iterable[datasets.Dataset]
-) -> tuple[datasets.Dataset, dict[str, int]]:
+) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
     """Drop the pairs that have a source or target in common with other pairs.
 
     Returns:
-        The remaining pairs, and the number of dropped pairs for each reason.
+        The remaining pairs, and the ids of the dropped ones for each reason.
     """
     others = list(others)
     equal, same = _shares_sentence(pairs, others)
     if not same.any():
         return pairs, {}
     key = ("shared", [other._fingerprint for other in others])
-    counts = {
-        "shared with valid or test": int(equal.sum()),
-        f"shared with valid or test {OTHER_FORM}": int((same & ~equal).sum()),
+    ids = numbers(pairs, "id")
+    dropped = {
+        "shared with valid or test": ids[equal],
+        f"shared with valid or test {OTHER_FORM}": ids[same & ~equal],
     }
-    remaining = select_rows(pairs, key, partial(np.flatnonzero, ~same))
-    return remaining, {reason: count for reason, count in counts.items() if count}
+    return select_rows(pairs, key, partial(np.flatnonzero, ~same)), dropped
 
 
 def _shares_sentence(pairs: datasets.Dataset, others: Sequence[datasets.Dataset]) -> tuple[np.ndarray, np.ndarray]:
@@ -102,8 +102,3 @@ def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def _distinct_texts(pairs: datasets.Dataset, side: str, rows: np.ndarray | None = None) -> set[str]:
     return {text for table in tables(pairs, (side,), rows) for text in table[side].to_pylist()}
-
-
-def _count_distinct(values: np.ndarray) -> int:
-    values = np.sort(values)
-    return min(1, len(values)) + int(np.count_nonzero(values[1:] != values[:-1]))

@@ -27,6 +27,7 @@ PAIR_HASH = "pair_hash"
 """Is equal for equal pairs: see ``mt.data.sentence_key.pair_hash``."""
 FAULT = "fault"
 """Is empty, or says why a pair cannot be used for training."""
+EMPTY, NOT_UTF_8 = FAULTS = ("empty", "not UTF-8")
 PAIRS = pyarrow.schema(
     [
         *((side, pyarrow.string()) for side in SIDES),
@@ -45,9 +46,9 @@ def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
         fault = ""
         if UNDECODABLE.search(source) or UNDECODABLE.search(target):
             source, target = (UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", text) for text in (source, target))
-            fault = "not UTF-8"
+            fault = NOT_UTF_8
         elif not source.strip() or not target.strip():
-            fault = "empty"
+            fault = EMPTY
         source, target = LINE_BREAK.sub(" ", source), LINE_BREAK.sub(" ", target)
         keys = sentence_key(source), sentence_key(target)
         rows.append((source, target, *keys, pair_hash(source, target), fault))

@@ -12,8 +12,8 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from itertools import chain, islice
+from contextlib import ExitStack, suppress
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from mt.core.errors import RunError
@@ -40,21 +40,19 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     items = iter(items)
     yield from map(work, islice(items, FIRST_ITEMS))
     count = min(MAX_PROCESSES, _cores())
-    first = list(islice(items, 1))
-    if count == 1 or not first:
-        yield from map(work, chain(first, items))
+    if count == 1:
+        yield from map(work, items)
         return
     with ExitStack() as stack:
-        idle = deque(stack.enter_context(_Process[Item, Result]()) for _ in range(count))
         busy: deque[_Process[Item, Result]] = deque()
-        for process in idle:
-            process.send(work)
-        for item in chain(first, items):
-            if not idle:
+        for item in items:
+            if len(busy) < count:
+                process = _Process[Item, Result]()
+                stack.callback(process.end)
+                process.send(work)
+            else:
                 process = busy.popleft()
                 yield process.receive()
-                idle.append(process)
-            process = idle.popleft()
             process.send(item)
             busy.append(process)
         for process in busy:
@@ -62,7 +60,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
 
 
 class _Process(Generic[Item, Result]):
-    """A process that works on one item at a time. Use as a context manager."""
+    """A process that works on one item at a time."""
 
     def __init__(self) -> None:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
@@ -73,10 +71,7 @@ class _Process(Generic[Item, Result]):
             process_group=0,  # so that Ctrl-C reaches this process alone, which then ends that one
         )
 
-    def __enter__(self) -> "_Process[Item, Result]":
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def end(self) -> None:
         self._process.kill()
         self._process.communicate()
 
@@ -115,11 +110,9 @@ def _serve() -> None:
 
 def _received() -> Iterator[Any]:
     """Yield the objects from the other process, until it closes the pipe or is killed."""
-    while True:
-        try:
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
             yield pickle.load(sys.stdin.buffer)
-        except (EOFError, pickle.UnpicklingError):
-            return
 
 
 def _cores() -> int:

@@ -30,22 +30,7 @@ class _Letters(dict[int, int | str | None]):
         return replacement
 
 
-class _FoldedLetters(dict[int, str]):
-    """A table for ``str.translate`` that does ``_folded`` and ``_Letters`` at once, if characters can be folded one by
-    one. Characters that may combine with the one before them, such as combining accents, become COMPOSING."""
-
-    def __missing__(self, code: int) -> str:
-        folded = _folded(chr(code))
-        first = normalize("NFKC", chr(code))[:1]
-        composes = any(category(c)[0] == "M" or "\u1160" <= c <= "\u11ff" for c in (first, folded[:1]) if c)
-        self[code] = COMPOSING if composes else folded.translate(_LETTERS)
-        return self[code]
-
-
-COMPOSING = "\1"
-"""Shows that a text cannot be folded character by character."""
 _LETTERS = _Letters()
-_FOLDED_LETTERS = _FoldedLetters()
 
 
 def normal_form(text: str) -> str:
@@ -60,18 +45,18 @@ def normal_form(text: str) -> str:
     Python's ``unicodedata`` decides what punctuation is, so characters that are newer than Unicode 14 (Python 3.11) may
     be treated differently by another version of Python.
     """
-    form = text.translate(_FOLDED_LETTERS)
-    if COMPOSING in form:
-        form = _folded(text).translate(_LETTERS)
+    folded = _folded(text)
+    form = folded.translate(_LETTERS)
     if "\0" in form:
         form = PUNCTUATION_IN_NUMBER.sub(".", form).replace("\0", "")
-    return form or "".join(_folded(text).split()) or text
+    return form or "".join(folded.split()) or text
 
 
 def _folded(text: str) -> str:
     """Return the text after NFKC, case folding, and NFKC again, because case folding can undo it. Accents that stand
     alone are removed."""
-    return SPACING_ACCENT.sub("", normalize("NFKC", normalize("NFKC", text).casefold()))
+    folded = normalize("NFKC", text).casefold()
+    return folded if folded.isascii() else SPACING_ACCENT.sub("", normalize("NFKC", folded))
 
 
 def sentence_key(text: str) -> int:

@@ -7,6 +7,7 @@ repair the page and write all of it anew.
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
@@ -20,8 +21,8 @@ from mt.data.parsers.document import (
     is_translatable,
 )
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
-from mt.data.parsers.tag_attributes import Attribute, read_attributes
 from mt.text.tags import (
+    ATTRIBUTE,
     RAW,
     SEPARATING,
     UNTRANSLATED,
@@ -49,6 +50,17 @@ DESCRIPTION = re.compile(
 CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.-]+)""", re.IGNORECASE)
 BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
 """The encodings that browsers use in place of declared ones."""
+
+
+class Attribute(NamedTuple):
+    """An attribute of a tag."""
+
+    tag: Token
+    name: str
+    value: str
+    start: int
+    """The start of the value in the document, quotation marks included."""
+    end: int
 
 
 def read_html(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -94,6 +106,17 @@ def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
         yield segment
 
 
+def _read_attributes(text: str, tag: Token) -> Iterator[Attribute]:
+    """Yield the attributes of a tag that have values."""
+    offset = tag.start + 1
+    for match in re.finditer(ATTRIBUTE, text[offset : tag.end], re.ASCII):
+        group = match.lastindex or 0
+        if group > 1:
+            start, end = (offset + position for position in match.span(group))
+            quotes = int(group != 4)
+            yield Attribute(tag, match[1].lower(), decode(match[group], "html"), start - quotes, end + quotes)
+
+
 def _translated_attributes(text: str, token: Token) -> Iterator[Attribute]:
     """Yield the attributes of a tag whose values are translated."""
     if token.role in ("text", "close") or not token.name or token.name in RAW | SKIPPED:
@@ -102,7 +125,7 @@ def _translated_attributes(text: str, token: Token) -> Iterator[Attribute]:
     if is_untranslated(token.name, tag, "html"):  # also a tag that is merged with the content of its element
         return
     is_description = token.name == "meta" and DESCRIPTION.search(tag)
-    for attribute in read_attributes(text, token, "html"):
+    for attribute in _read_attributes(text, token):
         is_shown = attribute.name in TRANSLATED or (is_description and attribute.name == "content")
         if is_shown and is_translatable(attribute.value) and not any(line.markup for line in _layout(attribute).lines):
             yield attribute
@@ -144,7 +167,7 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
 
 def _language(text: str, token: Token, languages: Languages) -> Iterator[Splice]:
     """Yield the changes that declare the target language in place of the source language."""
-    for attribute in read_attributes(text, token, "html"):
+    for attribute in _read_attributes(text, token):
         is_language = attribute.name in ("lang", "xml:lang")
         if is_language and base_language(attribute.value) == base_language(languages.source):
             yield Splice(attribute.start, attribute.end, f'"{languages.target.replace("_", "-")}"')

@@ -59,16 +59,16 @@ def export(config: ExportConfig) -> None:
     metadata = _metadata(trained, config.version)
     usage = USAGE.format(source=metadata["from_code"], target=metadata["to_code"])
     make_folder(output.parent)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".partial", dir=output.parent) as place:
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".partial", dir=output.parent) as temporary:
         # Argos Translate unpacks all packages into one folder, in which each has a folder of its own.
         name = f"translate-{metadata['from_code']}_{metadata['to_code']}-{config.version.replace('.', '_')}"
-        folder = Path(place, name)
+        folder = Path(temporary, name)
         (folder / "model").mkdir(parents=True)
         write_model(trained, folder / "model", config.quantization)
         (folder / "sentencepiece.model").write_bytes(trained.tokenizers.source.model)
         (folder / "metadata.json").write_text(json.dumps(metadata, indent=2), encoding="utf-8")
         write_card(folder, model_card(trained, run, config.license, usage, cuts_sentences=True))
-        package = Path(place, output.name)
+        package = Path(temporary, output.name)
         _zip(folder, package)
         replace_durably(package, output)
     logger.info("exported the model for Argos Translate to %s", config.output)

@@ -100,14 +100,14 @@ def obstacles(trained: TrainedModel) -> list[str]:
         return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     if config.norm == "post":
         return []
-    found = []
+    reasons = []
     if not config.tie_embeddings:
-        found.append("model.tie_embeddings=false with model.norm=pre")
+        reasons.append("model.tie_embeddings=false with model.norm=pre")
     if not trained.tokenizers.joint:
-        found.append("tokenizer.joint=false with model.norm=pre")
-    if found:
-        found[-1] += ": its pre-norm models (Pegasus, Blenderbot) have one matrix for source, target and output"
-    return found
+        reasons.append("tokenizer.joint=false with model.norm=pre")
+    if reasons:
+        reasons[-1] += ": its pre-norm models (Pegasus, Blenderbot) have one matrix for source, target and output"
+    return reasons
 
 
 def _weights(model: Transformer, settings: TransformerConfig, vocabularies: Vocabularies) -> dict[str, Tensor]:

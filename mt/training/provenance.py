@@ -54,7 +54,7 @@ class _Start(_Strict):
 
 
 class _File(_Strict):
-    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.readers.split``."""
+    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.split_report``."""
 
     paths: list[str]
     pairs: NonNegativeInt

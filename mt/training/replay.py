@@ -88,5 +88,4 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
 def _renumbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
     """Return pairs whose ids are ``first_id`` higher, and whose weights are ``weight`` times as large."""
     ids, weights = (pairs.data.column(name).to_numpy() for name in NUMBERED.names)
-    key = ("replayed", pairs._fingerprint, first_id, weight)
-    return with_numbers(pairs, key, lambda rows: (ids[rows] + first_id, weights[rows] * weight))
+    return with_numbers(pairs, ("replayed", pairs._fingerprint, first_id, weight), ids + first_id, weights * weight)

@@ -74,7 +74,7 @@ def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]
 
 
 def check_line_files(config: TranslateConfig) -> None:
-    """Check, before any work, what can be checked of the files. Raise InputError if they cannot be used."""
+    """Check the input, the reference and the outputs before any work. Raise InputError if they cannot be used."""
     _refuse_to_overwrite(config)
     _refuse_other_counts(config)
     if config.retranslate:

@@ -20,6 +20,7 @@ from mt.data.augmentation import (
     NEW_SLOTS_OF_NUMBERS,
     NUMBERS_IN_WORDS,
     Augmentation,
+    CorpusStatistics,
     in_ascending_order,
     names_and_numbers,
     with_capitals,
@@ -27,7 +28,6 @@ from mt.data.augmentation import (
     with_typos,
     without_final_punctuation,
 )
-from mt.data.corpus_statistics import CorpusStatistics
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.slots import OF_NUMBERS, SLOT, TAG, all_slots, slot

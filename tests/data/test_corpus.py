@@ -117,9 +117,7 @@ def test_what_is_often_a_mistake_is_told_once(tmp_path: Path, caplog: pytest.Log
 
 def test_several_processes_read_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(f"Satz {number}\r oder \u00e9".encode(), b"\xff" if number % 50 == 7 else b"x") for number in range(300)]
-    rows = 7
-    for module in ("readers.cached_pairs", "corpus", "cache"):
-        monkeypatch.setattr(f"mt.data.{module}.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("mt.data.readers.cached_pairs.ROWS_AT_ONCE", 7)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
     found = []
     for cores in (1, 2):

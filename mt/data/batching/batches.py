@@ -14,10 +14,10 @@ from pyarrow.compute import list_value_length
 
 from mt.core.columns import numbers
 from mt.core.randomness import generator
+from mt.data.augmentation import corpus_statistics
 from mt.data.batching.batch import Batch, collate_table
 from mt.data.batching.plan import Lengths, Plan, encoded_lengths, plan_anew, plan_epoch, plan_in_order
 from mt.data.batching.samples import BatchSettings, PairSampler
-from mt.data.corpus_statistics import corpus_statistics
 from mt.data.subwords import ID_COLUMNS
 from mt.text.layer import TextLayer
 

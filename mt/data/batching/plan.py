@@ -66,11 +66,11 @@ def plan_epoch(
 
     followers: dict[int, tuple[int, ...]] = {}
     if joined:
-        rows, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
-        lengths = _joined_lengths(lengths[0], followers), _joined_lengths(lengths[1], followers)
-    longest, order = _sort_keys(lengths[0][rows], lengths[1][rows])
-    del lengths, weights, repetitions  # the memory is needed for sorting
-    batches = _cut(*_sorted_rows(rows, longest, order), batch_tokens)
+        rows, lengths, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
+    lengths = lengths[0][rows], lengths[1][rows]
+    del weights, repetitions  # the memory is needed for sorting
+    order, longest = sort_by_length(lengths)
+    batches = _cut(rows[order], longest, batch_tokens)
     return Plan([batches[number] for number in random.permutation(len(batches))], followers)
 
 
@@ -118,7 +118,7 @@ def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.nda
 
 def _join(
     rows: np.ndarray, repetitions: np.ndarray, lengths: Lengths, share: float, random: np.random.Generator
-) -> tuple[np.ndarray, dict[int, tuple[int, ...]]]:
+) -> tuple[np.ndarray, Lengths, dict[int, tuple[int, ...]]]:
     """Join some rows, which are in random order, with the rows that follow them.
 
     Rows that occur several times in the epoch are not joined, nor are those that would be longer than every row of the
@@ -132,58 +132,41 @@ def _join(
         random: Decides how many are joined each time.
 
     Returns:
-        The rows that are left, and those that are joined to some of them.
+        The rows that are left, the lengths of the N rows after joining, and the rows that are joined to some.
     """
     candidates = rows[: round(share * len(rows))]
-    candidates = candidates[repetitions[candidates] == 1].tolist()
-    max_lengths = [int(side.max()) for side in lengths]
+    candidates = candidates[repetitions[candidates] == 1]
+    max_lengths = [side.max() for side in lengths]
+    lengths = lengths[0].copy(), lengths[1].copy()
     followers: dict[int, tuple[int, ...]] = {}
-    start = 0
-    for size in random.integers(2, 4, len(candidates) // 2).tolist():
-        group = candidates[start : start + size]
-        start += size
-        total = [int(side[group].sum()) - (len(group) - 1) for side in lengths]  # one EOS instead of several
+    for group in np.split(candidates, np.cumsum(random.integers(2, 4, len(candidates) // 2))):
+        total = [side[group].sum() - (len(group) - 1) for side in lengths]  # one EOS instead of several
         if len(group) > 1 and total[0] <= max_lengths[0] and total[1] <= max_lengths[1]:
-            followers[group[0]] = tuple(group[1:])
-        if start >= len(candidates):
-            break
+            first, *others = group.tolist()
+            followers[first] = tuple(others)
+            lengths[0][first], lengths[1][first] = total
     is_left = np.ones(len(repetitions), dtype=bool)
     is_left[[row for group in followers.values() for row in group]] = False
-    return rows[is_left[rows]], followers
-
-
-def _joined_lengths(lengths: np.ndarray, joined: dict[int, tuple[int, ...]]) -> np.ndarray:
-    total = lengths.copy()
-    for first, others in joined.items():
-        total[first] += sum(int(lengths[row]) - 1 for row in others)
-    return total
+    return rows[is_left[rows]], lengths, followers
 
 
 def sort_by_length(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
     """Return the row numbers (N,), sorted so that neighbours have similar lengths on both sides, and the longer length
-    (N,) of each. Rows of equal lengths keep their order."""
-    return _sorted_rows(np.arange(len(lengths[0])), *_sort_keys(*lengths))
-
-
-def _sort_keys(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the longer length of each row (N,), and the key to sort by (N,), both as small integers.
+    (N,) of each. Rows of equal lengths keep their order.
 
     The longer side decides how many rows fit into a batch, so the rows are sorted by its length. Those of one such
     length run from a longer source to a longer target, those of the next the other way round, so that the shorter sides
     of neighbours agree, too.
     """
+    source, target = lengths
     longest = np.maximum(source, target)
-    max_length = int(longest.max(initial=0))
-    longest = longest.astype(np.min_scalar_type(max_length))
-    key = (target - source).astype(np.min_scalar_type(-2 * (max_length + 1) ** 2))
-    np.negative(key, out=key, where=longest % 2 == 0)
-    key += longest.astype(key.dtype) * (2 * max_length + 1)
-    return longest, key
-
-
-def _sorted_rows(rows: np.ndarray, longest: np.ndarray, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(key, kind="stable")  # in linear time for small integers
-    return rows[order], longest[order]
+    # Small integers are sorted in linear time.
+    small = np.min_scalar_type(-1 - int(longest.max(initial=0)))
+    longest = longest.astype(small)
+    difference = (target - source).astype(small)
+    np.negative(difference, out=difference, where=longest % 2 == 0)
+    order = np.lexsort((difference, longest))
+    return order, longest[order]
 
 
 def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

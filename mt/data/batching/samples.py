@@ -10,9 +10,8 @@ import pyarrow
 from mt.config import AugmentationConfig
 from mt.core.columns import numbers
 from mt.core.randomness import key
-from mt.data.augmentation import Augmentation
+from mt.data.augmentation import Augmentation, CorpusStatistics
 from mt.data.batching.plan import Plan
-from mt.data.corpus_statistics import CorpusStatistics
 from mt.data.pairs import SIDES
 from mt.data.subwords import ID_COLUMNS, TOKENS
 from mt.text.layer import TextLayer

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import repeat
 from pathlib import Path
 
@@ -35,11 +35,11 @@ def clean(config: CleaningConfig) -> None:
     findings = find_faulty(corpus, config.data)
     log_findings(findings, corpus, config.data)
     languages = config.data.source_language, config.data.target_language
-    rule_numbers = findings.found["train"]
-    kept, dropped = np.flatnonzero(rule_numbers == 0), np.flatnonzero(rule_numbers)
+    numbers = findings.found["train"]
+    kept, dropped = np.flatnonzero(numbers == 0), np.flatnonzero(numbers)
     reasons = (
-        {"rule": findings.rules[rule - 1], "score": round(score, 3) if np.isfinite(score) else None}
-        for rule, score in zip(rule_numbers[dropped].tolist(), findings.scores["train"][dropped].tolist(), strict=True)
+        {"rule": rule, "score": None if score is None else round(score, 3)}
+        for rule, score in map(findings.reason, dropped.tolist())
     )
     with new_folder(output) as folder:
         write_report(findings, corpus, languages, folder)
@@ -55,11 +55,11 @@ def _write_pairs(
     pairs: datasets.Dataset,
     rows: np.ndarray,
     languages: tuple[str, str],
-    reasons: Iterable[dict[str, object]] = repeat({}),
+    reasons: Iterable[Mapping[str, object]] = repeat({}),
 ) -> None:
     texts = (pair for batch in read_texts(pairs, rows) for pair in zip(*batch, strict=True))
     shown = tqdm(texts, desc=path.name, unit=" pairs", total=len(rows), disable=None, leave=False)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for reason, pair in zip(reasons, shown, strict=False):
-            row = reason | dict(zip(languages, pair, strict=True))
+            row = {**reason, **dict(zip(languages, pair, strict=True))}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")

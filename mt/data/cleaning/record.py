@@ -45,19 +45,9 @@ def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Cor
             + f". {config.without_rule(max(counts, key=counts.__getitem__))} leaves that rule out, data.cleaning=false "
             "drops none; python -m mt clean shows them"
         )
-    reports, first_id = [], 0
-    for report in corpus.report:
-        if report.split == "train":
-            end = first_id + report.read
-            counts = {
-                f"by cleaning: {rule}": int(np.diff(np.searchsorted(of_rule, (first_id, end)))[0])
-                for rule, of_rule in dropped.items()
-            }
-            report = report.after_dropping({reason: count for reason, count in counts.items() if count})
-            report = report.with_files_kept(ids[is_kept & (ids >= first_id) & (ids < end)] - first_id)
-            first_id = end
-        reports.append(report)
-    return replace(corpus, train=corpus.train.select(np.flatnonzero(is_kept)), report=reports)
+    reasons = {f"by cleaning: {rule}": of_rule for rule, of_rule in dropped.items()}
+    report = [entry.without(reasons) if entry.split == "train" else entry for entry in corpus.report]
+    return replace(corpus, train=corpus.train.select(np.flatnonzero(is_kept)), report=report)
 
 
 def write_dropped(run: Path, dropped: Dropped) -> None:

@@ -1,17 +1,16 @@
 """The report on cleaning: cleaning.html for people, cleaning.md for a pull request, cleaning.json for programs."""
 
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from mt.core.columns import evenly_spaced_rows
-from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.findings import Findings
-from mt.data.cleaning.plots import plot_histogram
 from mt.data.cleaning.rules import RULES
 from mt.data.corpus import Corpus
-from mt.reporting.figures import as_picture
+from mt.reporting.figures import COLOURS, as_picture, new_figure
 from mt.reporting.pages import Report
 
 REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
@@ -19,6 +18,15 @@ EXAMPLES = 10
 """The number of pairs shown of each rule, evenly spaced."""
 MAX_CHARACTERS = 500
 """The number of characters shown of a text."""
+LABELS = {
+    "language": "how much likelier another language is than the right one (logarithm)",
+    "length": "standard deviations of the ratio of lengths from what is usual for the length",
+    "translation": "how much more probable each side makes the words of the other (logarithm)",
+}
+"""The labels of the horizontal axes."""
+BINS = 80
+TAIL_SHARE = 0.0005
+"""The share of the scores at either end that the first and the last bin contain."""
 
 
 def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
@@ -43,13 +51,14 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
         "rules": rules,
         "dropped": sum(counts["train"].values()),
     }
+    histograms = [score_histogram(findings, rule) for rule in findings.scores]
     numbers = {
         "pairs": findings.sizes,
         "found": counts,
-        "histograms": [asdict(histogram) for histogram in findings.histograms],
+        "histograms": histograms,
         "examples": examples,
     }
-    pictures = {histogram.rule: as_picture(plot_histogram(histogram)) for histogram in findings.histograms}
+    pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
     REPORT.write(folder, values, pictures, numbers)
 
 
@@ -59,21 +68,58 @@ def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[dict[str, i
     The number of each is its position, from 1, among all training pairs that were read.
     """
     rows = np.flatnonzero(findings.found["train"] == rule)
-    if not len(rows):
-        return []
     rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
-    texts = [pair for batch in read_texts(corpus.train, rows) for pair in zip(*batch, strict=True)]
-    columns = corpus.train.select(rows)["id"], findings.scores["train"][rows].tolist(), texts
-    return [
-        {
-            "number": number + 1,
-            "score": round(score, 1) if np.isfinite(score) else None,
-            "source": _shorten(source),
-            "target": _shorten(target),
-        }
-        for number, score, (source, target) in zip(*columns, strict=True)
-    ]
+    examples = []
+    for row, pair in zip(rows.tolist(), corpus.train.select(rows), strict=True):
+        _, score = findings.reason(row)
+        examples.append(
+            {
+                "number": pair["id"] + 1,
+                "score": None if score is None else round(score, 1),
+                "source": _shorten(pair["source"]),
+                "target": _shorten(pair["target"]),
+            }
+        )
+    return examples
 
 
 def _shorten(text: str) -> str:
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
+
+
+def score_histogram(findings: Findings, rule: str) -> dict[str, Any]:
+    """Return the distribution of a rule's scores over the training pairs.
+
+    Returns:
+        The edges of the bins, and in each bin the number of all ``pairs``, of those that the rule has ``found``, and of
+        ``random`` ones (None if there are none). The outermost bins also count what is outside.
+    """
+    numbers = findings.found["train"]
+    scores = findings.scores[rule][: len(numbers)]
+    is_judged = np.isfinite(scores)
+    scores, is_found = scores[is_judged], numbers[is_judged] == findings.rules.index(rule) + 1
+    low, high = np.quantile(scores, [TAIL_SHARE, 1 - TAIL_SHARE]) if len(scores) else (0.0, 1.0)
+    edges = np.linspace(low, max(high, low + 1e-3), BINS + 1)
+    values = {"pairs": scores, "found": scores[is_found], "random": findings.random_scores.get(rule)}
+    return {"rule": rule, "edges": edges.tolist()} | {
+        name: None if of_kind is None else np.histogram(np.clip(of_kind, low, edges[-1]), edges)[0].tolist()
+        for name, of_kind in values.items()
+    }
+
+
+def plot_histogram(histogram: dict[str, Any]) -> Figure:
+    """Plot a ``score_histogram`` on a logarithmic scale."""
+    figure, axes = new_figure(7.6, 2.8)
+    edges = np.array(histogram["edges"])
+    dropped = f"dropped by it: {sum(histogram['found']):,}"
+    axes.stairs(histogram["pairs"], edges, fill=True, color=COLOURS[4], alpha=0.6, label="all pairs")
+    axes.stairs(histogram["found"], edges, fill=True, color=COLOURS[1], label=dropped)
+    if histogram["random"]:
+        axes.stairs(histogram["random"], edges, color="black", label="matched at random")
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(bottom=0)
+    axes.set_title(histogram["rule"], loc="left", fontsize="medium")
+    axes.set_xlabel(LABELS[histogram["rule"]])
+    axes.set_ylabel("pairs")
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderaxespad=0)
+    return figure

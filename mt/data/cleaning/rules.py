@@ -38,8 +38,6 @@ class Measures:
     """(N, 2) int32: the number of characters of each side."""
     keys: np.ndarray
     """(N, 2) int64: hashes of the two sides, which are equal if the texts differ in case, punctuation and digits."""
-    margins: np.ndarray
-    """(N,) float32: the log-likelihood ratio of another language and the right one."""
 
 
 class Rule(NamedTuple):
@@ -93,22 +91,21 @@ def _is_in_foreign_language(batch: Batch) -> np.ndarray:
 
 
 def _judge_lengths(measures: Measures, findings: Findings) -> None:
-    deviations = length_deviations(measures.lengths, measures.learnt)
-    findings.mark("length", np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS), deviations)
-    findings.add_histogram("length", deviations)
+    findings.scores["length"] = deviations = length_deviations(measures.lengths, measures.learnt)
+    findings.mark("length", np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS))
 
 
 def _judge_translations(measures: Measures, findings: Findings) -> None:
-    rows = findings.unmarked()
+    rows = np.flatnonzero(findings.numbers == 0)
     learnt = int((rows < measures.learnt).sum())
     result = score_translations(lambda chosen: read_texts(measures.pairs, rows[chosen]), learnt, len(rows))
     if result is None:
         logger.warning("cleaning: there are too few pairs to learn which are translations: that rule finds none")
         return
-    scores = np.full(len(measures.pairs), np.nan, dtype=np.float32)
-    scores[rows] = result.scores
-    findings.mark("translation", rows[~result.is_translation], scores)
-    findings.add_histogram("translation", scores, result.random_scores)
+    scores, is_translation, findings.random_scores["translation"] = result
+    findings.mark("translation", rows[~is_translation])
+    findings.scores["translation"] = np.full(len(measures.pairs), np.nan, dtype=np.float32)
+    findings.scores["translation"][rows] = scores
 
 
 def _judge_boilerplate(measures: Measures, findings: Findings) -> None:
@@ -116,8 +113,7 @@ def _judge_boilerplate(measures: Measures, findings: Findings) -> None:
 
 
 def _judge_duplicates(measures: Measures, findings: Findings) -> None:
-    rows = findings.unmarked()
-    rows = rows[rows < measures.learnt]
+    rows = np.flatnonzero(findings.found["train"] == 0)
     findings.mark("duplicate", rows[duplicates(pair_hashes(measures.keys[rows]))])
 
 

@@ -41,11 +41,8 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
         len(corpus.train),
         lengths=np.zeros((len(pairs), 2), np.int32),
         keys=np.zeros((len(pairs), 2), np.int64),
-        margins=np.zeros(len(pairs), np.float32),
     )
     _judge_batches(measures, findings, _learn_sides(measures, config), config.max_length)
-    if "language" in findings.rules:
-        findings.add_histogram("language", measures.margins)
     for name in findings.rules:
         if judge := RULES[name].judge:
             judge(measures, findings)
@@ -65,20 +62,20 @@ def _learn_sides(measures: Measures, config: DataConfig) -> tuple[Side, Side]:
 
 def _judge_batches(measures: Measures, findings: Findings, sides: tuple[Side, Side], max_length: int) -> None:
     """Apply the rules that judge batches, and measure the pairs for the other rules."""
-    start = 0
+    if "language" in findings.rules:
+        findings.scores["language"] = np.empty(len(measures.pairs), np.float32)
+    end = 0
     with tqdm(total=len(measures.pairs), desc="cleaning", unit=" pairs", disable=None, leave=False) as bar:
         for table in tables(measures.pairs, ("source", "target", *KEYS)):
+            start, end = end, end + len(table)
             texts = table["source"].to_pylist(), table["target"].to_pylist()
             batch = Batch(texts, np.stack([table[key].to_numpy() for key in KEYS], axis=1), sides, max_length)
-            rows = np.arange(start, start + len(table))
-            measures.lengths[rows] = batch.lengths
-            measures.keys[rows] = batch.keys_without_digits()
+            measures.lengths[start:end] = batch.lengths
+            measures.keys[start:end] = batch.keys_without_digits()
             if "language" in findings.rules:
-                measures.margins[rows] = batch.margins
-                findings.exchanged[rows] = batch.exchanged
+                findings.scores["language"][start:end] = batch.margins
+                findings.exchanged[start:end] = batch.exchanged
             for name in findings.rules:
                 if find := RULES[name].find:
-                    scores = measures.margins if name == "language" else None
-                    findings.mark(name, rows[find(batch)], scores)
-            start += len(table)
+                    findings.mark(name, start + np.flatnonzero(find(batch)))
             bar.update(len(table))

@@ -9,10 +9,9 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
+import pyarrow
 import regex
 
 from mt.core.language import TOUCHING
@@ -32,77 +31,76 @@ SMOOTHING = 0.5
 CHUNK_PAIRS = 20_000
 
 Words = list[str]
+NUMBERS = pyarrow.list_(pyarrow.int64())
+Sides = tuple[pyarrow.ListArray, pyarrow.ListArray]
+"""The numbers of the words of N sources and N targets."""
 
 
-@dataclass(frozen=True)
-class Numbered:
-    """One side of N pairs: the numbers of the words of all texts, concatenated."""
+class Links:
+    """The word pairs of some texts: each word of a source with each word of its target, L in all."""
 
-    words: np.ndarray
-    lengths: np.ndarray
-    """(N,) number of words of each text."""
+    def __init__(self, sides: Sides) -> None:
+        self.words = [side.flatten().to_numpy() for side in sides]
+        """The words of all sources, and of all targets."""
+        lengths = [side.value_lengths().to_numpy() for side in sides]
+        counts = lengths[0] * lengths[1]
+        pairs = np.repeat(np.arange(len(counts)), counts)
+        numbers = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)  # 0, 1, 2 … in each pair
+        in_pair = np.divmod(numbers, np.maximum(1, lengths[1])[pairs])
+        self.positions = [(np.cumsum(n) - n)[pairs] + position for n, position in zip(lengths, in_pair, strict=True)]
+        """(L,) for the source and (L,) for the target: the positions in ``words`` of the words of each link."""
 
-    @property
-    def starts(self) -> np.ndarray:
-        return np.cumsum(self.lengths) - self.lengths
-
-    def take(self, rows: np.ndarray) -> "Numbered":
-        lengths = self.lengths[rows]
-        return Numbered(self.words[np.repeat(self.starts[rows], lengths) + _ranges(lengths)], lengths)
-
-
-Sides = tuple[Numbered, Numbered]
-"""Sources and targets."""
+    def keys(self, vocabulary_size: int) -> np.ndarray:
+        """Return one number for both words of each link, (L,), given the number of different target words."""
+        sources, targets = (words[of_side] for words, of_side in zip(self.words, self.positions, strict=True))
+        return sources * vocabulary_size + targets
 
 
 class Direction:
     """Predicts the words of one side from those of the other, learnt by expectation-maximisation."""
 
-    def __init__(
-        self, types: np.ndarray, given: np.ndarray, positions: np.ndarray, predicted: np.ndarray, sizes: tuple[int, int]
-    ) -> None:
+    def __init__(self, links: Links, types: np.ndarray, given: np.ndarray, side: int, sizes: tuple[int, int]) -> None:
         """
         Args:
+            links: The links of all texts.
             types: (L,) the type of each link, of K types: the same two words have the same type.
             given: (K,) the predicting word of each type.
-            positions: (L,) the position in ``predicted`` that each link predicts.
-            predicted: The predicted words of all texts.
-            sizes: The number of distinct words on the predicting side and on the predicted one.
+            side: The predicted side: 0 for the sources, 1 for the targets.
+            sizes: The number of different source words, and of target words.
         """
-        self._unigram = np.maximum(1, np.bincount(predicted, minlength=sizes[1])) / max(1, len(predicted))
+        self._side = side
+        predicted = links.words[side]
+        self._unigram = np.maximum(1, np.bincount(predicted, minlength=sizes[side])) / max(1, len(predicted))
         """The probability of each predicted word, regardless of the other side."""
         counts: np.ndarray = np.ones(len(given))
-        totals: np.ndarray = np.full(sizes[0], float(sizes[1]))
+        totals: np.ndarray = np.full(sizes[1 - side], float(sizes[side]))
         for _ in range(ITERATIONS):
             probabilities = counts / totals[given]
-            posteriors = self._posteriors(probabilities[types], positions, predicted)
-            counts = np.bincount(types, posteriors, minlength=len(given))
-            totals = np.bincount(given, counts, minlength=sizes[0])
+            counts = np.bincount(types, self._posteriors(probabilities[types], links), minlength=len(given))
+            totals = np.bincount(given, counts, minlength=len(totals))
         # One more type, the last, is for links that were not learnt.
         self._probabilities, self._counts = np.append(probabilities, 0.0), np.append(counts, 0.0)
         self._denominators = np.append(totals[given] + SMOOTHING, 1.0)
 
-    def log_ratios(
-        self, types: np.ndarray, positions: np.ndarray, predicted: np.ndarray, is_learnt: bool
-    ) -> np.ndarray:
+    def log_ratios(self, links: Links, types: np.ndarray, is_learnt: bool) -> np.ndarray:
         """Return how much more probable the other side makes each predicted word, as logarithms.
 
         Args:
+            links: The links of some texts.
             types: (L,) the type of each link; K for one that was not learnt.
-            positions: (L,) the position in ``predicted`` that each link predicts.
-            predicted: The predicted words.
             is_learnt: Whether the model was learnt from these texts, so that their own part is to be taken out.
         """
         counts = self._counts[types]
         if is_learnt:
-            counts = np.maximum(0, counts - self._posteriors(self._probabilities[types], positions, predicted))
-        links = np.maximum(1, np.bincount(positions, minlength=len(predicted)))
-        smoothed = counts / self._denominators[types]
-        probabilities = np.bincount(positions, smoothed, minlength=len(predicted)) / links
+            counts = np.maximum(0, counts - self._posteriors(self._probabilities[types], links))
+        predicted, positions = links.words[self._side], links.positions[self._side]
+        smoothed = np.bincount(positions, counts / self._denominators[types], minlength=len(predicted))
+        probabilities = smoothed / np.maximum(1, np.bincount(positions, minlength=len(predicted)))
         return np.log((1 - UNALIGNED) * probabilities / self._unigram[predicted] + UNALIGNED)
 
-    def _posteriors(self, probabilities: np.ndarray, positions: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    def _posteriors(self, probabilities: np.ndarray, links: Links) -> np.ndarray:
         """Return the probability of each link, (L,). The rest of a word is aligned with nothing."""
+        predicted, positions = links.words[self._side], links.positions[self._side]
         totals = np.bincount(positions, probabilities, minlength=len(predicted)) + self._unigram[predicted]
         return probabilities / totals[positions]
 
@@ -123,18 +121,14 @@ class TranslationModel:
         for batch in texts:
             for all_texts, new_texts in zip(words, _beginnings(batch), strict=True):
                 all_texts += new_texts
-        self._vocabularies = _vocabulary(words[0]), _vocabulary(words[1])
+        self._vocabularies = list(map(_vocabulary, words))
+        sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
         self._learnt = self._number(words)
         del words
-        positions = _links(self._learnt)
-        self._keys, types = np.unique(self._keys_of(self._learnt, positions), return_inverse=True)
-        sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
+        links = Links(self._learnt)
+        self._keys, types = np.unique(links.keys(sizes[1]), return_inverse=True)
         sources, targets = np.divmod(self._keys, max(1, sizes[1]))
-        source, target = self._learnt
-        self._directions = (
-            Direction(types, sources, positions[1], target.words, sizes),
-            Direction(types, targets, positions[0], source.words, sizes[::-1]),
-        )
+        self._directions = [Direction(links, types, *each, sizes) for each in ((sources, 1), (targets, 0))]
 
     def scores(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of other pairs, (N,) float32, and the number of known words of each."""
@@ -147,32 +141,32 @@ class TranslationModel:
     def scores_of_rematched(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores, as ``scores`` does, of learnt sources with random targets of about their own's length."""
         source, target = self._learnt
-        shuffled = np.random.default_rng(seed).permutation(len(source.lengths))
-        order = shuffled[np.lexsort((target.lengths[shuffled], source.lengths[shuffled]))]
+        shuffled = np.random.default_rng(seed).permutation(len(source))
+        lengths = [side.value_lengths().to_numpy()[shuffled] for side in (target, source)]
+        order = shuffled[np.lexsort(lengths)]
         return self._scores((source.take(order), target.take(np.roll(order, 1))))
 
     def _scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        lengths = sides[0].lengths + sides[1].lengths
-        scores = np.zeros(len(lengths), dtype=np.float32)
+        lengths = [side.value_lengths().to_numpy() for side in sides]
+        scores = np.zeros(len(lengths[0]), dtype=np.float32)
         for start in range(0, len(scores), CHUNK_PAIRS):
-            rows = np.arange(start, min(len(scores), start + CHUNK_PAIRS))
-            chunk = sides[0].take(rows), sides[1].take(rows)
-            positions = _links(chunk)
-            keys = self._keys_of(chunk, positions)
+            rows = slice(start, start + CHUNK_PAIRS)
+            links = Links((sides[0][rows], sides[1][rows]))
+            keys = links.keys(len(self._vocabularies[1]))
             types = np.searchsorted(self._keys, keys)
             types[np.append(self._keys, -1)[types] != keys] = len(self._keys)
-            for direction, side, predicted in zip(self._directions, chunk[::-1], positions[::-1], strict=True):
-                ratios = direction.log_ratios(types, predicted, side.words, is_learnt)
-                scores[rows] += np.bincount(np.repeat(rows - start, side.lengths), ratios, minlength=len(rows))
-        return scores, lengths
+            for direction, side in zip(self._directions, (1, 0), strict=True):
+                pair_of_word = np.repeat(np.arange(len(scores[rows])), lengths[side][rows])
+                ratios = direction.log_ratios(links, types, is_learnt)
+                scores[rows] += np.bincount(pair_of_word, ratios, minlength=len(scores[rows]))
+        return scores, lengths[0] + lengths[1]
 
-    def _number(self, words: tuple[list[Words], list[Words]]) -> Sides:
-        return _number(self._vocabularies[0], words[0]), _number(self._vocabularies[1], words[1])
-
-    def _keys_of(self, sides: Sides, positions: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """Return one number for both words of each link."""
-        sources, targets = (side.words[of_side] for side, of_side in zip(sides, positions, strict=True))
-        return sources * len(self._vocabularies[1]) + targets
+    def _number(self, words: Sequence[list[Words]]) -> Sides:
+        sources, targets = (
+            pyarrow.array([[numbers[word] for word in text if word in numbers] for text in texts], NUMBERS)
+            for numbers, texts in zip(self._vocabularies, words, strict=True)
+        )
+        return sources, targets
 
 
 def number_of_links(texts: Texts) -> int:
@@ -184,26 +178,6 @@ def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
     """Assign a number to each word of two or more texts. No other pair could vouch for the rest."""
     counts = Counter(word for words in texts for word in words)
     return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
-
-
-def _number(vocabulary: dict[str, int], texts: Sequence[Words]) -> Numbered:
-    rows = [[vocabulary[word] for word in words if word in vocabulary] for words in texts]
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    return Numbered(np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum())), lengths)
-
-
-def _links(sides: Sides) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of the source and the target word of every word pair, (L,) each."""
-    source, target = sides
-    counts = source.lengths * target.lengths
-    pairs = np.repeat(np.arange(len(counts)), counts)
-    first, second = np.divmod(_ranges(counts), np.maximum(1, target.lengths)[pairs])
-    return source.starts[pairs] + first, target.starts[pairs] + second
-
-
-def _ranges(lengths: np.ndarray) -> np.ndarray:
-    """Return 0, 1, 2 … for each of the lengths: [0, 1, 0, 1, 2] for 2 and 3."""
-    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _beginnings(texts: Texts) -> tuple[list[Words], list[Words]]:

@@ -1,7 +1,6 @@
 """Decide which pairs are no translations: those that score rather like sentences matched at random."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from tqdm import tqdm
@@ -20,21 +19,9 @@ LOW_QUANTILE = 0.5
 """This share of the pairs matched at random scores lower than nearly all translations."""
 
 
-@dataclass(frozen=True)
-class TranslationScores:
-    """The scores of all pairs."""
-
-    scores: np.ndarray
-    """(N,) float32."""
-    is_translation: np.ndarray
-    """(N,) bool."""
-    random_scores: np.ndarray
-    """Scores of pairs that were matched at random."""
-
-
 def score_translations(
     read: Callable[[np.ndarray], Iterator[Texts]], learnt: int, total: int, seed: int = 1
-) -> TranslationScores | None:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Score pairs by a model that is learnt from them, and decide which are no translations.
 
     Sources and targets of equal length are matched at random and scored, too, which shows how pairs that are no
@@ -47,7 +34,8 @@ def score_translations(
         seed: Seeds the random matches.
 
     Returns:
-        None if there are too few pairs to learn from.
+        The scores, (N,) float32, whether each pair is a translation, (N,) bool, and the scores of pairs that were
+        matched at random; None if there are too few pairs to learn from.
     """
     if learnt < 4 * MIN_CLASS_PAIRS:
         return None
@@ -65,8 +53,7 @@ def score_translations(
             start += len(rows)
             bar.update(len(rows))
     random_scores, random_lengths = model.scores_of_rematched(seed)
-    is_translation = find_translations(scores, lengths, random_scores, random_lengths)
-    return TranslationScores(scores, is_translation, random_scores)
+    return scores, find_translations(scores, lengths, random_scores, random_lengths), random_scores
 
 
 def find_translations(

@@ -26,11 +26,8 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
     languages = CHECKED.intersection(flags)
     if not languages or _is_faulty(source):
         return translation
-    matches = [match for match in DIRECTIVE.finditer(source) if match.group()[-1] != "%"]
-    expected = [match.group() for match in matches]
-    actual = [
-        directive for directive in (match.group() for match in DIRECTIVE.finditer(translation)) if directive[-1] != "%"
-    ]
+    matches = _directives(source)
+    expected, actual = ([match.group() for match in each] for each in (matches, _directives(translation)))
     if _is_faulty(translation) or sorted(expected) != sorted(actual):
         return None
     if expected == actual or all(match["order"] for match in matches):
@@ -49,3 +46,8 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
 def _is_faulty(text: str) -> bool:
     """Return whether a percent sign is neither a directive nor doubled."""
     return "%" in DIRECTIVE.sub("", text)
+
+
+def _directives(text: str) -> list[re.Match[str]]:
+    """Return the directives other than those that stand for a percent sign."""
+    return [match for match in DIRECTIVE.finditer(text) if match.group()[-1] != "%"]

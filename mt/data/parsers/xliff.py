@@ -24,11 +24,11 @@ from mt.data.parsers.document import (
     line_pairs,
 )
 from mt.data.parsers.layout import always, cut_paragraphs
-from mt.data.parsers.tag_attributes import read_attributes
-from mt.text.tags import closings_of, read_units, tokens_of
+from mt.text.tags import read_units
 
 DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
+START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CODES = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
@@ -75,8 +75,8 @@ class Element:
     attributes: dict[str, str]
     start: int
     content_start: int
-    content_end: int
-    end: int
+    content_end: int = 0
+    end: int = 0
     is_translatable: bool = True
     codes: list[Code] = field(default_factory=list)
     """Of a source or target: its codes, counted from the start of the content."""
@@ -117,7 +117,6 @@ class _File:
     def __init__(self, content: bytes) -> None:
         declared = DECLARATION.match(content)
         self.text, self._encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
-        _check_xml(self.text)
         self.units: list[Unit] = []
         self.declarations: list[tuple[Element, str, str | None]] = []
         """The elements that declare the languages: of the sources and, if given, of the targets."""
@@ -179,29 +178,48 @@ class _File:
                 holder.codes.append(Code(start, end, _pair_key(element, OPENING), _pair_key(element, CLOSING)))
 
 
-def _check_xml(text: str) -> None:
-    """Refuse a text that is not well-formed, or declares entities."""
+def _elements(text: str) -> list[Element]:
+    """Return the elements of a text, each before those inside of it. Their names are without prefixes.
+
+    Raises:
+        InputError: The text is not well-formed, or declares entities.
+    """
+    content = text.encode()
+    elements: list[Element] = []
+    unclosed: list[Element] = []
+    last_byte = last_character = 0
+
+    def position() -> int:
+        """Return the position of the current event, in characters."""
+        nonlocal last_byte, last_character
+        last_character += len(content[last_byte : parser.CurrentByteIndex].decode())
+        last_byte = parser.CurrentByteIndex
+        return last_character
+
+    def open_element(name: str, attributes: dict[str, str]) -> None:
+        start = position()
+        tag = START_TAG.match(text, start)
+        assert tag, "expat takes it for a tag"
+        unclosed.append(Element(name.rpartition(":")[2], attributes, start, tag.end()))
+        elements.append(unclosed[-1])
+
+    def close_element(name: str) -> None:
+        element = unclosed.pop()
+        element.content_end = position()
+        is_empty = text[element.content_start - 2] == "/"
+        element.end = element.content_end if is_empty else text.index(">", element.content_end) + 1
 
     def refuse(*details: object) -> NoReturn:
         raise InputError("declares entities, which are not read here")
 
     parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
     parser.EntityDeclHandler, parser.SkippedEntityHandler = refuse, refuse
     try:
-        parser.Parse(text.encode(), True)
+        parser.Parse(content, True)
     except expat.ExpatError as error:
         raise InputError(f"is no XML that can be read: {error}") from None
-
-
-def _elements(text: str) -> Iterator[Element]:
-    """Yield the elements of a well-formed text, each before those inside of it. Their names are without prefixes."""
-    tokens = tokens_of(text, "xml")
-    closings = closings_of(tokens)
-    for number, tag in enumerate(tokens):
-        if tag.name and tag.role != "close":
-            attributes = {attribute.name: attribute.value for attribute in read_attributes(text, tag, "xml")}
-            closing = tokens[closings[number]] if tag.role == "open" else tag._replace(start=tag.end)
-            yield Element(tag.name.rpartition(":")[2], attributes, tag.start, tag.end, closing.start, closing.end)
+    return elements
 
 
 def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:

@@ -14,7 +14,7 @@ from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, 
 from mt.data.readers.hub import read_hub
 from mt.data.readers.many_files import read_input_files
 from mt.data.readers.recipe import read_recipe
-from mt.data.readers.split import Split
+from mt.data.split_report import Split
 
 READERS: dict[type, Callable[[Any, str], Split | None]] = {
     FilesConfig: read_input_files,

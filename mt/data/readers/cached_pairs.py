@@ -6,13 +6,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-import datasets
-
 from mt.core.columns import ROWS_AT_ONCE
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, digest
 from mt.data.pairs import PAIRS, columns_of
 from mt.data.parallel import in_order
+from mt.data.split_report import Split
 
 VERSION = 5
 """Part of every cache key. Raise it when the same input is to give other pairs or other columns than before."""
@@ -20,8 +19,8 @@ VERSION = 5
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 
 
-def cached_pairs(origin: str, pairs: Callable[[], Pairs], content: tuple) -> datasets.Dataset:
-    """Return the pairs as a data set, from the cache if it has them.
+def cached_split(origin: str, pairs: Callable[[], Pairs], content: tuple) -> Split:
+    """Return a split of some pairs, from the cache if it has them.
 
     Args:
         origin: The name of the corpus in messages.
@@ -31,12 +30,11 @@ def cached_pairs(origin: str, pairs: Callable[[], Pairs], content: tuple) -> dat
     Raises:
         InputError: There are no pairs.
     """
-
     key = digest((VERSION, unicodedata.unidata_version, content))
     table = cached_table(key, PAIRS, lambda: in_order(columns_of, _lists(pairs())), f"reading {origin}")
     if not len(table):
         raise InputError(f"{origin}: there is not one pair in it")
-    return table
+    return Split(table, origin)
 
 
 def _lists(pairs: Pairs) -> Iterator[list[tuple[str, str]]]:

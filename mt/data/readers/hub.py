@@ -13,9 +13,9 @@ from datasets.exceptions import DatasetGenerationError
 
 from mt.config import HubConfig
 from mt.core.errors import InputError, RunError
-from mt.data.readers.cached_pairs import Pairs, cached_pairs
-from mt.data.readers.split import Split
+from mt.data.readers.cached_pairs import Pairs, cached_split
 from mt.data.readers.tables import column_pairs, find_column
+from mt.data.split_report import Split
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
         with _as_input_errors(corpus.path):
             yield from islice(_hub_pairs(rows, columns, origin, max_pairs), max_pairs)
 
-    return Split(cached_pairs(origin, pairs, (key, columns, max_pairs)), origin)
+    return cached_split(origin, pairs, (key, columns, max_pairs))
 
 
 @contextlib.contextmanager

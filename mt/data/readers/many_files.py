@@ -9,12 +9,12 @@ from mt.config import FilesConfig, TableConfig
 from mt.core.errors import InputError
 from mt.data.cache import concatenate
 from mt.data.pairs import sentences_sha256
-from mt.data.readers.cached_pairs import cached_pairs, file_state
+from mt.data.readers.cached_pairs import cached_split, file_state
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
-from mt.data.readers.split import InputFile, Split
 from mt.data.readers.tables import Columns
 from mt.data.readers.text import line_pairs
+from mt.data.split_report import InputFile, Split
 
 logger = logging.getLogger(__name__)
 
@@ -24,13 +24,13 @@ def read_text_files(files: FileGroup) -> Split:
     source, target = files
     name = group_name(files)
     key = file_state(source), file_state(target)
-    return Split(cached_pairs(name, lambda: line_pairs(source, target), key), name)
+    return cached_split(name, lambda: line_pairs(source, target), key)
 
 
 def _read_table(path: Path, columns: Columns) -> Split:
     suffix = table_suffix(path)
     key = file_state(path), suffix, columns
-    return Split(cached_pairs(str(path), lambda: TABLE_READERS[suffix](path, columns), key), str(path))
+    return cached_split(str(path), lambda: TABLE_READERS[suffix](path, columns), key)
 
 
 def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
@@ -62,7 +62,7 @@ def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | N
             files.append(InputFile(paths, left_out=reason))
         else:
             parts.append(pairs)
-            files.append(InputFile(paths, len(pairs), sentences_sha256(pairs)))
+            files.append(InputFile(paths, len(pairs), sentences_sha256(pairs), kept=len(pairs)))
     if not parts:
         raise InputError(f"data.{split}: none of {origin} can be read: {files[0].name}: {files[0].left_out}")
     return Split(concatenate(parts), origin, tuple(files))

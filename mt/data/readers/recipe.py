@@ -7,7 +7,7 @@ from mt.config import RecipeConfig
 from mt.core.errors import InputError
 from mt.core.installation import RECIPES, corpora
 from mt.data.readers.many_files import read_text_files
-from mt.data.readers.split import Split
+from mt.data.split_report import Split
 
 
 def read_recipe(corpus: RecipeConfig, split: str) -> Split:

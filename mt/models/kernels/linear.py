@@ -39,10 +39,10 @@ def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
     (N, I)."""
     if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
         return gradient.t() @ x
-    first, *others = zip(gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS), strict=True)
-    total = _outer_products(*first)
-    for part in others:
-        total += _outer_products(*part)
+    products = map(_outer_products, gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS))
+    total = next(products)
+    for product in products:
+        total += product
     return total
 
 

@@ -90,8 +90,7 @@ def test_encodings_that_cannot_be_read_are_told(tmp_path: Path, encoding: str) -
         pairs(path)
 
 
-def test_memory_does_not_grow_with_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt.core.files.BLOCK", 2**16)
+def test_memory_does_not_grow_with_the_memory(tmp_path: Path) -> None:
     path = memory(tmp_path / "a.tmx", *(unit(("en", "x" * 1000), ("de", "y" * 1000)) for _ in range(3000)))
     tracemalloc.start()
     assert sum(1 for _ in tmx_pairs(path, "en", "de")) == 3000
