@@ -1,29 +1,30 @@
-"""Attention as a picture, whatever script the pieces are in."""
+"""Attention as a picture, whatever script the tokens are in."""
 
 import io
 import warnings
 
 import torch
 
-from mt.reporting import heat_map
+from mt.reporting import heat_map as module
+from mt.reporting.heat_map import heat_map
 
 
 def test_letters_without_a_font_are_told_once_and_clearly(caplog, monkeypatch):
-    monkeypatch.setattr(heat_map, "_fonts", lambda: ["DejaVu Sans"])
-    heat_map._warn_once_of_missing_letters.cache_clear()
+    monkeypatch.setattr(module, "_fonts", lambda: ["DejaVu Sans"])
+    module._warn_once_of_missing_letters.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for sources in (["▁bread", "é"], ["▁रोटी", "ขนม"], ["▁रोटी"]):
             weights = torch.rand(2, len(sources))
-            heat_map.heat_map(weights, (sources, ["$x_{$", "_y"]), "title").savefig(io.BytesIO())
+            heat_map(weights, (sources, ["$x_{$", "_y"]), "title").savefig(io.BytesIO())
             told = [record.message for record in caplog.records]
             assert told == [] or sources[0] == "▁रोटी"
     assert len(told) == 1 and "boxes for letters that are not in DejaVu Sans" in told[0]
 
 
-def test_rows_are_target_pieces():
+def test_rows_are_target_tokens():
     weights = torch.tensor([[0.1, 0.9, 0.0], [0.2, 0.3, 0.5]])
-    axes = heat_map.heat_map(weights, (["a", "b", "c"], ["x", "y"]), "title").axes[0]
+    axes = heat_map(weights, (["a", "b", "c"], ["x", "y"]), "title").axes[0]
     assert torch.equal(torch.tensor(axes.images[0].get_array()), weights)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]

@@ -66,7 +66,7 @@ def test_what_is_missing_is_named():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"decoding": {"method": "sample"}}, "decoding.method=beam"),
+        ({"decoding": {"method": "sample"}}, "decoding.method=sample: a server"),
         ({"decoding": {"n_best": 3}}, "decoding.n_best"),
         ({"decoding": {"markup": "html"}}, "format=html"),
         ({"run": ("a", "./a")}, "given twice"),

@@ -26,7 +26,7 @@ from mt.training.choice import MIN_UPDATES, choose
 from mt.training.choice_file import RecordedChoice
 from mt.training.command import train
 from mt.training.decision import CHOSEN_KEYS
-from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, pieces_of
+from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
 from tests import toy
 from tests.processes import Together, finish, run
 
@@ -98,7 +98,7 @@ def test_more_minutes_are_never_less_training_and_none_are_overdrawn(facts, spee
     assert _predicted(more) >= _predicted(less) - rounding
     for config in (less, more):
         training = config.training
-        pair = pieces_of(facts.target_characters, config.data.target_language)
+        pair = tokens_of_text(facts.target_characters, config.data.target_language)
         validation = facts.valid_pairs * pair * speed.token / 3 + min(500, facts.valid_pairs) * speed.greedy
         seconds = (
             ELAPSED

@@ -109,7 +109,7 @@ def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, c
         train(config)
     assert "is finished" in caplog.text
     assert (config.folder / "model.safetensors").stat().st_mtime_ns == before
-    with pytest.raises(InputError, match="checkpoints are gone"):
+    with pytest.raises(InputError, match="checkpoints are deleted"):
         train(longer)
     (folder / "checkpoints").rename(config.folder / "checkpoints")
     stop_after(monkeypatch, [25])

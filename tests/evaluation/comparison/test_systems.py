@@ -98,7 +98,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
     with pytest.raises(InputError, match="different numbers of lines"):
         _open([runs["transformer-1"]], [run])
     (run / "scored/test.hypothesis").unlink()
-    with pytest.raises(InputError, match="test.hypothesis: No such file"):
+    with pytest.raises(InputError, match="test.hypothesis: no such file"):
         _open([runs["transformer-1"]], [run])
     shutil.copy(run / "scored/test.source", run / "scored/test.hypothesis")
     toy.change_json(run / "results.json", lambda results: results.pop("parameters"))
