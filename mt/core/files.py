@@ -59,13 +59,13 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a file as ``read_lines`` reads it; raises the same."""
+    """Return the decompressed content of a file. Raise InputError as ``open_input`` does."""
     with open_input(path) as stream:
         return stream.read()
 
 
 def read_start(path: Path) -> bytes:
-    """Return the first 64 KiB of the content of a file as ``read_lines`` reads it, or all of it; raises the same."""
+    """Return up to 64 KiB from the start of a file, decompressed. Raise InputError as ``open_input`` does."""
     with open_input(path) as stream:
         return stream.read(1 << 16)
 

@@ -40,7 +40,7 @@ class Clients:
         self._counts: Counter[str] = Counter()
 
     def count(self, address: str, count: int) -> None:
-        """Count texts, and raise HTTPException if they exceed the limit."""
+        """Add texts to the total of a client in this minute. Raise HTTPException 429 beyond the limit."""
         minute, second = divmod(int(time.monotonic()), 60)
         if minute != self._minute:
             self._minute, self._counts = minute, Counter()

@@ -41,7 +41,7 @@ class Borders:
 
 
 def _walk_left(goes_on: Sequence[bool]) -> list[int]:
-    """Return for each position the start of the run of true values that ends there."""
+    """Return for each position the nearest one at or before it with a false value. The first value must be false."""
     reached: list[int] = []
     for position, on in enumerate(goes_on):
         reached.append(reached[-1] if on else position)
@@ -49,7 +49,7 @@ def _walk_left(goes_on: Sequence[bool]) -> list[int]:
 
 
 def _walk_right(goes_on: Sequence[bool]) -> list[int]:
-    """Return for each position the end of the run of true values that starts there."""
+    """Return for each position the nearest one at or after it with a false value. The last value must be false."""
     last = len(goes_on) - 1
     return [last - position for position in reversed(_walk_left(goes_on[::-1]))]
 

@@ -32,7 +32,12 @@ WORDS_PER_FALSE_ALARM = 1000
 
 @dataclass(eq=False)
 class TextLayer:
-    """The text layer of one model, for lines of its source language and for pairs."""
+    """Prepares text for a model, and undoes that in its translation.
+
+    ``cut`` splits a source line into parts, replaces numbers, links and terms by slots, lowercases capitals and
+    corrects typing errors. ``restore`` puts all that back into the translation of a part. ``prepare_pair`` does the same as
+    ``cut`` for a training pair, without splitting it.
+    """
 
     config: TextLayerDescription
     tokenizers: TokenizerPair

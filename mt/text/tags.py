@@ -91,7 +91,7 @@ class Token(NamedTuple):
 
 
 def read_units(line: str, kind: Kind) -> list[Unit]:
-    """Cut a line into units. Their contents, with the text not yet decoded, make up the line."""
+    """Cut a line into tags and texts, in order. Texts are decoded (``&amp;`` → ``&``); empty ones are left out."""
     units: list[Unit] = []
     for role, name, start, end, is_paired in paired_tokens(line, tokens_of(line, kind), kind):
         content = line[start:end]

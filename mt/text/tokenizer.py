@@ -96,7 +96,7 @@ class Tokenizer:
 
     @functools.cached_property
     def slots(self) -> int:
-        """The number of slots of each kind (see ``mt.text.slots``) in the vocabulary."""
+        """Number of slots for values in the vocabulary, which has as many for numbers (see ``mt.text.slots``)."""
         for number in range(MAX_SLOTS):
             if not (self.has_subword(slot(number)) and self.has_subword(slot(OF_NUMBERS + number))):
                 return number

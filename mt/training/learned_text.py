@@ -40,7 +40,8 @@ def text_layer(
 def learn_facts(
     config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair, origin: Path | None
 ) -> tuple[Facts, Spelling | None]:
-    """Return the facts that are learned from the text, and the words for correcting typing errors.
+    """Learn ``max_sentences``, ``final_marks`` and ``min_word_count`` of the text layer, and the words for correcting
+    typing errors. ``min_word_count`` is tuned on the validation sources.
 
     Args:
         config: The run's config.

@@ -79,12 +79,12 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
 def prepare(
     config: TrainConfig, corpus: Corpus, dropped: Dropped, tokenizer_from: Path | None, workers: Workers
 ) -> PreparedData:
-    """Train or load the tokenizer, and encode the corpus with it.
+    """Make the data for training: tokenizer, text layer with its learned facts, and encoded pairs.
 
     Args:
         config: The run's config.
         corpus: The corpus that ``read_corpus`` returned.
-        dropped: The training pairs that it left out.
+        dropped: The training pairs that ``read_corpus`` left out.
         tokenizer_from: The folder of the tokenizer; None to train one on the training pairs.
         workers: All of them have to call this. The leader does the work, and the others find it in the cache.
 
