@@ -35,8 +35,8 @@ class TextLayer:
     """Prepares text for a model, and undoes that in its translation.
 
     ``cut`` splits a source line into parts, replaces numbers, links and terms by slots, lowercases capitals and
-    corrects typing errors. ``restore`` puts all that back into the translation of a part. ``prepare_pair`` does the same as
-    ``cut`` for a training pair, without splitting it.
+    corrects typing errors. ``restore`` puts all that back into the translation of a part. ``prepare_pair`` does the
+    same as ``cut`` for a training pair, without splitting it.
     """
 
     config: TextLayerDescription

@@ -22,54 +22,56 @@ Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""
 
 
-TOKENS_OF_WORDS = 500
+MIN_WORD_VOCABULARY = 500
 """A vocabulary has at most this many tokens and half of the distinct words: SentencePiece refuses more than the text
 has."""
 FEW_PAIRS = 50_000
 """Up to here a batch has 1,024 tokens, as it was tuned for Multi30k, and above 1,536, as for Tatoeba."""
 MAX_UPDATES = 40_000
-"""Of the longest run that was measured. If there is time for more, batches grow, up to MAX_BATCH_TOKENS."""
+"""Updates of the longest measured run. With time for more, batches grow, up to MAX_BATCH_TOKENS."""
 MAX_BATCH_TOKENS = 25_000
 """Tokens in an update of Vaswani et al. 2017."""
 MAX_EPOCHS = 200
-"""In passes of a single prediction, like those below. "Multi30k" still gained with 168."""
+"""Upper limit in epochs. An epoch of R-Drop counts twice, here and below. "Multi30k" still gained with 168."""
 MIN_UPDATE_LIMIT = 5_000
-"""So many updates are always allowed: for a very small corpus they are more than MAX_EPOCHS."""
+"""Lower limit of the updates that MAX_EPOCHS allows, for very small corpora."""
 
 DROPOUT = ((2, 0.0), (8, 0.05), (40, 0.1), (math.inf, 0.2))
 """Dropout by passes over the pairs. 2: none gained 3 BLEU on the default corpus. 6 and 8: "Multi30k" (36.5 BLEU with
 0.05, 35.8 with 0.1). 21: "What helps on little data" (R-Drop with 0.1); 42 and more: 0.2."""
 LSTM_DROPOUT = 0.1
-"""0.2 did not help an LSTM."""
-CONSISTENCY_PASSES = 20
+"""Maximum dropout of an LSTM: 0.2 did not help."""
+CONSISTENCY_EPOCHS = 20
 """From here on R-Drop is taken: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What helps
 on little data", "Multi30k"). It predicts every token twice, so it makes half as many passes."""
-COUNTED_UPDATES, COUNTED_PASSES = 100, 1.5
+COUNTED_UPDATES, COUNTED_EPOCHS = 100, 1.5
 """Use co-occurrence initialisation from this many updates up to this many epochs, if it takes no longer than it saves:
 30.2 BLEU instead of 28.8 after one epoch of Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 of Tatoeba
 ("Co-occurrence embeddings" in docs/lab-notebook.md)."""
-COUNTING_SAVES = 1 / 8
-"""Of the updates. There, random embeddings needed 12 to 29 % more updates to reach the same loss on validation."""
-COUNTING_A_TOKEN = 45e-9
-"""Seconds for each number in the vector of each token that is counted (same place: 39 and 54 ns)."""
-LONG_RUN = 10_000
-"""From so many updates on, three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
+COUNTING_UPDATE_SHARE = 1 / 8
+"""Share of the updates that co-occurrence embeddings save. Random ones needed 12 to 29 % more updates for the same
+validation loss."""
+COUNTING_SECONDS_PER_FEATURE = 45e-9
+"""Seconds of counting for each token and embedding feature (measured: 39 and 54 ns)."""
+LONG_RUN_UPDATES = 10_000
+"""Longer runs have three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
 ADAMW_RATE = 1.5e-3
-"""For a Transformer that AdamW moves ("Optimizers")."""
-WARMUP_SHARE, MAX_WARMUP = 12, 200
-"""One twelfth of the updates, as in the default (100 of 1,200), and not more than in 40,000 updates of Multi30k."""
+"""Maximum learning rate of a Transformer with AdamW ("Optimizers")."""
+WARMUP_DIVISOR, MAX_WARMUP = 12, 200
+"""Warm up for a twelfth of the updates, as in the default (100 of 1,200), and at most as long as in 40,000 updates of
+Multi30k."""
 
-SLOWER = 1.08
-"""How many times as long an update takes as was measured: its batch also has to be made (docs/lab-notebook.md)."""
+UPDATE_OVERHEAD_FACTOR = 1.08
+"""Time of an update relative to the measured one: its batch also has to be made (docs/lab-notebook.md)."""
 VALIDATION_SHARE = 0.08
-"""Of the time for training, as long as there are 1 to MAX_VALIDATIONS of them."""
+"""Share of the training time for validation, as far as 1 to MAX_VALIDATIONS validations allow it."""
 MAX_VALIDATIONS = 20
 FORWARD_SHARE = 1 / 3
-"""What a token of the validation loss costs, as a share of one that is trained on: there is no backward pass."""
-SAVING = 0.5
-"""Seconds for the checkpoints around a validation."""
+"""Time of a validation token relative to a training token: there is no backward pass."""
+CHECKPOINT_SECONDS = 0.5
+"""Time for the checkpoints around a validation."""
 MIN_UPDATES = 50
-"""With fewer there is nothing to choose: the run is refused."""
+"""Runs with time for fewer updates are refused."""
 
 
 class Choice:
@@ -146,7 +148,7 @@ class Choice:
         if tokens < size.vocabulary and any(map(has_many_characters, (data.source_language, data.target_language))):
             tokens, reason = size.vocabulary, "a language with many characters needs a token for each"
         words = facts.distinct_words
-        if words is not None and tokens > (most := TOKENS_OF_WORDS + words // 2):
+        if words is not None and tokens > (most := MIN_WORD_VOCABULARY + words // 2):
             tokens, reason = most, f"there are only {words:,} different words"
         self.set("tokenizer.vocabulary_size", tokens, reason)
 
@@ -205,7 +207,9 @@ class Choice:
         return updates * training.batch_tokens * training.accumulate / self._target_tokens
 
     def _update_seconds(self, speed: Speed, batch: int, predictions: int) -> float:
-        return SLOWER * (speed.update + self.config.training.accumulate * batch * speed.token * predictions)
+        return UPDATE_OVERHEAD_FACTOR * (
+            speed.update + self.config.training.accumulate * batch * speed.token * predictions
+        )
 
     def seconds_of(self, updates: int, speed: Speed) -> float:
         """Return how long so many updates and a validation take with the chosen settings."""
@@ -216,7 +220,7 @@ class Choice:
         facts = self.facts
         tokens = self._target_tokens / facts.pairs * facts.valid_pairs
         translated = min(facts.valid_pairs, self.config.training.valid_bleu_pairs)
-        return tokens * speed.token * FORWARD_SHARE + translated * speed.greedy + SAVING
+        return tokens * speed.token * FORWARD_SHARE + translated * speed.greedy + CHECKPOINT_SECONDS
 
     def _choose_batch(self, speed: Speed, updating: float) -> None:
         batch = 1024 if self.facts.pairs <= FEW_PAIRS else 1536
@@ -232,8 +236,8 @@ class Choice:
         passes = self._passes(training.max_updates if self.resolved.is_given("training.max_updates") else updates)
         if self.resolved.is_given("model.dropout") and self.config.model.dropout == 0:
             objective, why = "cross_entropy", "R-Drop needs dropout, and model.dropout=0 is given"
-        elif passes < CONSISTENCY_PASSES:
-            objective, why = "cross_entropy", f"R-Drop pays from {CONSISTENCY_PASSES} passes over the pairs on"
+        elif passes < CONSISTENCY_EPOCHS:
+            objective, why = "cross_entropy", f"R-Drop pays from {CONSISTENCY_EPOCHS} passes over the pairs on"
         else:
             objective, why = (
                 "r_drop",
@@ -248,15 +252,15 @@ class Choice:
             return
         lengths = tokens_of_text(facts.source_characters, data.source_language) + self._target_tokens / facts.pairs
         tokens = min(MAX_TOKENS, min(MAX_PAIRS, facts.pairs) * lengths)
-        counting = COUNTING_A_TOKEN * tokens * self.config.model.width
+        counting = COUNTING_SECONDS_PER_FEATURE * tokens * self.config.model.width
         each = self._update_seconds(speed, training.batch_tokens, self._predictions)
         updates = training.max_updates if self.resolved.is_given("training.max_updates") else updating / each
         value = "random"
         if updates < COUNTED_UPDATES:
             why = f"counting was not measured for fewer than {COUNTED_UPDATES} updates"
-        elif self._passes(updates) > COUNTED_PASSES:
-            why = f"in more than {COUNTED_PASSES} passes over the pairs a model learns by itself what counting tells"
-        elif counting > COUNTING_SAVES * updates * each:
+        elif self._passes(updates) > COUNTED_EPOCHS:
+            why = f"in more than {COUNTED_EPOCHS} passes over the pairs a model learns by itself what counting tells"
+        elif counting > COUNTING_UPDATE_SHARE * updates * each:
             why = f"counting takes about {counting:,.0f} s, more than it saves"
         else:
             value, why = "co_occurrence", f"counting takes about {counting:,.0f} s, and a short run saves more"
@@ -301,10 +305,10 @@ class Choice:
             rate, reason = min(ADAMW_RATE, size.rate), "for a Transformer that AdamW moves"
         else:
             rate, reason = size.rate, "short runs take large steps"
-            if updates >= LONG_RUN:
-                rate, reason = 0.75 * rate, f"{LONG_RUN:,} updates or more take smaller steps"
+            if updates >= LONG_RUN_UPDATES:
+                rate, reason = 0.75 * rate, f"{LONG_RUN_UPDATES:,} updates or more take smaller steps"
         self.set("training.optimizer.learning_rate", rate, reason)
-        warmup = min(updates // WARMUP_SHARE, MAX_WARMUP)
+        warmup = min(updates // WARMUP_DIVISOR, MAX_WARMUP)
         self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {MAX_WARMUP}")
 
 

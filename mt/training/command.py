@@ -173,7 +173,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
     for doubt in advice_on_languages(config.data):
         logger.warning("%s", doubt)
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
-    resolved = state.resolved if state.checkpoint else _with_choice(state.resolved, corpus, workers, started)
+    resolved = state.resolved if state.checkpoint else _choose_settings(state.resolved, corpus, workers, started)
     config = resolved.config
     data = prepare(config, corpus, dropped, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
@@ -195,14 +195,18 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
         logger.info("%.1f minutes in all; asked for: training.minutes=%g", minutes, config.training.minutes)
 
 
-def _with_choice(
+def _choose_settings(
     resolved: Resolved[TrainConfig], corpus: Corpus, workers: Workers, started: float
 ) -> Resolved[TrainConfig]:
-    """Choose the open settings of a new run for ``training.minutes``, and write the choice into the run folder."""
+    """Choose the open settings of a new run for ``training.minutes``, and write the choice into the run folder.
+
+    Without ``training.minutes``, return the config unchanged, and remove the choice of a run that never came to a
+    checkpoint.
+    """
     folder = resolved.config.folder
     if resolved.config.training.minutes is None and resolved.config.choice is None:
         if workers.is_leader:
-            (folder / CHOICE).unlink(missing_ok=True)  # of a run that never came to a checkpoint
+            (folder / CHOICE).unlink(missing_ok=True)
         return resolved
     chosen, recorded = make_choice(resolved, corpus, workers, started)
     logger.info("chosen for training.minutes=%g:\n%s", recorded.minutes, recorded.table(resolved))

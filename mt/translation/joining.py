@@ -58,25 +58,27 @@ class LineJoiner:
             hypotheses: The hypotheses of the sources of all lines, one after another.
             aligned: Whether word alignments are requested.
         """
-        decoded = self._layer.tokenizers.target.decode([each.tokens for several in hypotheses for each in several])
+        decoded = self._layer.tokenizers.target.decode(
+            [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
+        )
         texts = _grouped(decoded, map(len, hypotheses))
-        candidates = [list(zip(*each, strict=True)) for each in zip(hypotheses, texts, strict=True)]
-        of_lines = _grouped(candidates, (len(line.sources) for line in lines))
-        drafts = [self._drafts(*each) for each in zip(lines, of_lines, strict=True)]
-        self._put_missing_slots([part for several in drafts for draft in several for part in draft.parts])
+        candidates = [list(zip(*source, strict=True)) for source in zip(hypotheses, texts, strict=True)]
+        line_candidates = _grouped(candidates, (len(line.sources) for line in lines))
+        drafts = [self._drafts(*line) for line in zip(lines, line_candidates, strict=True)]
+        self._put_missing_slots([part for line_drafts in drafts for draft in line_drafts for part in draft.parts])
         needs_links = [aligned or line.markup is not None for line in lines]
         self._set_links(
             [
                 part
-                for several, is_needed in zip(drafts, needs_links, strict=True)
+                for line_drafts, is_needed in zip(drafts, needs_links, strict=True)
                 if is_needed
-                for draft in several
+                for draft in line_drafts
                 for part in draft.parts
             ]
         )
         return [
-            [self._finished(line, draft, aligned) for draft in several]
-            for line, several in zip(lines, drafts, strict=True)
+            [self._finished(line, draft, aligned) for draft in line_drafts]
+            for line, line_drafts in zip(lines, drafts, strict=True)
         ]
 
     def _drafts(self, line: CutLine, candidates: Sequence[list[tuple[Hypothesis, str]]]) -> list[_Draft]:
@@ -88,13 +90,13 @@ class LineJoiner:
             candidates: The hypotheses of each source with their texts, best first. Where there are too few, the last
                 one counts.
         """
-        of_parts = _grouped(candidates, map(len, line.part_sources))
+        part_candidates = _grouped(candidates, map(len, line.part_sources))
         drafts: list[_Draft] = []
         for rank in range(max(map(len, candidates), default=1)):
             parts: list[_PartDraft] = []
             chosen: list[Hypothesis] = []
-            for part, of_sources in zip(line.parts, of_parts, strict=True):
-                best = [several[min(rank, len(several) - 1)] for several in of_sources]
+            for part, source_candidates in zip(line.parts, part_candidates, strict=True):
+                best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._separator.join(filter(None, (text for _, text in best)))
                 text, surplus = self._layer.without_surplus(part, text)
@@ -109,17 +111,17 @@ class LineJoiner:
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
     def _put_missing_slots(self, parts: Sequence[_PartDraft]) -> None:
-        lacking = [each for each in parts if self._layer.missing_slots(each.part, each.text)]
+        lacking = [draft for draft in parts if self._layer.missing_slots(draft.part, draft.text)]
         self._set_links(lacking)
-        for each in lacking:
-            each.text = with_missing_slots(each.text, each.part.text, each.links)
-            each.links = []
+        for draft in lacking:
+            draft.text = with_missing_slots(draft.text, draft.part.text, draft.links)
+            draft.links = []
 
     def _set_links(self, parts: Sequence[_PartDraft]) -> None:
         if parts:
-            links = self._align([each.part.text for each in parts], [each.text for each in parts])
-            for each, of_part in zip(parts, links, strict=True):
-                each.links = of_part
+            all_links = self._align([draft.part.text for draft in parts], [draft.text for draft in parts])
+            for draft, links in zip(parts, all_links, strict=True):
+                draft.links = links
 
     def _finished(self, line: CutLine, draft: _Draft, aligned: bool) -> ScoredText:
         """Return a translation of a line as the user gets it. Without links, tags keep their relative positions."""
