@@ -2,10 +2,17 @@
 
 import re
 import sys
+from pathlib import Path
 
 
 class InputError(Exception):
     """The user's input or config is wrong. The message names the mistake and the remedy (exit code 2)."""
+
+
+def damaged_file(path: Path, detail: str = "") -> InputError:
+    """Return the error for a file of this project that cannot be understood. ``detail`` names the keys to blame."""
+    keys = f": {detail}" if detail else ""
+    return InputError(f"{path}: damaged or of another version{keys}; restore it from a copy, or train the run again")
 
 
 class RunError(Exception):

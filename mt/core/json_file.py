@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import write_atomically
 
 CHECKSUM_KEY = "sha256"
@@ -31,7 +31,7 @@ def read_json(path: Path, *needed: str) -> dict:
         raise InputError(f"{path}: cannot be read: {error}") from None
     content = unsealed(text, path)
     if missing := set(needed) - content.keys():
-        raise InputError(f"{path}: damaged or of another version: no {', '.join(sorted(missing))}")
+        raise damaged_file(path, f"no {', '.join(sorted(missing))}")
     return content
 
 
@@ -56,7 +56,7 @@ def unsealed(text: str, path: Path) -> dict:
     try:
         return dict(json.loads(match[1] + "\n}"))
     except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents only
-        raise InputError(f"{path}: damaged or of another version") from None
+        raise damaged_file(path) from None
 
 
 def sha256(text: str) -> str:

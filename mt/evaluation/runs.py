@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from mt.config import TrainConfig
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_lines
 from mt.core.json_file import read_json
 from mt.storage.folders import refuse_links_out
@@ -102,7 +102,7 @@ def _read_results(path: Path) -> dict:
         _Results.model_validate(results)
     except ValidationError as error:
         wrong = [("no " if each["type"] == "missing" else "") + str(each["loc"][0]) for each in error.errors()]
-        raise InputError(f"{path}: damaged or of another version: {', '.join(wrong)}") from None
+        raise damaged_file(path, ", ".join(wrong)) from None
     return results
 
 

@@ -18,7 +18,7 @@ from mt.config import (
     TrainConfig,
     as_pairs,
 )
-from mt.core.errors import InputError
+from mt.core.errors import damaged_file
 from mt.core.json_file import read_json
 from mt.core.language import base_language, english_name
 from mt.storage.hub import HUB_NAME
@@ -137,7 +137,7 @@ def _base_model(run: Path) -> tuple[str, str]:
         return "", ""
     if (run / PROVENANCE).exists() and (recorded := read_json(run / PROVENANCE).get("base_model")) is not None:
         if not HUB_NAME.fullmatch(str(recorded)):
-            raise InputError(f"{run / PROVENANCE}: damaged or of another version: base_model")
+            raise damaged_file(run / PROVENANCE, "base_model")
         name, _, commit = str(recorded).partition("@")
         return name, commit
     return Path(config.training.init_from).name, ""
@@ -204,4 +204,4 @@ def _reading(path: Path) -> Iterator[dict]:
     try:
         yield content
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: damaged or of another version: {error!r}") from None
+        raise damaged_file(path, repr(error)) from None

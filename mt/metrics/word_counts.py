@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import write_atomically
 from mt.metrics.bleu import bleu_tokenizer, words
 
@@ -105,7 +105,7 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):  # forged: the checksum protects only from accidents
-        raise InputError(f"{path}: damaged or of another version") from None
+        raise damaged_file(path) from None
     return counts
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor
 
 from mt.config import ModelConfig, ModelDescription
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.storage.model_folder import ModelFolder, Shapes
@@ -60,7 +60,7 @@ class NativeFolder(ModelFolder):
             return None
         counts = read_json(self.path / SOURCE_WORDS, "words")["words"]
         if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):
-            raise InputError(f"{self.path / SOURCE_WORDS}: damaged or of another version")
+            raise damaged_file(self.path / SOURCE_WORDS)
         return counts
 
 

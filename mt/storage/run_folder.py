@@ -9,7 +9,7 @@ import yaml
 
 from mt.config import Section, TrainConfig
 from mt.config.resolved import flat_values
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_file, read_lines, write_atomically
 from mt.storage.validation import read_yaml_mapping, validate
 
@@ -57,7 +57,7 @@ def refuse_changed_files(run: Path, results: dict) -> None:
     """
     recorded = results.get(FILES)
     if not isinstance(recorded, dict):
-        raise InputError(f"{run / RESULTS}: damaged or of another version: {FILES}")
+        raise damaged_file(run / RESULTS, FILES)
     checksums = file_checksums(run)
     if changed := [name for name in COMPARED if recorded.get(name) != checksums[name]]:
         raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored")

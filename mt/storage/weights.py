@@ -9,7 +9,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from mt.config import ModelConfig
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import sealed, unsealed
 from mt.storage.sentencepiece_file import TOKENIZER_FILES
@@ -126,7 +126,7 @@ def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Siz
     tensors = read_tensors(path)
     trained = read_metadata(path).get(ARCHITECTURE)
     if not isinstance(trained, dict):
-        raise InputError(f"{path}: damaged or of another version: {ARCHITECTURE}")
+        raise damaged_file(path, ARCHITECTURE)
     settings = architecture_settings(config)
     problems = [
         *(f"{name} is missing" for name in shapes.keys() - tensors.keys()),

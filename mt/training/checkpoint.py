@@ -12,7 +12,7 @@ from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, TypeAdapter, 
 from torch import Tensor
 
 from mt.config import TrainingConfig
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import new_folder
 from mt.core.json_file import read_json, write_json
 from mt.storage.run_folder import CHECKPOINTS, WEIGHTS
@@ -155,7 +155,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         progress = TypeAdapter(Progress).validate_python(content)
     except ValidationError as error:
         wrong = ", ".join(str(mistake["loc"][0]) for mistake in error.errors())
-        raise InputError(f"{path}: damaged or of another version: {wrong}") from None
+        raise damaged_file(path, wrong) from None
     if progress.update != update:
         raise InputError(f"{path}: records update {progress.update}, but its folder is that of update {update}")
     return Checkpoint(folder, progress)

@@ -10,7 +10,7 @@ from pathlib import Path
 from mt.config import TrainConfig
 from mt.core.columns import texts
 from mt.core.device import peak_memory_bytes
-from mt.core.errors import InputError
+from mt.core.errors import damaged_file
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
 from mt.core.json_file import is_number, read_json, write_json
@@ -134,7 +134,7 @@ def show_results(run: Path) -> None:
     signatures = {key: f"{key}_signature" for key in METRICS}
     results = read_json(run / RESULTS, *RESULT_NUMBERS, *signatures.values())
     if wrong := [key for key in RESULT_NUMBERS if not is_number(results[key])]:
-        raise InputError(f"{run / RESULTS}: damaged or of another version: {', '.join(wrong)}")
+        raise damaged_file(run / RESULTS, ", ".join(wrong))
     changes = read_changes(run, results)
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:

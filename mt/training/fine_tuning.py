@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mt.config import TrainConfig
 from mt.core.columns import evenly_spaced_rows
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.json_file import is_number, read_json
 from mt.core.randomness import generator
 from mt.distributed.workers import Workers
@@ -113,7 +113,7 @@ def read_changes(run: Path, results: dict) -> dict[str, Change]:
             return changes
     except (AttributeError, KeyError, TypeError):
         pass
-    raise InputError(f"{run / RESULTS}: damaged or of another version: {FINE_TUNING}")
+    raise damaged_file(run / RESULTS, FINE_TUNING)
 
 
 def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from mt.config import TrainConfig
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.installation import IS_INSTALLED
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
@@ -235,7 +235,7 @@ def read_provenance(run: Path) -> dict:
         _Recorded.model_validate(content)
     except ValidationError as error:
         wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors()))
-        raise InputError(f"{run / PROVENANCE}: damaged or of another version: {wrong}") from None
+        raise damaged_file(run / PROVENANCE, wrong) from None
     return content
 
 

@@ -94,7 +94,7 @@ def test_missing_or_damaged_words_are_named(model):
     words = model / SOURCE_WORDS
     (content := read_json(words))["words"]["ba"] = "many"
     write_json(words, content)
-    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: damaged or of another version$"):
+    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: damaged or of another version;"):
         open_model(model)
     words.unlink()
     with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: cannot be read: .*No such file"):

@@ -114,7 +114,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
 def test_results_without_checksums_are_refused(copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.pop("files"))
-    with pytest.raises(InputError, match="results.json: damaged or of another version: files$"):
+    with pytest.raises(InputError, match="results.json: damaged or of another version: files;"):
         read_run(run)
 
 
