@@ -1,11 +1,14 @@
-"""Attention of trained models: maps of single sentences, and entropy."""
+"""Attention of trained models: maps of single sentences, entropy, and the effect of the division by √d."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.evaluation.systems import EvaluationSet, Output
 from mt.models.attention import AttentionMap
 from mt.translation.results import SentenceAttention
@@ -13,6 +16,9 @@ from mt.translation.translator import Translator
 
 MASKED = -1e30
 """Scores below this belong to masked positions."""
+MAX_RANK = 8
+"""Number of weights per query in ``Scaling``, the largest first."""
+HISTOGRAM_BINS = 120
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,27 @@ class AttentionEntropy:
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """Attention with and without the division of the products q·k by √d (Vaswani et al. 2017, section 3.2.1)."""
+
+    key_width: int
+    """d."""
+    product_deviation: float
+    """Standard deviation of q·k."""
+    score_deviation: float
+    """Standard deviation of q·k / √d."""
+    product_weights: list[float]
+    """The MAX_RANK largest weights of the softmax of q·k, in order: means over the queries that may see several
+    tokens."""
+    score_weights: list[float]
+    """The same for the softmax of q·k / √d."""
+    score_edges: list[float]
+    """Borders of a histogram of q·k / √d. Multiplied by √d, they are those of q·k."""
+    score_counts: list[int]
+    """Counts between these borders."""
+
+
+@dataclass(frozen=True)
 class Study:
     """The attention of one model on some sentences."""
 
@@ -36,6 +63,8 @@ class Study:
     """The attention on each shown sentence, computed with the reference as the target."""
     attention: list[AttentionEntropy]
     """One for each attention of the model."""
+    scaling: Scaling | None
+    """None for models without the division by √d."""
 
 
 def study(
@@ -52,12 +81,23 @@ def study(
     """
     sources, references = evaluation.sources, evaluation.references
     if not studied or output.model is None or sources is None:
-        return Study([], [])
+        return Study([], [], None)
     translator = Translator.load(output.origin, device=device)
     maps = [translator.attention(sources[row], references[row]) for row in shown]
-    return Study(
-        maps, _entropies([translator.attention(sources[row], references[row], with_scores=True) for row in studied])
-    )
+    attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]
+    key_width = scaled_key_width(output.model.model)
+    return Study(maps, _entropies(attentions), None if key_width is None else _scaling(attentions, key_width))
+
+
+def scaled_key_width(config: ModelConfig) -> int | None:
+    """Return d if the model's attention divides its products q·k by √d, otherwise None."""
+    match config:
+        case TransformerConfig():
+            return config.width // config.heads
+        case RNNAttentionConfig():
+            return config.width if config.attention == "dot" else None
+        case _:
+            assert_never(config)
 
 
 def mean_cross_attention(attention: SentenceAttention) -> Tensor:
@@ -80,6 +120,38 @@ def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy
         share = (entropy / maximum.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
         result.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
     return result
+
+
+def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling:
+    root = math.sqrt(key_width)
+    scores: list[Tensor] = []
+    product_weights: list[Tensor] = []
+    score_weights: list[Tensor] = []
+    for attention_map in (each for attention in attentions for each in attention.maps.values()):
+        visible = _visible(attention_map)
+        assert attention_map.scores is not None
+        products = (attention_map.scores * root).masked_fill(~visible, -math.inf)
+        has_choice = visible.sum(dim=-1) > 1
+        product_weights.append(_largest(products.softmax(dim=-1)[has_choice]))
+        score_weights.append(_largest(attention_map.weights[has_choice]))
+        scores.append(attention_map.scores[visible].float().cpu())
+    values = torch.cat(scores)
+    counts, edges = torch.histogram(values, HISTOGRAM_BINS)
+    return Scaling(
+        key_width,
+        (values * root).std().item(),
+        values.std().item(),
+        torch.cat(product_weights).mean(dim=0).tolist(),
+        torch.cat(score_weights).mean(dim=0).tolist(),
+        edges.tolist(),
+        counts.long().tolist(),
+    )
+
+
+def _largest(weights: Tensor) -> Tensor:
+    """Return the MAX_RANK largest weights of each row of (N, S), the largest first, padded with zeros."""
+    largest = weights.float().topk(min(MAX_RANK, weights.shape[-1]), dim=-1).values
+    return nn.functional.pad(largest, (0, MAX_RANK - largest.shape[-1]))
 
 
 def _visible(attention: AttentionMap) -> Tensor:

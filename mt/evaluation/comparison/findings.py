@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt.config import CompareConfig
-from mt.evaluation.comparison.attention import AttentionEntropy, study
+from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study
 from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
@@ -40,6 +40,8 @@ class SystemResults:
     """None for files."""
     attention: list[AttentionEntropy]
     """Of the first output; empty for files."""
+    scaling: Scaling | None
+    """Of the first output; None for files, and for models without the division by √d."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def compare_systems(
             system_scores(of_system),
             cost,
             studied.attention,
+            studied.scaling,
         )
         for system, of_system, cost, studied in zip(systems, counts, costs, studies, strict=True)
     ]

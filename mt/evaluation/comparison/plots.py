@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from matplotlib.figure import Figure
 
+from mt.evaluation.comparison.attention import Scaling
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.findings import Findings
 from mt.evaluation.plots import interval_bars
@@ -32,6 +33,9 @@ def _figures(findings: Findings, systems: Sequence[System], maps: Maps) -> Itera
     yield "length", by_group(names, findings.bleu_by_length, f"BLEU by length of the {findings.length_of}")
     if findings.word_f1_by_training_frequency:
         yield "frequency", by_group(names, findings.word_f1_by_training_frequency, "word F1 by count in training")
+    for number, results in enumerate(findings.systems):
+        if results.scaling:
+            yield f"scaling {number}", scaling(results.scaling)
     for row, attentions in maps.items():
         for number, attention in enumerate(attentions):
             if attention:
@@ -80,6 +84,28 @@ def learning_curves(systems: Sequence[System]) -> Figure:
                     label=legible(system.name) if seed == 0 else None,
                 )
         axes.set(xlabel=label, ylabel="validation BLEU")
+        axes.legend()
+        quiet(axes)
+    return figure
+
+
+def scaling(study: Scaling) -> Figure:
+    """Draw the distribution of q·k with and without the division by √d, and the mean softmax weights of each."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    densities, weights = figure.subplots(1, 2, width_ratios=(3, 2))
+    edges = torch.tensor(study.score_edges)
+    ranks = torch.arange(1, len(study.score_weights) + 1)
+    for label, factor, deviation, shares, number in (
+        ("q·k", math.sqrt(study.key_width), study.product_deviation, study.product_weights, 1),
+        (f"q·k / √{study.key_width}", 1.0, study.score_deviation, study.score_weights, 0),
+    ):
+        density = torch.tensor(study.score_counts) / (sum(study.score_counts) * edges.diff() * factor)
+        bars = {"alpha": 0.6, "color": colour_of(number)}
+        densities.stairs(density, edges * factor, fill=True, label=f"{label} (deviation {deviation:.1f})", **bars)
+        weights.bar(ranks + 0.4 * (0.5 - number), shares, width=0.4, label=f"softmax of {label}", **bars)
+    densities.set(xlabel="score", ylabel="density")
+    weights.set(xlabel="key, the likeliest first", ylabel="mean weight", xticks=ranks.tolist())
+    for axes in (densities, weights):
         axes.legend()
         quiet(axes)
     return figure

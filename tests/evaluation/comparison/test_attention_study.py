@@ -1,11 +1,12 @@
-"""Entropy against its definition."""
+"""Entropy and scaling against their definitions."""
 
 import math
 
 import pytest
 import torch
 
-from mt.evaluation.comparison.attention import _entropies
+from mt.config import RNNAttentionConfig, TransformerConfig
+from mt.evaluation.comparison.attention import MAX_RANK, _entropies, _scaling, scaled_key_width
 from mt.models.attention import AttentionMap
 from mt.translation.results import SentenceAttention
 
@@ -32,3 +33,29 @@ def test_what_may_not_be_seen_does_not_count_as_possible():
     causal = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), LOWEST)
     (spread,) = _entropies([_attention(causal)])
     assert spread.share_of_possible == pytest.approx([1])
+
+
+def test_scaling_is_undone_and_compared():
+    torch.manual_seed(0)
+    scores = torch.randn(50, 20)
+    study = _scaling([_attention(scores)], key_width=16)
+    assert study.score_deviation == pytest.approx(1, rel=0.05)
+    assert study.product_deviation == pytest.approx(4 * study.score_deviation)
+    ranked = scores.softmax(-1).sort(descending=True).values.mean(dim=0)[:MAX_RANK]
+    assert study.score_weights == pytest.approx(ranked.tolist())
+    assert study.product_weights[0] == pytest.approx((4 * scores).softmax(-1).amax(-1).mean().item())
+    assert sum(study.score_counts) == 1000 and study.score_edges[0] == pytest.approx(scores.min().item())
+    few = _scaling([_attention(torch.zeros(5, 2))], key_width=16)
+    assert few.product_weights == few.score_weights == [0.5, 0.5] + [0.0] * (MAX_RANK - 2)
+
+
+def test_masked_scores_are_left_out():
+    causal = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), LOWEST)
+    study = _scaling([_attention(causal)], key_width=4)
+    assert sum(study.score_counts) == 10 and study.score_deviation == 0
+
+
+def test_which_models_divide_by_a_root():
+    assert scaled_key_width(TransformerConfig(architecture="transformer", width=64, heads=4)) == 16
+    assert scaled_key_width(RNNAttentionConfig(architecture="rnn_attention", width=64, attention="dot")) == 64
+    assert scaled_key_width(RNNAttentionConfig(architecture="rnn_attention", width=64)) is None
