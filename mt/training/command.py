@@ -36,7 +36,7 @@ from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, unde
 from mt.distributed.workers import Workers, working_together
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE, LOG
-from mt.text.non_translatables import own_patterns
+from mt.text.placeholders.values import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.checkpoint import Progress
 from mt.training.choice_file import RecordedChoice, make_choice

@@ -109,7 +109,8 @@ def _inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[
 
 
 def _inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
-    """Take the settings of the base's tokenizer and of the slots of its text layer. Sampling is not among them."""
+    """Take the settings of the base's tokenizer and of the placeholders of its text layer. Sampling is not among
+    them."""
     description, config = read_description(base), resolved.config
     tokenizer, text = description.tokenizer, description.text
     if tokenizer.kind == "char" and config.tokenizer.sampling > 0:
@@ -120,10 +121,10 @@ def _inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[
     values: dict[str, object] = {f"tokenizer.{name}": value for name, value in tokenizer.model_dump().items()}
     values |= {"text.enabled": text.enabled, "text.slots": text.slots}
     own = config.text
-    needs_slots = own.terms or own.patterns or own.augmentation.differs_from_default("slots")
-    if own.enabled and needs_slots and not text.enabled:
+    needs_placeholders = own.terms or own.patterns or own.augmentation.differs_from_default("slots")
+    if own.enabled and needs_placeholders and not text.enabled:
         raise InputError(
-            "text.terms, text.patterns and text.augmentation.slots need slots, which the tokenizer of "
+            "text.terms, text.patterns and text.augmentation.slots need placeholders, which the tokenizer of "
             f"{base} does not have"
         )
     differing = {key: value for key, value in values.items() if resolved.value(key) != value}
