@@ -22,8 +22,8 @@ from mt.text.placeholders.placeholders import all_placeholders
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizers
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary
+from mt.training.fine_tuning.replay import with_replay
 from mt.training.learned_text import learn_facts, length_limits, text_layer
-from mt.training.replay import with_replay
 from mt.translation.trained_model import read_tokenizers
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from mt.config import AugmentationConfig
 from mt.core.randomness import generator
 from mt.data.augmentation import (
     MAX_WORDS_IN_CAPITALS,
-    NEW_SLOTS_ALONE,
-    NEW_SLOTS_OF_NUMBERS,
+    NEW_PLACEHOLDERS_ALONE,
+    NEW_PLACEHOLDERS_OF_NUMBERS,
     NUMBERS_IN_WORDS,
     Augmentation,
     CorpusStatistics,
@@ -132,9 +132,9 @@ def test_the_shares_are_those_of_the_config() -> None:
     for name, share in exclusive.items():
         assert near(plain[name], share * 0.88), (name, plain)
     assert near(numbers.total(), 0.12)
-    assert near(alone, NEW_SLOTS_ALONE, numbers.total())
+    assert near(alone, NEW_PLACEHOLDERS_ALONE, numbers.total())
     total = sum(count * times for count, times in numbers.items())
-    assert near(of_numbers, NEW_SLOTS_OF_NUMBERS, total)
+    assert near(of_numbers, NEW_PLACEHOLDERS_OF_NUMBERS, total)
     for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
         assert near(numbers[count], share, numbers.total()), numbers
     for word in WORDS:  # all are replaced equally often

@@ -21,7 +21,7 @@ from mt.synthesis.command import synthesise
 from mt.synthesis.lines import held_out
 from mt.text.placeholders.placeholders import CORPUS_TAG
 from mt.training.command import train
-from mt.training.replay import corpus_of
+from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.translator import Translator
 from tests import toy
 

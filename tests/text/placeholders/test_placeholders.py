@@ -41,7 +41,7 @@ def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ())
     return with_missing_placeholders(text, source, links), removed + len(missing)
 
 
-def test_slots_are_numbered_and_recognised() -> None:
+def test_placeholders_are_numbered_and_recognised() -> None:
     assert all(PLACEHOLDER.fullmatch(placeholder(number)) for number in range(2 * MAX_PLACEHOLDERS))
     assert not PLACEHOLDER.search(
         chr(FIRST_PLACEHOLDER - 1) + placeholder(2 * MAX_PLACEHOLDERS) + CORPUS_TAG + "a\ue000"

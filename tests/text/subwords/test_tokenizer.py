@@ -337,7 +337,7 @@ def test_slots_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: l
 
 
 def test_without_slots_there_are_none() -> None:
-    assert BPE.slots == 0
+    assert BPE.placeholder_count == 0
     assert all(WITH_SLOTS["bpe"].has_subword(placeholder(number)) == (number < 6) for number in range(64))
     assert not any(map(WITH_SLOTS["bpe"].has_subword, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
     assert any(re.search("[0-9]{2}", name) for name in TWO_DIGITS.subwords(range(TWO_DIGITS.vocabulary_size)))

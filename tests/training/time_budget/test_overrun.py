@@ -10,12 +10,13 @@ from safetensors.torch import load_file
 
 from mt.config import TrainConfig, TrainingConfig
 from mt.core.errors import Interrupted
-from mt.training import choice_file, command
+from mt.training import command
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress
 from mt.training.command import train
-from mt.training.time_budget import TimeBudget
-from mt.training.time_estimates import Speed
+from mt.training.time_budget import recorded_choice
+from mt.training.time_budget.estimates import Speed
+from mt.training.time_budget.overrun import OverrunMonitor
 from mt.training.updater import Updater
 from tests import toy
 from tests.clock import Clock
@@ -43,7 +44,7 @@ class SimulatedRun:
         """Simulate the run. Return the minute of each warning, and the minutes that it tells."""
         found = []
         training = TrainingConfig(minutes=minutes, max_updates=500, validate_every=50)
-        budget = TimeBudget(training, self.progress, 20.0, lambda: self.seconds)
+        budget = OverrunMonitor(training, self.progress, 20.0, lambda: self.seconds)
         self.work(30)
         while self.progress.update < 500:
             self.progress.seconds += self.work(1)
@@ -128,10 +129,10 @@ def clock(monkeypatch):
         clock.seconds += clock.update_seconds
         return update(*arguments)
 
-    for module in (command, choice_file, trainer_module):
+    for module in (command, recorded_choice, trainer_module):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(Updater, "update", timed_update)
-    monkeypatch.setattr(choice_file, "measure", lambda *_: Speed(update=1, token=1e-6, greedy=1e-3, beam=1e-3))
+    monkeypatch.setattr(recorded_choice, "measure", lambda *_: Speed(update=1, token=1e-6, greedy=1e-3, beam=1e-3))
     return clock
 
 

@@ -14,7 +14,7 @@ from mt.models.transformer import Transformer
 from mt.storage.weights import weights_of
 from mt.training.checkpoint import START, newest_checkpoint
 from mt.training.command import train
-from mt.training.initial_weights import Blend
+from mt.training.fine_tuning.blend import Blend
 from mt.translation.translator import Translator
 from tests import toy
 from tests.processes import Together, finish

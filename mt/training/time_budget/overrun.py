@@ -20,7 +20,7 @@ RECENT = 3
 slow, and tell the estimate by the median, because load that has just begun slowed only a part of the first one."""
 
 
-class TimeBudget:
+class OverrunMonitor:
     """Estimates how long a run takes in all, and warns once. The leader of a run with training.minutes holds one."""
 
     def __init__(

@@ -22,10 +22,10 @@ from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, flat_config
-from mt.training.calibration import measure
-from mt.training.choice import choose
-from mt.training.decision import CHOSEN_KEYS, Decision, Value
-from mt.training.time_estimates import CorpusFacts, Speed
+from mt.training.time_budget.calibration import measure
+from mt.training.time_budget.decision import CHOSEN_KEYS, Decision, Value
+from mt.training.time_budget.estimates import CorpusFacts, Speed
+from mt.training.time_budget.rules import choose
 
 logger = logging.getLogger(__name__)
 

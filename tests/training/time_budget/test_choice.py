@@ -20,13 +20,13 @@ from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, read_config
-from mt.training import choice_file
-from mt.training.calibration import measure
-from mt.training.choice import MIN_UPDATES, choose
-from mt.training.choice_file import RecordedChoice
 from mt.training.command import train
-from mt.training.decision import CHOSEN_KEYS
-from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
+from mt.training.time_budget import recorded_choice
+from mt.training.time_budget.calibration import measure
+from mt.training.time_budget.decision import CHOSEN_KEYS
+from mt.training.time_budget.estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
+from mt.training.time_budget.recorded_choice import RecordedChoice
+from mt.training.time_budget.rules import MIN_UPDATES, choose
 from tests import toy
 from tests.processes import Together, finish, run
 
@@ -188,13 +188,13 @@ def test_words_are_counted_in_a_whole_corpus_alone(folder, monkeypatch):
     """A part has fewer words than the whole, so its number would limit the vocabulary too much."""
     corpus = load_corpus(_toy(folder).data)
     lines = [line for side in ("source", "target") for line in corpus.train[side]]
-    facts = choice_file.corpus_facts(corpus)
+    facts = recorded_choice.corpus_facts(corpus)
     assert facts.distinct_words == len({word for line in lines for word in line.split()})
     assert facts.source_characters == pytest.approx(
         sum(map(len, corpus.train["source"])) / len(corpus.train), abs=0.005
     )
-    monkeypatch.setattr(choice_file, "SAMPLED_PAIRS", len(corpus.train) - 1)
-    part = choice_file.corpus_facts(corpus)
+    monkeypatch.setattr(recorded_choice, "SAMPLED_PAIRS", len(corpus.train) - 1)
+    part = recorded_choice.corpus_facts(corpus)
     assert part.distinct_words is None and part.pairs == facts.pairs == len(corpus.train)
 
 
@@ -278,7 +278,7 @@ def measured(monkeypatch):
         calls.append(model)
         return Speed(update=2.5 + len(calls) / 10, token=1e-6, greedy=1e-3, beam=1e-3)
 
-    monkeypatch.setattr(choice_file, "measure", speed)
+    monkeypatch.setattr(recorded_choice, "measure", speed)
     return calls
 
 

@@ -13,7 +13,7 @@ from mt.data.batching.plan import plan_epoch
 from mt.data.corpus import Corpus, load_corpus
 from mt.storage.run_folder import PROVENANCE, WEIGHTS
 from mt.training.command import train
-from mt.training.replay import corpus_of, with_replay
+from mt.training.fine_tuning.replay import corpus_of, with_replay
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
 from tests.training.runs import stop_after

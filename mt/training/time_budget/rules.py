@@ -13,10 +13,10 @@ from mt.config import ModelConfig, TrainConfig, TransformerConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
-from mt.training.decision import Decision, Value
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
-from mt.training.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
-from mt.training.time_estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
+from mt.training.time_budget.decision import Decision, Value
+from mt.training.time_budget.estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
+from mt.training.time_budget.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
 
 Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""

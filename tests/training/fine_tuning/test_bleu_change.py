@@ -9,10 +9,10 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.metrics.bleu import Bleu
 from mt.storage.run_folder import read_scored
-from mt.training import fine_tuning
 from mt.training.command import train
 from mt.training.delivery import show_results
-from mt.training.fine_tuning import EARLIER, OWN, Change, advice_on_changes
+from mt.training.fine_tuning import bleu_change
+from mt.training.fine_tuning.bleu_change import EARLIER, OWN, Change, advice_on_changes
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -114,7 +114,7 @@ def test_a_test_set_of_another_direction_is_left_out(runs, tmp_path):
 
 
 def test_few_sentences_of_a_large_test_set_are_translated_again(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(fine_tuning, "MAX_SENTENCES", 7)
+    monkeypatch.setattr(bleu_change, "MAX_SENTENCES", 7)
     changes = finished_again(runs[1], tmp_path)
     assert {one["pairs"] for one in changes.values()} == {7}
 

@@ -22,7 +22,7 @@ from mt.models.seq2seq import Seq2Seq
 from mt.text.subwords.tokenizer import SPECIAL
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
-from mt.training.time_estimates import CorpusFacts, Speed, tokens_of_text
+from mt.training.time_budget.estimates import CorpusFacts, Speed, tokens_of_text
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
 
