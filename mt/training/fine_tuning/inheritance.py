@@ -1,4 +1,4 @@
-"""The settings that a run inherits from its base run: those of the tokenizer, the slots and the model."""
+"""The settings that a run inherits from its base run: those of the tokenizer, the placeholders and the model."""
 
 import logging
 from pathlib import Path
@@ -40,7 +40,7 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
 
 
 def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
-    """Take the settings of the base's tokenizer and of the placeholders of its text layer. Sampling is not among them."""
+    """Take the settings of the base's tokenizer and the number of its placeholders, but not its subword sampling."""
     description, config = read_description(base), resolved.config
     tokenizer, text = description.tokenizer, description.text
     if tokenizer.kind == "char" and config.tokenizer.sampling > 0:
