@@ -55,6 +55,10 @@ class TextLayerConfig(KeptConfig):
 class TextLayerDescription(TextLayerConfig):
     """The text layer of a trained model."""
 
+    rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], Annotated[int, NotABool, Field(ge=0)]] = {}
+    """How often the training sources have each character of the vocabulary that they have too seldom for the model to
+    know it. Such characters come back unchanged. Letters stand for both their cases."""
+
     max_sentences: PositiveInt = 1
     """Maximum number of sentences of nearly all lines of the training text. Lines with more are cut into their
     sentences."""
@@ -96,6 +100,10 @@ class AugmentationConfig(Section):
     """Pairs in which placeholders stand for names that both sides share and for words with their translations, or are
     put in front of both sides, behind them, or before a comma or the punctuation at the end. In further pairs,
     placeholders stand for number words."""
+    wrapped: Probability = 0.04
+    """Pairs that get marks which the training text has too seldom, on both sides: brackets or quotation marks around a
+    word and its translation or around the text after a comma, or a dash or the like before it. In joined pairs, they
+    stand around or before the last pair."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
     out."""
@@ -117,5 +125,6 @@ class TextConfig(TextLayerConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        if not self.enabled and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs enabled=true; text=off switches off both"
+        for name in ("slots", "wrapped"):
+            if not self.enabled and (share := getattr(self.augmentation, name)):
+                yield f"augmentation.{name}={share:g} needs enabled=true; text=off switches off both"
