@@ -257,7 +257,7 @@ def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
         evaluation, systems = open_systems(config)
         assert evaluation.target_language == "yy" and len(evaluation.references) == 40
         assert sorted(system.name for system in systems) == ["theirs.txt", "transformer-1"]
-    with pytest.raises(InputError, match="source=.* is for a test set of your own, .* the test set of .*transformer-1"):
+    with pytest.raises(InputError, match="source=.* is for a test set of your own: .* the test set of .*transformer-1"):
         open_systems(config.model_copy(update={"source": str(theirs)}))
     theirs.write_text("one line\n")
     with pytest.raises(InputError, match="theirs.txt has 1 lines, but there are 40 references"):
