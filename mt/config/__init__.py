@@ -24,7 +24,7 @@ from mt.config.export import ExportConfig, ExportFormat
 from mt.config.fields import Section
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.text import (
-    MAX_PIECES,
+    MAX_SOURCE_TOKENS,
     AlignmentConfig,
     AugmentationConfig,
     KeptConfig,

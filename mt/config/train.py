@@ -8,7 +8,7 @@ from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, Unspli
 from mt.config.decoding import ONE_BEST, DecodingConfig
 from mt.config.fields import LanguageCode, PathText, RunName, Section, Seed
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import MAX_PIECES, AlignmentConfig, TextConfig, TextLayerDescription
+from mt.config.text import MAX_SOURCE_TOKENS, AlignmentConfig, TextConfig, TextLayerDescription
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 
@@ -106,7 +106,7 @@ class ModelDescription(Section):
         own = self.decoding.max_source_length
         if own != "auto":
             return own
-        return self.text.long_source if self.text.enabled else MAX_PIECES
+        return self.text.long_source if self.text.enabled else MAX_SOURCE_TOKENS
 
     def contradictions(self) -> Iterator[str]:
         layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1

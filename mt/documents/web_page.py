@@ -21,16 +21,16 @@ from mt.data.parsers.document import (
     is_translatable,
 )
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
-from mt.text.tags import (
+from mt.text.markup.tags import (
     ATTRIBUTE,
     RAW,
     SEPARATING,
     UNTRANSLATED,
-    Token,
+    MarkupToken,
     decode,
     is_untranslated,
+    markup_tokens,
     paired_tokens,
-    tokens_of,
 )
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
@@ -55,7 +55,7 @@ BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
 class Attribute(NamedTuple):
     """An attribute of a tag, with its decoded value."""
 
-    tag: Token
+    tag: MarkupToken
     name: str
     value: str
     start: int
@@ -74,7 +74,7 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode().lower() if declared else "utf-8"
     text, encoding = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
-    tokens = tokens_of(text, "html")
+    tokens = markup_tokens(text, "html")
     if not any(token.name for token in tokens):
         raise InputError("is no HTML, because it has no tags; set format=lines if it is plain text")
     passages: list[Passage] = []
@@ -92,13 +92,13 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     )
 
 
-def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
+def _segments(text: str, tokens: list[MarkupToken]) -> Iterator[list[MarkupToken]]:
     """Divide a page into texts.
 
     Yields:
         The tokens of a text with its inline tags, or the single token of a tag between texts, in order.
     """
-    segment: list[Token] = []
+    segment: list[MarkupToken] = []
     for token in paired_tokens(text, tokens, "html", SKIPPED):
         tag = text[token.start : token.end]
         if token.role != "text" and (token.name in BORDERS | SKIPPED or (tag[:2] == "<!" and tag[2:3] != "-")):
@@ -112,7 +112,7 @@ def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
         yield segment
 
 
-def _read_attributes(text: str, tag: Token) -> Iterator[Attribute]:
+def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
     """Yield the attributes of a tag, except those without a value."""
     offset = tag.start + 1
     for match in re.finditer(ATTRIBUTE, text[offset : tag.end], re.ASCII):
@@ -123,7 +123,7 @@ def _read_attributes(text: str, tag: Token) -> Iterator[Attribute]:
             yield Attribute(tag, match[1].lower(), decode(match[group], "html"), start - quotes, end + quotes)
 
 
-def _translated_attributes(text: str, token: Token) -> Iterator[Attribute]:
+def _translated_attributes(text: str, token: MarkupToken) -> Iterator[Attribute]:
     """Yield the attributes of a tag that are to be translated."""
     if token.role in ("text", "close") or not token.name or token.name in RAW | SKIPPED:
         return
@@ -172,7 +172,7 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
     return Passage((layout, *map(_layout, attributes)), write)
 
 
-def _language(text: str, token: Token, languages: Languages) -> Iterator[Splice]:
+def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:
     """Yield the changes to a tag that replace the source language by the target language in its ``lang`` attributes."""
     for attribute in _read_attributes(text, token):
         is_language = attribute.name in ("lang", "xml:lang")
