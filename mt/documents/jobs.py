@@ -102,8 +102,8 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
 
 
 def _refuse_settings_for_lines(config: TranslateConfig) -> None:
-    decoding = config.decoding
     """Raise InputError if a setting is given that has no meaning for documents."""
+    decoding = config.decoding
     advice = "leave it out, or set format=lines to translate the input as lines of text"
     if config.reference is not None:
         raise InputError(f"reference={config.reference} is not for documents; {advice}")

@@ -174,6 +174,7 @@ def scored_set(output: Output) -> EvaluationSet:
 
 
 def _open_output(origin: Path) -> Output:
+    """Read a run, the description of a model without a run, or a file of translations."""
     folder = resolve_model_path(origin)
     if is_model_without_run(folder):
         model = read_description(origin)

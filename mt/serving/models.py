@@ -105,7 +105,7 @@ class ServedModel:
         return self._translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
 
     def finish(self, kind: str, cut: Any, results: list[list[Hypothesis]]) -> Any:
-        """Join the hypotheses of a line to its translations, or compute its attention maps, for ``Batcher``."""
+        """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
         if kind == "attention":
             return self._translator.attention(*cut)
         return self._translator.join([cut], results, kind == "all", None if kind == "all" else 1)[0]

@@ -111,6 +111,7 @@ def _entropy(weights: Tensor) -> Tensor:
 
 
 def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy]:
+    """Compute the entropy of each attention module over all queries of some sentences."""
     result = []
     for name in attentions[0].maps:
         maps = [attention.maps[name] for attention in attentions]
@@ -123,6 +124,7 @@ def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy
 
 
 def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling:
+    """Compute the effect of dividing by √key_width over all attention modules and some sentences."""
     root = math.sqrt(key_width)
     scores: list[Tensor] = []
     product_weights: list[Tensor] = []

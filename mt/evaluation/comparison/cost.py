@@ -48,8 +48,8 @@ def comparable_bleu(systems: Sequence[System], requested: float | None) -> float
     """Return the validation BLEU that ends the measurement of each run's training time and target tokens.
 
     Returns:
-        ``requested`` or, if that is None, the highest BLEU that every run reached. None if the runs measured validation
-        BLEU on different pairs or with different signatures, if a run stayed at 0, or if there is no run.
+        None if there is no run, or if the runs measured validation BLEU on different pairs or with different
+        signatures. Otherwise ``requested`` or, without that, the highest BLEU that every run reached; None if it is 0.
     """
     runs = [run for system in systems for run in system.runs]
     measured = {

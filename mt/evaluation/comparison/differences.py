@@ -85,6 +85,12 @@ def _label(low: int, high: int) -> str:
 
 
 def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
+    """Return the BLEU of each system on some test sentences.
+
+    Args:
+        rows: The indices of the sentences, from 0.
+        label: The label of the group in the report.
+    """
     references = [evaluation.references[row] for row in rows]
     metric = Bleu.of_group(references, evaluation.target_language)
     counts = [

@@ -27,7 +27,7 @@ MAX_MAP_BYTES = 150
 
 @dataclass(frozen=True)
 class SystemResults:
-    """The results of one system."""
+    """The results of one compared system, except for the verdict. ``Findings.systems`` holds one for each system."""
 
     name: str
     outputs: list[str]
@@ -144,6 +144,7 @@ def compare_systems(
 def _contrasts(
     evaluation: EvaluationSet, systems: Sequence[System], counts: Sequence[Counts], config: CompareConfig
 ) -> list[Contrast]:
+    """Return the verdict on each system except the baseline, ``systems[0]``, given the counts of all systems."""
     metric = Chrf(evaluation.target_language)
     chrf = [metric.segment_scores(system.first.hypotheses, evaluation.references) for system in systems]
     baseline, samples, trials = systems[0], config.bootstrap_samples, config.randomization_trials

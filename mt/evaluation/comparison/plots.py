@@ -31,6 +31,7 @@ def draw_pictures(findings: Findings, systems: Sequence[System], maps: Maps) -> 
 
 
 def _figures(findings: Findings, systems: Sequence[System], maps: Maps) -> Iterator[tuple[str, Figure]]:
+    """Yield each figure with its name, as ``draw_pictures`` describes."""
     yield "differences", differences(findings)
     if trained := [system for system in systems if system.runs]:
         yield "curves", learning_curves(trained)

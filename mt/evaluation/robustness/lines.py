@@ -102,6 +102,7 @@ class _Sentences:
 
 
 def _in_case(rule: Callable[[str], str], sentences: _Sentences) -> list[Line]:
+    """Return the sentences in another casing, ``rule(source)``."""
     return sentences.rewritten(lambda pair: rule(pair.source))
 
 
@@ -113,12 +114,14 @@ def _without_end(sentences: _Sentences) -> list[Line]:
 
 
 def _typos(sentences: _Sentences) -> list[Line]:
+    """Return the sentences with typing errors."""
     return sentences.rewritten(
         lambda pair: variants.with_typos(pair.source, sentences.source_language, sentences.random("typos", pair))
     )
 
 
 def _three_sentences(sentences: _Sentences) -> list[Line]:
+    """Return lines of three chosen sentences each. Up to two sentences are left over."""
     chosen, size = sentences.chosen, SENTENCES_PER_LINE
     source_space, target_space = between_words(sentences.source_language), between_words(sentences.target_language)
     groups = [tuple(chosen[start : start + size]) for start in range(0, len(chosen) - size + 1, size)]
@@ -133,6 +136,7 @@ def _three_sentences(sentences: _Sentences) -> list[Line]:
 
 
 def _item(kind: Kind, sentences: _Sentences) -> list[Line]:
+    """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
     for pair in sentences.chosen:
         item = draw(kind, sentences.random(kind, pair), sentences.source_language, sentences.target_language)
@@ -143,6 +147,7 @@ def _item(kind: Kind, sentences: _Sentences) -> list[Line]:
 
 
 def _tag(sentences: _Sentences) -> list[Line]:
+    """Return the sentences with one word in a pair of HTML tags."""
     lines = sentences.rewritten(
         lambda pair: variants.with_tag(pair.source, sentences.spaces, sentences.random("tag", pair))
     )

@@ -117,6 +117,12 @@ def measure(
 
 
 def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, space: str, seed: int) -> Measures:
+    """Score the translations of one variant by one run.
+
+    Args:
+        translations: Source, clean or changed → its translation.
+        space: What joins the translations of several sentences on a line: a space, or nothing.
+    """
     lines = variant.lines
     clean_outputs = [space.join(translations[pair.source] for pair in line.pairs) for line in lines]
     clean_references = [space.join(pair.reference for pair in line.pairs) for line in lines]
