@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice, pairwise
 
-from mt.config import TextLayerDescription
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
+from mt.storage.model_description import TextLayerDescription
 from mt.text.case import Case, begun_with_capitals, case_of, lowercased
 from mt.text.clauses import starts_of_parts
 from mt.text.final_punctuation import missing_mark
