@@ -22,7 +22,7 @@ from mt.config.evaluation import CompareConfig, RobustnessConfig
 from mt.config.export import ExportConfig, ExportFormat
 from mt.config.fields import Section
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import MAX_PIECES, AugmentationConfig, KeptConfig, TextConfig, TextLayerConfig
+from mt.config.text import MAX_SOURCE_TOKENS, AugmentationConfig, KeptConfig, TextConfig, TextLayerConfig
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.train import TrainConfig
 from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints

@@ -9,7 +9,7 @@ from mt.config.fields import For, NotABool, Probability, Section, Texts
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """What a sentence may end with."""
-MAX_PIECES = 256
+MAX_SOURCE_TOKENS = 256
 """Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
 a source grow with their square."""
 MAX_TERMS_SIZE = 500_000
@@ -42,7 +42,7 @@ class TextLayerConfig(KeptConfig):
     false: lines go to the tokenizer unchanged. text=off sets this, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64), For("enabled", True)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
-    a slot, a token of the vocabulary that stands for it, and another one that stands for a number."""
+    a placeholder, a token of the vocabulary that stands for it, and another one that stands for a number."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
@@ -63,9 +63,9 @@ class AugmentationConfig(Section):
     typos: Probability = 0.08
     """Sources with a typing error in about every eighth word."""
     slots: Probability = 0.14
-    """Pairs in which slots stand for names that both sides share and for words with their translations, or are put in
-    front of both sides, behind them, or before a comma or the punctuation at the end. In further pairs, slots stand for
-    number words."""
+    """Pairs in which placeholders stand for names that both sides share and for words with their translations, or are
+    put in front of both sides, behind them, or before a comma or the punctuation at the end. In further pairs,
+    placeholders stand for number words."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
     out."""

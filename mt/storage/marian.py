@@ -116,7 +116,9 @@ class MarianFolder(ModelFolder):
     files = FILES
 
     def verify(self) -> None:
-        logger.info("%s: a MarianMT model, without slots: lines go to it as they are (text.enabled=false)", self.path)
+        logger.info(
+            "%s: a MarianMT model, without placeholders: lines go to it as they are (text.enabled=false)", self.path
+        )
 
     def read_tokenizer_files(self) -> dict[str, bytes]:
         return {f"{side}.model": model for side, (model, _) in self._tokenizers.items()}

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from mt.config import (
-    MAX_PIECES,
+    MAX_SOURCE_TOKENS,
     DecodingConfig,
     ModelConfig,
     PiecesConfig,
@@ -27,9 +27,9 @@ class TextLayerDescription(TextLayerConfig):
     max_sentences: PositiveInt = 1
     """Maximum number of sentences in nearly all lines of the training text. A line with more is cut into its
     sentences."""
-    long_source: PositiveInt = MAX_PIECES
+    long_source: PositiveInt = MAX_SOURCE_TOKENS
     """The 99.9 % quantile of the lengths of the training sources, in tokens. Longer sentences are cut into parts."""
-    usual_source: PositiveInt = MAX_PIECES
+    usual_source: PositiveInt = MAX_SOURCE_TOKENS
     """The 95 % quantile of the lengths of the training sources, in tokens: the length of the parts of a long
     sentence."""
     min_word_count: PositiveInt | None = None
@@ -88,7 +88,7 @@ class ModelDescription(Section):
         own = self.decoding.max_source_length
         if own != "auto":
             return own
-        return self.text.long_source if self.text.enabled else MAX_PIECES
+        return self.text.long_source if self.text.enabled else MAX_SOURCE_TOKENS
 
     def contradictions(self) -> Iterator[str]:
         layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1

@@ -1,9 +1,8 @@
 """Word translations, from counts of the words that stand in the same training pairs.
 
-In training, slots are to stand where values stand in users' lines: before nouns, after prepositions, in the middle of a
-sentence. Many corpora have few numbers and names. So slots replace other words, too, each together with its
-translation.
-"""
+In training, placeholders are to stand where values stand in users' lines: before nouns, after prepositions, in the
+middle of a sentence. Many corpora have few numbers and names. So placeholders replace other words, too, each together
+with its translation."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
-from mt.text.non_translatables import TOUCHING_LETTER
+from mt.text.placeholders.values import TOUCHING_LETTER
 
 SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from torch import Tensor
 
 from mt.models.attention import AttentionMap
-from mt.text.part import Part
+from mt.text.segmentation.segment import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -65,18 +65,18 @@ class Statistics:
     first_long_line: int | None = None
     """The number, from 1 on, of the first line with a long sentence."""
 
-    def count_parts(self, parts: Sequence[Part], line: int) -> None:
+    def count_segments(self, segments: Sequence[Segment], line: int) -> None:
         """Count the corrections and long sentences of a line, given its number."""
-        continued = [False, *(part.is_continued for part in parts)]
+        continued = [False, *(segment.is_continued for segment in segments)]
         long_sentences = sum(this and not before for before, this in pairwise(continued))
         if long_sentences and self.first_long_line is None:
             self.first_long_line = line
         self.long_sentences += long_sentences
-        for part in parts:
-            self.corrections += len(part.corrections)
-            for each in part.corrections:
+        for segment in segments:
+            self.corrections += len(segment.corrections)
+            for each in segment.corrections:
                 if len(self.first_corrections) <= MAX_CORRECTION_EXAMPLES:
-                    self.first_corrections.setdefault(each.typed, part.text[each.start : each.end])
+                    self.first_corrections.setdefault(each.typed, segment.text[each.start : each.end])
 
     def log(self, are_lines: bool) -> None:
         """Log the counts that a user should know. Only lines have numbers."""

@@ -17,8 +17,8 @@ from mt.storage.model_folder import ModelFolder
 from mt.storage.run_folder import MODEL, SOURCE_WORDS
 from mt.storage.weights import copy_weights, weight_shapes
 from mt.text.layer import TextLayer
-from mt.text.spelling import WORD, Spelling
-from mt.text.tokenizer import TokenizerPair
+from mt.text.normalization.spelling import WORD, Spelling
+from mt.text.subwords.tokenizer import TokenizerPair
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ class TrainedModel:
         """Return the model's text layer with additional terms and patterns that are not translated.
 
         Raises:
-            InputError: The model was trained without slots, or a pattern cannot be used.
+            InputError: The model was trained without placeholders, or a pattern cannot be used.
         """
         described, rules = self.description, self.description.text
         if kept.terms or kept.patterns:
             if not rules.enabled:
-                raise InputError("text.terms and text.patterns need slots, without which this model was trained")
+                raise InputError("text.terms and text.patterns need placeholders, without which this model was trained")
             more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
             rules = rules.model_copy(update=more)
         return TextLayer(rules, self.tokenizers, described.source_language, described.target_language, self.spelling)
@@ -83,9 +83,9 @@ def open_model(path: str | Path) -> TrainedModel:
             f"{path}: there is {kinds[tokenizers.joint]}, but the model was trained with "
             f"{kinds[description.tokenizer.joint]}: restore the tokenizer files of its run"
         )
-    if description.text.enabled and not (tokenizers.source.slots and tokenizers.target.slots):
+    if description.text.enabled and not (tokenizers.source.placeholder_count and tokenizers.target.placeholder_count):
         raise InputError(
-            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no slots: "
+            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no placeholders: "
             "restore the tokenizer files of its run"
         )
     spelling = _spelling(folder, description)

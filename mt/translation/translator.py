@@ -12,15 +12,15 @@ from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
-from mt.text.placement import Link
-from mt.text.tags import Kind
+from mt.text.markup.placement import AlignmentLink
+from mt.text.markup.tags import MarkupKind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
-from mt.translation.cutting import CutLine, LineCutter
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
+from mt.translation.segmentation import LineSegmenter, SegmentedLine
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
 
@@ -70,7 +70,7 @@ class Translator:
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
         self._runner = BatchRunner(model, precision, config.batch_tokens)
-        self._cutter = LineCutter(layer, config, model.max_length, self.statistics)
+        self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config.length_penalty, self._links, self.statistics)
 
     @classmethod
@@ -115,7 +115,7 @@ class Translator:
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[int, int], None] | None = None,
         *,
-        markup: Sequence[Kind | None] | None = None,
+        markup: Sequence[MarkupKind | None] | None = None,
         greedy: bool = False,
     ) -> list[str]:
         """Return the best translation of each line; see ``hypotheses``."""
@@ -129,14 +129,14 @@ class Translator:
         after_batch: Callable[[int, int], None] | None = None,
         aligned: bool = False,
         *,
-        markup: Sequence[Kind | None] | None = None,
+        markup: Sequence[MarkupKind | None] | None = None,
         greedy: bool = False,
         n_best: int | None = None,
     ) -> list[list[ScoredText]]:
         """Return scored translations of each line, best first. A blank line has one, which is empty.
 
-        The first translation of a line in several parts has the best translation of each part, whatever the others
-        score. Its score is log P of all parts / their lengthᵅ.
+        The first translation of a line in several segments has the best translation of each segment, whatever the
+        others score. Its score is log P of all segments / their lengthᵅ.
 
         Args:
             lines: The lines.
@@ -152,13 +152,17 @@ class Translator:
         numbers = range(len(lines)) if numbers is None else numbers
         cut = self.cut(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
         sources = [source for line in cut for source in line.sources]
-        keys = [(number, part) for number, line in zip(numbers, cut, strict=True) for part in range(len(line.sources))]
+        keys = [
+            (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
+        ]
         hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
         return self.join(cut, hypotheses, aligned, n_best)
 
-    def cut(self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[Kind | None]) -> list[CutLine]:
-        """Cut lines into sources, the first step of ``hypotheses``; see ``LineCutter.cut``."""
-        return self._cutter.cut(lines, numbers, markup)
+    def cut(
+        self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
+    ) -> list[SegmentedLine]:
+        """Cut lines into sources, the first step of ``hypotheses``; see ``LineSegmenter.cut``."""
+        return self._segmenter.cut(lines, numbers, markup)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
@@ -183,7 +187,7 @@ class Translator:
 
     def join(
         self,
-        lines: Sequence[CutLine],
+        lines: Sequence[SegmentedLine],
         hypotheses: Sequence[list[Hypothesis]],
         aligned: bool = False,
         n_best: int | None = None,
@@ -194,16 +198,15 @@ class Translator:
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Return each reference with its score as a translation of its line (forced decoding).
 
-        Lines are not cut into sentences. Items that stand in both a line and its reference are slots on both sides. The
-        score is None if the line or the reference is blank or has more than MAX_PIECES tokens, or than
-        ``max_source_length`` if that is given.
-        """
+        Lines are not cut into sentences. Items that stand in both a line and its reference are placeholders on both
+        sides. The score is None if the line or the reference is blank or has more than MAX_SOURCE_TOKENS tokens, or
+        than ``max_source_length`` if that is given."""
         _check_lines(lines)
         _check_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references")
         sources, targets = self._encoded(lines, references)
-        limit = self._cutter.max_tokens
+        limit = self._segmenter.max_tokens
         fitting = [n for n in range(len(lines)) if 0 < len(sources[n]) <= limit and 0 < len(targets[n]) <= limit]
 
         def score_batch(batch: list[int]) -> list[float]:
@@ -230,7 +233,7 @@ class Translator:
         """Return the attention maps of a line and a translation of it, by default the model's own."""
         if translation is None:
             translation = self.translate([line])[0]
-        source, target = (tokens[0][: self._cutter.max_tokens] for tokens in self._encoded([line], [translation]))
+        source, target = (tokens[0][: self._segmenter.max_tokens] for tokens in self._encoded([line], [translation]))
         with self._runner.evaluation_mode(), self._runner.inference():
             maps = forced_attention(self._attentive, [source], [target], with_scores)
         end = "</s>"
@@ -250,7 +253,7 @@ class Translator:
             self.tokenizers.target.encode([target for _, target in marked]),
         )
 
-    def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
+    def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():
             return self._aligner.links(sources, targets)
 

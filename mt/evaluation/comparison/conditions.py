@@ -9,7 +9,7 @@ from mt.evaluation.systems import Output, System
 from mt.storage.folders import open_folder
 from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.run_folder import flat_config
-from mt.training.fine_tuning import read_changes
+from mt.training.fine_tuning.bleu_change import read_changes
 
 NOT_KNOWN = "not known"
 """Stands for the training and the data of a model without a run."""
