@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice, pairwise
 
-from mt.config import TextLayerDescription
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
+from mt.storage.model_description import TextLayerDescription
 from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
 from mt.text.normalization.final_punctuation import missing_mark
 from mt.text.normalization.spelling import MIN_WORD_COUNT, WORD, Correction, Spelling

@@ -16,11 +16,12 @@ import regex
 import torch
 from torch import Tensor
 
-from mt.config import MAX_SOURCE_TOKENS, AlignmentConfig
+from mt.config import MAX_SOURCE_TOKENS
 from mt.core.language import writes_spaces
 from mt.data.augmentation import names_and_numbers
 from mt.models.attention import record_attention
 from mt.models.seq2seq import Seq2Seq
+from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.placeholders import placeholder

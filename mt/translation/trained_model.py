@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, ModelDescription, TextLayerConfig
+from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
 from mt.core.errors import InputError, damaged_file
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
+from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder
 from mt.storage.run_folder import MODEL, SOURCE_WORDS
 from mt.storage.weights import copy_weights, weight_shapes

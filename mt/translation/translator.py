@@ -6,10 +6,11 @@ from pathlib import Path
 
 import torch
 
-from mt.config import AlignmentConfig, DecodingConfig, KeptConfig
+from mt.config import DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
+from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.placement import AlignmentLink
 from mt.text.markup.tags import MarkupKind

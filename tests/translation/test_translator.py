@@ -9,14 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import (
-    DecodingConfig,
-    RNNAttentionConfig,
-    TextLayerDescription,
-    TokenizerConfig,
-    TransformerConfig,
-)
+from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
 from mt.models.build import build_model
+from mt.storage.model_description import TextLayerDescription
 from mt.text.placeholders.placeholders import all_placeholders, placeholder
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizer
