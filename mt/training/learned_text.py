@@ -6,10 +6,11 @@ from pathlib import Path
 import datasets
 import numpy as np
 
-from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TextLayerDescription, TrainConfig
+from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TrainConfig
 from mt.core.columns import numbers, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
+from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer, min_word_count
 from mt.text.normalization.final_punctuation import learn_marks
 from mt.text.normalization.spelling import Spelling, count_words

@@ -58,8 +58,8 @@ def is_in_small_letters(text: str) -> bool:
 
 
 def lowercased(text: str, language: str) -> str:
-    """Return a text in small letters, apart from its first letter and from words that could not be put back into
-    capitals, such as STRAẞE.
+    """Return a text in small letters, except its first letter, and except words that capitalising would not restore,
+    such as STRAẞE.
 
     Args:
         text: A text in capitals or in title case.
@@ -80,11 +80,11 @@ def lowercased(text: str, language: str) -> str:
 
 
 def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
-    """Return a text with a capital at the start of some sentences, unless their first words have capitals already.
+    """Capitalise the first word of given sentences, unless it has a capital already, and return the text.
 
     Args:
         text: The text.
-        starts: Where these sentences begin in it.
+        starts: The positions of the text at which these sentences begin.
         language: The text's language.
     """
     for start in starts:

@@ -82,7 +82,7 @@ def test_training_is_deterministic() -> None:
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_the_largest_vocabulary_is_named_and_works(kind: str) -> None:
     text = sentences(50)
-    with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ pieces") as refused:
+    with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ tokens") as refused:
         train_tokenizer(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000))
     largest = int(re.findall(r"\d+", str(refused.value))[-1])
     config = TokenizerConfig(kind=kind, vocabulary_size=largest)
@@ -208,7 +208,7 @@ def test_bpe_dropout_overlooks_merges_as_often_as_it_should() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000]])
 def test_a_damaged_model_is_named(content: bytes) -> None:
-    with pytest.raises(InputError, match="folder/tokenizer.model: cannot be read"):
+    with pytest.raises(InputError, match="folder/tokenizer.model: not a usable tokenizer"):
         TokenizerPair.from_files({"tokenizer.model": content}, Path("folder"))
 
 
