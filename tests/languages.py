@@ -3,7 +3,8 @@
 import random
 from functools import cache
 
-from mt.config import TextLayerDescription, TokenizerConfig
+from mt.config import TokenizerConfig
+from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
 from mt.text.normalization.spelling import Spelling
 from mt.text.placeholders.placeholders import all_placeholders

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextLayerDescription, TrainConfig
+from mt.config import AugmentationConfig, TrainConfig
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.distributed.workers import Workers
+from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.run_folder import COMPARED, FILES, RESULTS, file_checksums, flat_config
 from mt.text.layer import TextLayer
 from mt.text.subwords.tokenizer import TokenizerPair

@@ -1,15 +1,14 @@
 """The text layer, and the augmentation of training pairs with capitals, typos and the like."""
 
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import Field
 
-from mt.config.fields import For, NotABool, PositiveInt, Probability, Section, Texts
+from mt.config.fields import For, NotABool, Probability, Section, Texts
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """What a sentence may end with."""
-FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 MAX_SOURCE_TOKENS = 256
 """Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
 a source grow with their square."""
@@ -50,39 +49,6 @@ class TextLayerConfig(KeptConfig):
         for name in ("terms", "patterns"):
             if not self.enabled and self.differs_from_default(name):
                 yield f"{name} need the text layer, which enabled=false switches off"
-
-
-class TextLayerDescription(TextLayerConfig):
-    """The text layer of a trained model."""
-
-    rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], Annotated[int, NotABool, Field(ge=0)]] = {}
-    """How often the training sources have each character of the vocabulary that they have too seldom for the model to
-    know it. Such characters come back unchanged. Letters stand for both their cases."""
-
-    max_sentences: PositiveInt = 1
-    """Maximum number of sentences of nearly all lines of the training text. Lines with more are cut into their
-    sentences."""
-    long_source: PositiveInt = MAX_SOURCE_TOKENS
-    """The 99.9 % quantile of the lengths of the training sources, in tokens. Longer sentences are cut into parts."""
-    usual_source: PositiveInt = MAX_SOURCE_TOKENS
-    """Their 95 % quantile, the length of such parts."""
-    min_word_count: PositiveInt | None = None
-    """Minimum number of times that the training text has a word that replaces an unknown one. null: typing errors are
-    not corrected."""
-    final_marks: Annotated[dict[FinalMark, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
-    """The marks that are put behind sentences without final punctuation, each with the first words of the sentences
-    that get it. A sentence with any other first word gets the first mark. If there are no marks, sentences stay as they
-    are."""
-
-
-class AlignmentConfig(Section):
-    """Which of the decoder's attentions to the source tells where words come from."""
-
-    layer: Annotated[int, NotABool, Field(ge=0, le=255)] = 0
-    """The decoder's layer, from 0 on."""
-    shift: Literal[0, 1] = 0
-    """0: a token comes from where the decoder looks in the step that predicts it. 1: in the next step, which reads
-    it."""
 
 
 class AugmentationConfig(Section):

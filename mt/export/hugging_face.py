@@ -17,12 +17,13 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mt.config import MAX_SOURCE_TOKENS, ExportConfig, ModelDescription, TransformerConfig
+from mt.config import MAX_SOURCE_TOKENS, ExportConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
 from mt.storage.marian_weights import SETTINGS, Vocabularies, exported_weights
+from mt.storage.model_description import ModelDescription
 from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import weights_of
 from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK, Tokenizer

@@ -14,18 +14,12 @@ from typing import Any, Literal
 import pydantic
 from torch import Tensor
 
-from mt.config import (
-    DecodingConfig,
-    ModelConfig,
-    ModelDescription,
-    PiecesConfig,
-    TextLayerDescription,
-    TransformerConfig,
-)
+from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import read_file
 from mt.storage.hub import FILES
 from mt.storage.marian_weights import SETTINGS, Vocabularies, read_weights
+from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.sentencepiece_file import is_unigram, text_pieces
 from mt.storage.validation import read_json_mapping, validate

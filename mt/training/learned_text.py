@@ -9,10 +9,11 @@ import numpy as np
 from pyarrow.compute import count_substring_regex
 from pyarrow.compute import sum as sum_of
 
-from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TextLayerDescription, TrainConfig
+from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TrainConfig
 from mt.core.columns import numbers, tables, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
+from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer, min_word_count
 from mt.text.normalization.final_punctuation import learn_marks
 from mt.text.normalization.spelling import Spelling, count_words

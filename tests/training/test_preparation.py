@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import TextLayerDescription
+from mt.storage.model_description import TextLayerDescription
 from mt.training.learned_text import length_limits, rare_characters
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs

@@ -9,11 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mt.config import AlignmentConfig, TransformerConfig
+from mt.config import TransformerConfig
 from mt.data.batching import collate
 from mt.models.attention import RecordableAttention, record_attention
 from mt.models.build import build_model
 from mt.models.seq2seq import Memory, Seq2Seq, State
+from mt.storage.model_description import AlignmentConfig
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.placeholders import placeholder
 from mt.text.subwords.tokenizer import BOS, TokenizerPair
