@@ -263,7 +263,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=2024", "second=rnn-2"], "2024: no such run folder or file"),
         (["first=rnn-1", "second=nowhere"], "nowhere: no such run folder or file"),
         (["first=rnn-1", "secnd=rnn-2"], "nearest: second"),
-        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "give either"),
+        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "set either runs, or first and second"),
         (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], "model.yaml: is a file; the report is a folder"),
         (
             [f"runs=[{','.join(f'{number}.txt' for number in range(7))}]", "randomization_trials=119"],
