@@ -1,9 +1,16 @@
-"""The text layer: prepares a line for the tokenizer, and restores its translation.
+"""The text layer: prepares a source line for the tokenizer, and restores the translation.
 
-A line is cut into sentences if it has more than the lines that the model learnt from. Placeholders replace values that
-are not to be translated (``mt.text.placeholders.values``), a sentence in capitals or title case is lowercased, typing
-errors are corrected (``mt.text.normalization.spelling``), and final punctuation is added
-(``mt.text.normalization.final_punctuation``). ``restore`` undoes it (``mt.text.segmentation.segment``)."""
+``TextLayer.cut`` takes these steps. Each module in brackets explains one of them.
+
+1. Replace values, such as numbers and URLs, by placeholders (``mt.text.placeholders.values``).
+2. Split the line into sentences if it has more than nearly all training lines (``mt.text.segmentation.sentences``), and
+   sentences that are too long into segments (``mt.text.segmentation.clauses``).
+3. Lowercase segments in capitals or title case (``mt.text.normalization.casing``).
+4. Correct typing errors (``mt.text.normalization.spelling``).
+5. Add missing final punctuation (``mt.text.normalization.final_punctuation``).
+
+``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segmentation.segment``).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,18 +46,19 @@ WORDS_PER_FALSE_ALARM = 1000
 
 @dataclass(eq=False)
 class TextLayer:
-    """Prepares text for a model, and undoes that in its translation.
+    """The reversible preparation of text for one model. Its translator and its training hold the instance.
 
-    ``cut`` splits a source line into segments, replaces numbers, links and terms by placeholders, lowercases capitals
-    and corrects typing errors. ``restore`` puts all that back into the translation of a segment. ``prepare_pair`` does
-    the same as ``cut`` for a training pair, without splitting it."""
+    - ``cut`` turns a source line into segments with placeholders, for translation.
+    - ``restore`` turns the translation of a segment into text with the values and the casing of the source line.
+    - ``prepare_pair`` inserts placeholders on both sides of a training pair, and does not split it.
+    """
 
     config: TextLayerDescription
     tokenizers: TokenizerPair
     source_language: str
     target_language: str
     spelling: Spelling | None = None
-    """If there is none, typing errors are not corrected."""
+    """The words of the training text; None: typing errors are not corrected."""
 
     def __post_init__(self) -> None:
         self.placeholder_count = min(self.tokenizers.source.placeholder_count, self.tokenizers.target.placeholder_count)
@@ -65,14 +73,15 @@ class TextLayer:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
     def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Segment]:
-        """Cut a line into segments. If the text of each segment is restored as if it were the translation, the results
-        make up the line again.
+        """Cut a source line into prepared segments, in order.
+
+        The line is the concatenation of ``restore(segment, segment.text)`` over all segments.
 
         Args:
-            line: The line, which is not blank. Half a surrogate pair in it is read as U+FFFD, like broken UTF-8.
-            split: Whether to cut it into its sentences if it has more than the lines of the training text.
+            line: The line, which is not blank. A lone surrogate in the line is read as U+FFFD.
+            split: Whether to split a line of more than ``config.max_sentences`` sentences into sentences.
             correct: Whether to correct typing errors.
-            max_tokens: The maximum length of a sentence; longer ones are cut. By default ``config.long_source``.
+            max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
@@ -91,7 +100,7 @@ class TextLayer:
         ]
 
     def without_surplus_placeholders(self, segment: Segment, translation: str) -> tuple[str, int]:
-        """Remove the placeholders from a translation of a segment that its text lacks or that stand twice.
+        """Remove placeholders from a segment's translation that the segment's text lacks, and repeated ones.
 
         Returns:
             The translation, and the number of removed placeholders.
@@ -99,18 +108,25 @@ class TextLayer:
         return without_surplus_placeholders(translation, segment.text) if self.config.enabled else (translation, 0)
 
     def missing_placeholders(self, segment: Segment, translation: str) -> int:
-        """Return the number of placeholders of the segment's text that a translation of it lacks."""
+        """Count the placeholders of a segment's text that the segment's translation lacks."""
         return len(missing_placeholders(translation, segment.text)) if segment.values else 0
 
     def restore(self, segment: Segment, translation: str) -> str:
-        """Return a segment of the target line; see ``Segment.restore``."""
+        """Return a segment's translation with values, casing and edges restored; see ``Segment.restore``."""
         return segment.restore(translation, self.target_language)
 
     def with_spacing(self, segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
-        """Return the segments of a target line, as ``restore`` made them, with the white space between them.
+        """Adapt the white space between the segments of a target line to the target language.
 
-        It is that of the source. But where only one of the two languages puts a space between its sentences, the target
-        has one if it is that language.
+        Restored translations have the white space of the source line. If only the source language writes spaces between
+        sentences, single spaces are removed. If only the target language does, missing spaces are added.
+
+        Args:
+            segments: The segments of the source line.
+            translations: The restored translation of each segment.
+
+        Returns:
+            The translation of each segment, ready to be concatenated.
         """
         source_has_spaces = writes_spaces(self.source_language)
         if not segments or source_has_spaces == writes_spaces(self.target_language):
@@ -128,18 +144,17 @@ class TextLayer:
         replacements: Sequence[Replacement] = (),
         order: Sequence[int] | None = None,
     ) -> tuple[str, str]:
-        """Return the texts of a pair for training or scoring. Placeholders replace the values that both sides share. A
-        source in capitals or title case is lowercased, and so is a target in capitals.
+        """Prepare a sentence pair for training or scoring, and return the prepared source and target.
 
-        Placeholders that stand in the pair already are read as U+FFFD, like half a surrogate pair, so that the model
-        does not take them for values.
+        Placeholders replace the values that both sides share. A source in capitals or title case is lowercased, and so
+        is a target in capitals. Placeholder characters and lone surrogates of the raw text become U+FFFD.
 
         Args:
             source: The source.
             target: The target.
             replacements: Words that placeholders replace, too. Each must occur once on its side.
-            order: The numbers of the placeholders of either kind, for the values in the order of the source. By default
-                0, 1, 2 …
+            order: The placeholder number of each value, in the order of the source; None: 0, 1, 2, … Values beyond
+                its length stay as they are.
         """
         if not self.config.enabled:
             return source, target
@@ -159,12 +174,12 @@ class TextLayer:
         return source, target
 
     def _masked_segments(self, sentence: str, values: Iterator[str], max_tokens: int) -> Iterator[MaskedSegment]:
-        """Cut a sentence so that no segment has more placeholders than the tokenizer, or is longer than a
-        training source.
+        """Cut a sentence into segments that have no more placeholders than the vocabulary, and that are not longer than
+        usual training sources.
 
         Args:
             sentence: The sentence, all of whose placeholders have number 0.
-            values: The values of its placeholders and those of the sentences after it.
+            values: The remaining values of the line. Those of this sentence are consumed.
             max_tokens: The maximum length of a sentence that is not cut.
         """
         case = case_of(sentence)
@@ -215,12 +230,12 @@ class TextLayer:
         )
 
     def _in_usual_case(self, source: str, written: str, begins: bool = True) -> str:
-        """Return a source with capitals where the training text mostly has them, and where sentences begin.
+        """Capitalise a lowercased source: the starts of sentences, and the words that the training text capitalises.
 
         Args:
             source: The source in small letters.
-            written: The source as it was written, which tells better where sentences begin.
-            begins: Whether it begins with a sentence.
+            written: The source before it was lowercased. Sentences are detected in this text.
+            begins: Whether the first character of the source begins a sentence.
         """
         if not self.spelling or not self.spelling.has_capitals:
             return source
@@ -231,12 +246,15 @@ class TextLayer:
 
 
 def min_word_count(layer: TextLayer, lines: Iterable[str]) -> int:
-    """Return how often the training text must have a word for it to replace an unknown one: the smallest number from
-    MIN_WORD_COUNT on that corrects at most one in WORDS_PER_FALSE_ALARM words.
+    """Choose the frequency that a training word needs to be proposed as a correction.
 
     Args:
-        layer: The text layer, whose ``spelling`` knows the words of the training text.
-        lines: Other lines, in which few typing errors are expected.
+        layer: A text layer with ``spelling``, the words of the training text.
+        lines: Held-out source lines. Every correction in these lines counts as a false alarm.
+
+    Returns:
+        The smallest frequency, at least MIN_WORD_COUNT, that leaves at most one false alarm in WORDS_PER_FALSE_ALARM
+        words.
     """
     assert layer.spelling is not None
     segments = [segment for line in lines if line.strip() for segment in layer.cut(line)]

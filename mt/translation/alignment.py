@@ -36,7 +36,7 @@ WORD_OR_MARK = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 
 
 class Aligner:
-    """Aligns texts by the attention of one model."""
+    """Aligns the words of sentence pairs by the attention of one model. A ``Translator`` holds it."""
 
     def __init__(self, model: Seq2Seq, layer: TextLayer, setting: AlignmentConfig, batch_tokens: int) -> None:
         """
@@ -56,10 +56,11 @@ class Aligner:
         self._batch_tokens = batch_tokens
 
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
-        """Return the links between the words of each pair, in characters.
+        """Return the word alignment of each pair, as links between spans of characters.
 
-        In a language that is written without spaces, tokens count as words. Nothing beyond MAX_SOURCE_TOKENS tokens has
-        links, and neither has a text whose other side is empty."""
+        In a language that is written without spaces, each token counts as a word. Tokens after the first
+        MAX_SOURCE_TOKENS have no links. A pair with an empty side has none.
+        """
         spans = self._tokenizers.source.spans(sources), self._tokenizers.target.spans(targets)
         pairs = [
             (source[: self._max_tokens], target[: self._max_tokens]) for source, target in zip(*spans, strict=True)
@@ -75,7 +76,7 @@ class Aligner:
     def _pair_links(
         self, pair: tuple[list[TokenSpan], list[TokenSpan]], texts: tuple[str, str], weights: Tensor
     ) -> list[AlignmentLink]:
-        """Return the links between the words of a pair, given the padded weights of its tokens (T, S)."""
+        """Link the words of a pair, given the padded attention weights of its tokens (T, S)."""
         source, target = pair
         source_words, target_words = (_words(*side) for side in zip(pair, texts, self._spaces, strict=True))
         of_words = _word_weights(weights[: len(target), : len(source)], source_words, target_words)
@@ -130,7 +131,7 @@ def _word_weights(weights: Tensor, sources: Sequence[list[int]], targets: Sequen
 
 
 def _linked(weights: Tensor) -> list[tuple[int, int]]:
-    """Return the links between source and target words, given their weights (target words, source words)."""
+    """Return the (source word, target word) indices of all links, given weights (target words, source words)."""
     best_source, best_target = weights.argmax(dim=1).tolist(), weights.argmax(dim=0).tolist()
     source_of = {target: source for target, source in enumerate(best_source) if best_target[source] == target}
     linked = set(source_of.values())

@@ -1,4 +1,4 @@
-"""Joins the translations of a line's segments: scores, missing placeholders, word alignments and tags."""
+"""Joins the hypotheses of a line's segments to its translation, with score, placeholders, word alignment and tags."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ Aligner = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
 
 @dataclass
 class _SegmentDraft:
-    """A translation of a segment, with placeholders, and its links to the segment's text."""
+    """A translation of one segment, with placeholders, and its word alignment to the segment's text."""
 
     segment: Segment
     text: str
@@ -32,14 +32,14 @@ class _SegmentDraft:
 
 @dataclass
 class _Draft:
-    """A translation of a line."""
+    """A translation of a line, before its values and tags are restored, and its score."""
 
     segments: list[_SegmentDraft]
     score: float | None
 
 
 class LineJoiner:
-    """Joins translations by the rules of a text layer."""
+    """Joins hypotheses to translations of lines, with the text layer of one ``Translator``."""
 
     def __init__(self, layer: TextLayer, length_penalty: float, align: Aligner, statistics: Statistics) -> None:
         self._layer = layer
@@ -54,9 +54,9 @@ class LineJoiner:
         """Return the translations of each line, best first.
 
         Args:
-            lines: The lines, as ``LineSegmenter.cut`` returns them.
-            hypotheses: The hypotheses of the sources of all lines, one after another.
-            aligned: Whether word alignments are requested.
+            lines: The segmented lines.
+            hypotheses: The hypotheses of each source, best first. Sources follow each other as in ``lines``.
+            aligned: Whether to return word alignments.
         """
         decoded = self._layer.tokenizers.target.decode(
             [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
@@ -126,7 +126,10 @@ class LineJoiner:
                 draft.links = links
 
     def _finished(self, line: SegmentedLine, draft: _Draft, aligned: bool) -> ScoredText:
-        """Return a translation of a line as the user gets it. Without links, tags keep their relative positions."""
+        """Restore the values, casing, tags and white space of a draft.
+
+        Without word links, tags are inserted at their relative positions.
+        """
         layer = self._layer
         segments = [each.segment for each in draft.segments]
         restored = layer.with_spacing(segments, [layer.restore(each.segment, each.text) for each in draft.segments])
@@ -140,7 +143,7 @@ class LineJoiner:
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
     def _line_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:
-        """Return the links of all segments, in characters of the line and of its translation."""
+        """Return the word alignment of a line: the links of all segments, shifted to positions in the whole line."""
         links: list[AlignmentLink] = []
         source_start = target_start = 0
         for each, translation in zip(draft.segments, restored, strict=True):

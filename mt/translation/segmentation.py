@@ -1,4 +1,4 @@
-"""Cuts lines into the sources that an engine translates."""
+"""Cuts lines into segments, and encodes the segments as the sources that an engine translates."""
 
 import logging
 from collections.abc import Sequence
@@ -18,23 +18,25 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SegmentedLine:
-    """A line that is ready for the search. A blank line has no segments."""
+    """A segmented line with its sources. ``LineSegmenter`` makes it, and ``LineJoiner`` reads it."""
 
     text: str
     """The text to translate: the line without its tags."""
     markup: Markup | None
+    """The tags of the line; None for plain text."""
     segments: list[Segment]
+    """The segments of ``text``, in order; none for a blank line."""
     segment_sources: list[list[list[int]]]
-    """The tokens of each segment, in several lists if it is longer than the model can take."""
+    """The sources of each segment: one, or several if the segment has too many tokens, or none if it has none."""
 
     @property
     def sources(self) -> list[list[int]]:
-        """The sources of all segments, in order."""
+        """The sources of all segments, flattened, in order."""
         return list(chain.from_iterable(self.segment_sources))
 
 
 class LineSegmenter:
-    """Cuts lines by the rules of a text layer and of the decoding settings."""
+    """Cuts lines into segments and sources, with the text layer and the decoding settings of one ``Translator``."""
 
     def __init__(
         self, layer: TextLayer, config: DecodingConfig, max_length: int | None, statistics: Statistics
@@ -44,7 +46,7 @@ class LineSegmenter:
             layer: The model's text layer.
             config: The decoding settings.
             max_length: The model's maximum number of positions, EOS included; None if there is no limit.
-            statistics: Counts corrections and long sentences.
+            statistics: The translator's counts, to which corrections and long sentences are added.
         """
         self._layer = layer
         self._config = config
@@ -60,12 +62,12 @@ class LineSegmenter:
     def cut(
         self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
     ) -> list[SegmentedLine]:
-        """Cut lines.
+        """Cut each line into segments and sources, and add to the statistics.
 
         Args:
             lines: The lines.
-            numbers: Their numbers, from 0 on.
-            markup: The kind of tags in each line; None for plain text.
+            numbers: The number of each line, counted from 0, for messages.
+            markup: The kind of tags of each line; None for plain text.
         """
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
@@ -82,7 +84,10 @@ class LineSegmenter:
         return cut
 
     def _split(self, tokens: list[int], line: int) -> list[list[int]]:
-        """Split the tokens of a segment that no text layer has kept within the model's limits."""
+        """Split the tokens of a segment into sources of at most ``max_tokens`` tokens, and warn if there are several.
+
+        Each source begins with the language token of the segment, if there is one.
+        """
         if len(tokens) <= self.max_tokens:
             return [tokens] if tokens else []
         tokenizer = self._layer.tokenizers.source
@@ -99,7 +104,8 @@ class LineSegmenter:
             start = end
         sources.append(language + tokens[start:])
         logger.warning(
-            "line %d has %d tokens, more than the %d of %s: translated in %d parts",
+            "line %d has %d tokens, more than the %d of %s: translated in %d parts; shorten the line for a "
+            "better translation",
             line + 1,
             len(tokens),
             self.max_tokens,

@@ -134,7 +134,9 @@ def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
     """From line to line, with blanks, capitals, names and what is no piece."""
     trained, tokenizer, model = exported
     assert not trained.description.text.enabled
-    translator = Translator(trained.model, trained.layer_with(trained.description.text), trained.description.decoding)
+    translator = Translator(
+        model=trained.model, layer=trained.layer_with(trained.description.text), config=trained.description.decoding
+    )
     lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]
     texts = tokenizer.batch_decode(
         model.generate(**tokenizer(lines, return_tensors="pt", padding=True)), skip_special_tokens=True

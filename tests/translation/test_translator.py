@@ -58,12 +58,12 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
     values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
     layer = toy.layer(tokenizers) if rules is None else replace(toy.layer(tokenizers), config=rules)
     if values.engine == "torch":
-        return Translator(model, layer, values)
+        return Translator(model=model, layer=layer, config=values)
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
         trained = TrainedModel(description, tokenizers, model, None)
         engine = engine_class(values.engine).open(model, trained, values)
-    return Translator(model, layer, values, engine=engine)
+    return Translator(model=model, layer=layer, config=values, engine=engine)
 
 
 SEARCHES = [
@@ -298,9 +298,9 @@ def test_one_string_is_not_taken_for_many_lines(tokenizers):
         with pytest.raises(TypeError, match="list of lines"):
             call("ba de")
     for call in (translator.translate, lambda lines: translator.score(lines, ["ba", "de"])):
-        with pytest.raises(TypeError, match="None, number 1 of the list, is not a string"):
+        with pytest.raises(TypeError, match="element 1 of the list of lines is None"):
             call(["ba", None])
-    with pytest.raises(TypeError, match="None, number 0 of the list"):
+    with pytest.raises(TypeError, match="element 0 of the list of lines is None"):
         translator.score(["ba"], [None])
     with pytest.raises(ValueError, match="2 lines but 1 references"):
         translator.score(["ba", "de"], ["fi"])

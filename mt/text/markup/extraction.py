@@ -1,7 +1,7 @@
-"""Removes the tags of a line of HTML or XML for its translation, and puts them back around the translated words.
+"""Extracts the tags of a line of HTML or XML, and inserts them into the translation.
 
-The text in between is translated as plain text. Links, which say from where each part of the translation comes, tell
-where the tags belong. An example with the links red–rouge and car–voiture::
+The text without tags is translated. The word alignment of text and translation tells where the tags belong. In this
+example, red is linked to rouge and car to voiture::
 
     a <b>red</b> <i>car</i>    →    une <i>voiture</i> <b>rouge</b>
 
@@ -43,7 +43,7 @@ from mt.text.markup.tags import DecodedToken, MarkupKind, decoded_tokens, encode
 
 @dataclass(frozen=True)
 class Markup:
-    """The text of a line, and its tags."""
+    """A line of HTML or XML, separated into its text and its tags."""
 
     text: str
     """The text to translate, without tags and with its entities decoded."""
@@ -56,7 +56,7 @@ class Markup:
 
 
 def extract_markup(line: str, kind: MarkupKind) -> Markup:
-    """Separate the text of a line from its tags.
+    """Separate a line into its text and its tags.
 
     Args:
         line: A line, however malformed. Anything that is no proper tag is text.
@@ -92,16 +92,16 @@ def extract_markup(line: str, kind: MarkupKind) -> Markup:
 
 
 def insert_markup(markup: Markup, translation: str, links: Sequence[AlignmentLink]) -> str:
-    """Return a translation with all tags in place, and with entities where characters need them.
+    """Insert the tags of a line into the translation of its text, and encode the special characters of the text.
 
     Args:
-        markup: What ``extract_markup`` returned.
+        markup: The line, from ``extract_markup``.
         translation: The translation of ``markup.text``.
-        links: Which characters of the translation come from which of ``markup.text``, in any order. A character may be
-            in several links, or in none. White space at the ends of a link does not count.
+        links: The word alignment of ``markup.text`` and the translation, in any order. Links may overlap, and
+            characters may have no link. White space at the ends of a link is ignored.
 
     Raises:
-        ValueError: A link reaches beyond the text or the translation.
+        ValueError: A link ends after the text or the translation, or begins before it.
     """
     for link in links:
         if not (
@@ -130,7 +130,7 @@ def insert_markup(markup: Markup, translation: str, links: Sequence[AlignmentLin
 
 
 def _neighbours(tokens: Sequence[DecodedToken]) -> list[tuple[str, str]]:
-    """Return the characters before and after each token, if tags of elements are ignored. At the ends there is none."""
+    """Return for each token the characters before and after it, ignoring paired tags; "" at the ends of the line."""
     sides = []
     for ordered, which in ((tokens, -1), (tokens[::-1], 0)):
         characters = [""]
@@ -141,9 +141,10 @@ def _neighbours(tokens: Sequence[DecodedToken]) -> list[tuple[str, str]]:
 
 
 def _missing_blanks(tokens: Sequence[DecodedToken]) -> list[bool]:
-    """Return for each token whether a blank has to be added after it, because it separates two words without one.
+    """Return for each token whether the extracted text needs a blank in its place.
 
-    Of several tokens between two words it is the last that separates them.
+    It does if the token separates two words (``<br>``) that have no white space between them. Of several such tokens
+    between two words, only the last needs the blank.
     """
     missing = [False] * len(tokens)
     following = " "
@@ -162,7 +163,7 @@ def _missing_blanks(tokens: Sequence[DecodedToken]) -> list[bool]:
 
 
 def _assemble(text: str, tags: Sequence[PlacedTag]) -> str:
-    """Encode a text and put tags into it, at their positions. The last tag is at the end of the text."""
+    """Encode a text and insert tags at their positions, which ascend. The last tag is at the end of the text."""
     parts: list[str] = []
     written = 0  # how much of the text is among the parts, or replaced by a tag
     blank = True  # whether the line begins here or white space was last; tags of elements do not count

@@ -15,7 +15,7 @@ from mt.text.markup.word_boundaries import WordBoundaries
 
 @dataclass(frozen=True)
 class AlignmentLink:
-    """A stretch of the source and its translation, in characters."""
+    """A link of a word alignment: a span of the source and the span of the target that translates it, in characters."""
 
     source_start: int
     source_end: int
@@ -25,22 +25,22 @@ class AlignmentLink:
 
 @dataclass
 class Node:
-    """An element or a standalone tag of a text."""
+    """An element or a standalone tag, with its position in the extracted text."""
 
     opening: str
-    """The opening tag as it was written, or the standalone tag."""
+    """The opening tag or the standalone tag, as written in the line."""
     closing: str | None
     """The closing tag; None for a standalone tag."""
     parent: int
-    """The number of the element around it."""
+    """The index of the innermost element around this node."""
     start: int
     end: int
-    """The position of the opening and of the closing tag in the text."""
+    """The positions of the opening and the closing tag in the extracted text."""
     blank_before: bool = False
     blank_after: bool = False
-    """Whether white space was next to a standalone tag, if tags of elements are ignored."""
+    """Whether a standalone tag had white space in front of it or behind it, ignoring paired tags."""
     replaces_blank: tuple[bool, bool] = (False, False)
-    """Whether the opening and the closing tag stand for the blank that follows in the text."""
+    """Whether the extracted text has a blank in place of the opening and of the closing tag."""
 
 
 class PlacedTag(NamedTuple):
@@ -52,7 +52,7 @@ class PlacedTag(NamedTuple):
 
 
 def place_tags(nodes: Sequence[Node], source: str, target: str, links: Iterable[AlignmentLink]) -> list[PlacedTag]:
-    """Return all tags in the order of the translation.
+    """Find the position of every tag in a translation, and return the tags in the order of their positions.
 
     Args:
         nodes: Elements and standalone tags in the order of their opening tags. The first is the root, the whole text.
@@ -67,13 +67,13 @@ def place_tags(nodes: Sequence[Node], source: str, target: str, links: Iterable[
 
 
 def tags_as_they_are(nodes: Sequence[Node]) -> list[PlacedTag]:
-    """Return all tags in the order and at the positions of the text itself."""
+    """Return all tags in order, at their positions in the extracted text."""
     return _in_order(_elements(nodes)[0])
 
 
 @dataclass
 class _Element:
-    """A node and its place in the translation."""
+    """A node and its position in the translation, which ``_Placement`` sets."""
 
     index: int
     node: Node
@@ -90,7 +90,7 @@ class _Element:
 
 
 def _elements(nodes: Sequence[Node]) -> list[_Element]:
-    """Return the element of each node, at its position in the text."""
+    """Make the tree of the elements of all nodes, each still at its position in the extracted text."""
     elements = [_Element(index, node, node.start, node.end) for index, node in enumerate(nodes)]
     for element in elements[1:]:
         elements[element.node.parent].children.append(element)
@@ -109,7 +109,7 @@ def _in_order(root: _Element) -> list[PlacedTag]:
 
 
 class _Placement:
-    """Moves elements to their places in a translation."""
+    """Computes the positions of one text's elements in its translation, and sets them in the elements."""
 
     def __init__(
         self, elements: list[_Element], source: WordBoundaries, target: WordBoundaries, links: Iterable[AlignmentLink]
@@ -152,7 +152,10 @@ class _Placement:
                     self.last[index] = max(self.last[index], end)
 
     def _span(self, element: _Element) -> tuple[int, int]:
-        """Each character is looked at only once, for the innermost element around it."""
+        """Return the smallest target span that holds all links of an element's words; its children have theirs.
+
+        Each character is read only once, for the innermost element around it.
+        """
         children = element.children
         starts = [element.node.start, *(child.node.end for child in children)]
         ends = [*(child.node.start for child in children), element.node.end]
@@ -186,7 +189,7 @@ class _Placement:
         self._keep_white_space(parent)
 
     def _keep_white_space(self, parent: _Element) -> None:
-        """Place the children that have no words in the translation. They can only hold white space."""
+        """Set the positions of the children without words in the translation, which can only contain white space."""
         next_starts = [child.start for child in parent.children if child.words]
         free = 0
         for child in parent.children:

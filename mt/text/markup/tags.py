@@ -1,8 +1,7 @@
-"""Cuts a line of HTML or XML into text, paired tags and points, and writes text with entities.
+"""Cuts a line of HTML or XML into tokens (text, paired tags and standalone tags), and encodes and decodes entities.
 
-A point is a piece of markup that stands between words and has no words of its own inside: a comment, a processing
-instruction, CDATA, a doctype, a void or self-closing element, an element that is not to be translated, and a tag whose
-counterpart is missing.
+A standalone tag is markup without translatable content: a comment, a processing instruction, CDATA, a doctype, a void
+or self-closing element, an untranslated element with its content, and a tag whose counterpart is missing.
 
 What is a tag is decided here and not by ``html.parser`` or an XML parser. Those repair, drop or refuse what is
 malformed, and they do not return the tags as they were written. Here every character of a line ends up in exactly one
@@ -21,7 +20,7 @@ from typing import Literal, NamedTuple
 
 MarkupKind = Literal["html", "xml"]
 Role = Literal["text", "open", "close", "standalone", "element"]
-"""``element``, of tokens alone, is a whole element that is not to be translated."""
+"""``element``, of markup tokens alone, is an untranslated element from its opening to its closing tag."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -69,29 +68,32 @@ _CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "
 
 @dataclass
 class DecodedToken:
-    """A piece of a line. Opening and closing tags come in pairs that are properly nested."""
+    """A token of a line after its tags were paired. Opening and closing tags are properly nested."""
 
     role: Role
     content: str
-    """Text with its entities decoded, or markup as it was written."""
+    """Text with its entities decoded, or markup as written in the line."""
     separates: bool = False
-    """Whether a word ends here even if no blank is written."""
+    """Whether words before and after this tag are separate words, even without a blank between them."""
 
 
 class MarkupToken(NamedTuple):
-    """A piece of a line from ``start`` to ``end``, before tags are paired."""
+    """Text or markup from position ``start`` to ``end`` of a line."""
 
     role: Role
     name: str
-    """The name of the element; empty if the token is no tag."""
+    """The name of the element, in lower case for HTML; "" for text, comments and other markup without a name."""
     start: int
     end: int
     is_paired: bool = False
-    """Whether an opening or closing tag has a counterpart."""
+    """Whether an opening or closing tag has a counterpart. Set by ``paired_tokens``."""
 
 
 def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
-    """Cut a line into tags and texts, in order. Texts are decoded (``&amp;`` → ``&``); empty ones are left out."""
+    """Return the tokens of a line in order, with paired tags and with decoded text (``&amp;`` → ``&``).
+
+    Text that is empty after it was decoded is left out.
+    """
     tokens: list[DecodedToken] = []
     for role, name, start, end, is_paired in paired_tokens(line, markup_tokens(line, kind), kind):
         content = line[start:end]
@@ -104,11 +106,11 @@ def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
 
 
 def cut_into_blocks(page: str) -> list[str]:
-    """Cut a piece of HTML, which may have line breaks, at the tags between which sentences stand.
+    """Cut HTML, which may have line breaks, at its block elements, such as ``<p>`` and ``<br>``.
 
     Returns:
-        Parts that make up the page. Those at even indices are to be translated, each by itself. Those at odd indices
-        are not: tags such as ``<p>`` and ``<br>``, and comments and untranslated elements that have line breaks.
+        Strings that make up the page when concatenated. Those at even indices are to be translated separately. Those at
+        odd indices are kept: the tags of block elements, and comments and untranslated elements with a line break.
     """
     parts: list[str] = []
     done = 0
@@ -121,12 +123,12 @@ def cut_into_blocks(page: str) -> list[str]:
 
 
 def encode(text: str) -> str:
-    """Write ``&``, ``<`` and ``>`` as entities, and line breaks too, so that a line remains one line."""
+    """Replace ``&``, ``<``, ``>``, line feeds and carriage returns by entities. The result has one line."""
     return text.translate(_CODES)
 
 
 def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
-    """Cut a text into tokens, which make up the text."""
+    """Cut a text into text and markup tokens, unpaired. Their spans cover the text without gaps."""
     tokens: list[MarkupToken] = []
     # The last end of each construct. No end is searched for after it: each search would read all the rest.
     last = {start: line.rfind(end) for start, end in _ENDS.items()}
@@ -148,13 +150,13 @@ def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
 def paired_tokens(
     text: str, tokens: Sequence[MarkupToken], kind: MarkupKind, untranslated: Container[str] = ()
 ) -> Iterator[MarkupToken]:
-    """Yield the tokens of a text with their pairing. An element that is not to be translated is one token.
+    """Yield markup tokens with ``is_paired`` set, and each untranslated element merged into one ``element`` token.
 
     Args:
         text: The text.
-        tokens: Its tokens, as ``markup_tokens`` returns them.
+        tokens: The tokens of the text from ``markup_tokens``.
         kind: The kind of the tags.
-        untranslated: Names of further elements that are not to be translated.
+        untranslated: Names of untranslated elements, in addition to those of ``is_untranslated``.
     """
     closings = closings_of(tokens)
     paired = closings.keys() | closings.values()
@@ -171,7 +173,10 @@ def paired_tokens(
 
 
 def _markup_at(line: str, position: int, kind: MarkupKind, last: dict[str, int]) -> MarkupToken | None:
-    """Return the markup that begins with the ``<`` at a position; None if this ``<`` is text."""
+    """Return the markup token that begins with the ``<`` at a position; None if this ``<`` is text.
+
+    ``last`` maps the start of a comment and the like to the last position of its end mark in the line.
+    """
     for start, end in _ENDS.items():
         if line.startswith(start, position):
             # In HTML <!--> and <!---> are whole comments.
@@ -195,7 +200,7 @@ def _markup_at(line: str, position: int, kind: MarkupKind, last: dict[str, int])
 
 
 def closings_of(tokens: Sequence[MarkupToken]) -> dict[int, int]:
-    """Return the index of the closing tag of each opening tag that has one.
+    """Map the index of each paired opening tag to the index of its closing tag.
 
     A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
     and not closed have no closing tag.

@@ -1,6 +1,6 @@
-"""Where words and white space begin and end in a text, in languages with and without blanks between words.
+"""Finds where words and white space begin and end in a text of any language.
 
-Positions are places between characters. A position p of a text is in front of its character p.
+A position is between two characters: position p is in front of character p.
 """
 
 import re
@@ -18,11 +18,13 @@ _JOINERS = "\u200c\u200d"
 
 
 class WordBoundaries:
-    """The borders of the white space and of the words of a text.
+    """Where the words and the white space around each position of one text begin and end.
 
-    ``blank_start[p]`` and ``blank_end[p]`` bound the white space around position p. ``word_start[p]`` and
-    ``word_end[p]`` bound the word that position p is inside of. They are p itself where there is none on that side.
-    ``inside_word[p]`` says whether position p is inside a word, neither before its first character nor after its last.
+    For a position p from 0 to the length of the text:
+
+    - ``blank_start[p]`` and ``blank_end[p]`` are the ends of the white space around p, or p if there is none.
+    - ``inside_word[p]`` is whether p is between two characters of one word.
+    - ``word_start[p]`` and ``word_end[p]`` are the ends of the word that p is inside, or p if it is inside none.
     """
 
     def __init__(self, text: str) -> None:
@@ -35,13 +37,13 @@ class WordBoundaries:
         self.word_end = _walk_right(self.inside_word)
 
     def words(self) -> list[tuple[int, int]]:
-        """Return the start and end of each word. A punctuation mark is a word, too."""
+        """Return the (start, end) positions of all words, in order. A punctuation mark counts as a word."""
         borders = [position for position, inside in enumerate(self.inside_word) if not inside]
         return [(start, end) for start, end in pairwise(borders) if self.blank_end[start] == start]
 
 
 def _walk_left(goes_on: Sequence[bool]) -> list[int]:
-    """Return for each position the nearest one at or before it with a false value. The first value must be false."""
+    """For each index, return the nearest index at or before it whose value is false. The first value must be false."""
     reached: list[int] = []
     for position, on in enumerate(goes_on):
         reached.append(reached[-1] if on else position)
@@ -49,7 +51,7 @@ def _walk_left(goes_on: Sequence[bool]) -> list[int]:
 
 
 def _walk_right(goes_on: Sequence[bool]) -> list[int]:
-    """Return for each position the nearest one at or after it with a false value. The last value must be false."""
+    """For each index, return the nearest index at or after it whose value is false. The last value must be false."""
     last = len(goes_on) - 1
     return [last - position for position in reversed(_walk_left(goes_on[::-1]))]
 
@@ -65,5 +67,5 @@ def _is_one_word(pair: str) -> bool:
 
 
 def _is_mark(character: str) -> bool:
-    """Return whether a character, such as an accent or a vowel sign, belongs to the one before it."""
+    """Return whether a character is a combining mark, such as an accent or a vowel sign."""
     return unicodedata.category(character).startswith("M")

@@ -3,7 +3,8 @@
 Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
 line in capitals is put into capitals afterwards. That of a line in title case is left as it is, because most languages
 do not write titles so. Names get their capitals back, also in lines in small letters
-(``mt.text.normalization.spelling``)."""
+(``mt.text.normalization.spelling``).
+"""
 
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -58,8 +59,8 @@ def is_in_small_letters(text: str) -> bool:
 
 
 def lowercased(text: str, language: str) -> str:
-    """Return a text in small letters, apart from its first letter and from words that could not be put back into
-    capitals, such as STRAẞE.
+    """Return a text in small letters, except its first letter, and except words that capitalising would not restore,
+    such as STRAẞE.
 
     Args:
         text: A text in capitals or in title case.
@@ -80,11 +81,11 @@ def lowercased(text: str, language: str) -> str:
 
 
 def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
-    """Return a text with a capital at the start of some sentences, unless their first words have capitals already.
+    """Capitalise the first word of given sentences, unless it has a capital already, and return the text.
 
     Args:
         text: The text.
-        starts: Where these sentences begin in it.
+        starts: The positions of the text at which these sentences begin.
         language: The text's language.
     """
     for start in starts:
@@ -102,13 +103,13 @@ def in_capitals(text: str, language: str) -> str:
 
 
 def with_capital(word: str, language: str) -> str:
-    """Return a word that begins with a capital, by the rules of its language. It stays as long as it was."""
+    """Capitalise the first letter of a word by the rules of its language, unless that changes the word's length."""
     first = "İ" if word[0] == "i" and base_language(language) in TURKIC else word[0].title()
     return first + word[1:] if len(first) == 1 else word
 
 
 def in_small_letters(text: str, language: str) -> str:
-    """Return a text in small letters, by the rules of its language. Each letter stays one character."""
+    """Return a text in small letters, by the rules of its language. The length does not change."""
     if base_language(language) in TURKIC:
         text = text.replace("I", "ı")
     return text.replace("İ", "i").lower()  # Python makes two characters of İ

@@ -1,4 +1,4 @@
-"""The punctuation at the end of sentences, for people who leave it out.
+"""Adds the final punctuation that users leave out, such as the question mark of a question.
 
 A model whose training text nearly always has it translates "where is the station" worse than "Where is the station?".
 So it gets a mark, and the translation loses its own. Which mark, the first word tells: after *where*, most sentences of
@@ -28,10 +28,12 @@ MIN_SENTENCES = 10
 
 
 def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:
-    """Return the final marks of a training text, the default mark first, each with its first words.
+    """Learn from the training text how a sentence ends, given its first word.
 
-    The default mark is the most frequent one, and has no words. Nothing is returned if lines without a mark at their
-    end are usual on either side.
+    Returns:
+        Maps each final mark to the first words of sentences that mostly end with it. The most frequent mark comes first
+        and maps to no words, because it is the default. Empty if less than MIN_MARKED_SHARE of the pairs end with marks
+        on both sides, so that no mark is to be added.
 
     Args:
         pairs: Sources and targets.
@@ -58,11 +60,11 @@ def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tu
 
 
 def missing_mark(text: str, marks: Mapping[str, Iterable[str]], language: str) -> str:
-    """Return the mark that a text lacks at its end; "" if it has punctuation there.
+    """Return the final mark to add to a text; "" if the text ends with punctuation.
 
     Args:
         text: The text of a sentence, or of several.
-        marks: What ``learn_marks`` returned, which is not empty.
+        marks: The result of ``learn_marks``, not empty.
         language: The language of the text.
     """
     if not OPEN_END.search(text):
@@ -72,8 +74,7 @@ def missing_mark(text: str, marks: Mapping[str, Iterable[str]], language: str) -
 
 
 def without_mark(text: str) -> tuple[int, int]:
-    """Return where a translation begins and ends without the mark at its end, and without one of Spanish at its
-    beginning."""
+    """Return the (start, end) of a translation without its final mark and without a Spanish ¿ or ¡ at its start."""
     end = FINAL_MARK.search(text)
     if not end or not end.start():
         return 0, len(text)

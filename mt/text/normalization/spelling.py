@@ -42,7 +42,7 @@ WORD = regex.compile(
 
 @dataclass(frozen=True)
 class Correction:
-    """A word of a text that replaces another one, which was typed."""
+    """A corrected word: its position in the corrected text, and the misspelt word that was typed."""
 
     start: int
     end: int
@@ -52,7 +52,10 @@ class Correction:
 
 @dataclass(eq=False)
 class Spelling:
-    """The words of a model's training text. They replace unknown words that look like typing errors."""
+    """The word counts of one model's training text, with which typing errors and casing are corrected.
+
+    The model's ``TextLayer`` holds the instance.
+    """
 
     counts: dict[str, int]
     """How often the training text has each word, as ``count_words`` returns it."""
@@ -72,7 +75,10 @@ class Spelling:
         return Spelling, (self.counts, self.language, self.min_count)
 
     def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
-        """Return a sentence with its typing errors corrected, and the corrections.
+        """Correct the typing errors of a sentence.
+
+        Returns:
+            The corrected sentence, and the corrections in order.
 
         A word with capitals after its first letter is left as it is. So is a word with a capital, unless it begins the
         sentence or is taken for one that has a capital inside sentences, too. A correction begins with a capital if the
@@ -108,7 +114,7 @@ class Spelling:
         return self.counts.get(self._known.get(_key(word, self.language), ""), 0)
 
     def counts_with(self, counts: dict[str, int]) -> dict[str, int]:
-        """Return the counts of the words of the training text and of another text together."""
+        """Return the sum of the training text's word counts and of other word counts, at most MAX_WORDS words."""
         total = Counter(self.counts)
         for word, count in counts.items():
             total[self._known.get(_key(word, self.language), word)] += count
@@ -133,7 +139,7 @@ class Spelling:
 
 
 def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
-    """Return how often a text has each word, the most frequent first, at most MAX_WORDS.
+    """Count the words of a text. Return word → frequency, the most frequent first, at most MAX_WORDS words.
 
     Words that differ in case alone are one word, written as it mostly is after the first word of a line.
     """

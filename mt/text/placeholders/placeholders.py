@@ -1,10 +1,11 @@
-"""Slots: code points that stand for values of a line, such as links, while it is translated.
+"""Placeholders: characters that stand for the values of a line, such as URLs, while it is translated.
 
-The tokenizer keeps each placeholder as a piece of its own, and the model learns to carry it over. Placeholders are
+The tokenizer keeps each placeholder as one token, and the model learns to copy it. Placeholders are
 numbered, so that several in a sentence can change their order. Plain numbers have placeholders of their own, because
 nouns follow them: from the other placeholders, which stand where names stand, a model would learn to write no noun
 there. Placeholders lie in the last private-use plane, which hardly any text uses. If a text does contain such a
-character, it is a value like any other, and comes back."""
+character, it is a value like any other, and comes back.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,13 +17,13 @@ from mt.text.markup.placement import AlignmentLink
 
 FIRST_PLACEHOLDER = 0x10F000
 MAX_PLACEHOLDERS = 64
-"""Maximum number of different placeholders of either kind in a tokenizer."""
+"""Maximum number of placeholders of each of the two kinds (for plain numbers, and for other values)."""
 FIRST_NUMBER_PLACEHOLDER = MAX_PLACEHOLDERS
 """The number of the first placeholder that stands for plain numbers alone."""
 PLACEHOLDER = regex.compile(f"[{chr(FIRST_PLACEHOLDER)}-{chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS - 1)}]")
 CORPUS_TAG = chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS)
-"""Stands in front of each source of a tagged corpus, behind which comes a blank. It is the code point behind the last
-placeholder. A tokenizer that is trained on tagged text makes a piece of it; others spell it in four bytes."""
+"""The corpus tag, which precedes each source of a tagged corpus, separated by a blank. A tokenizer that is trained on
+tagged text makes it one token; others write it as four bytes."""
 PLACEHOLDER_WITH_BLANK = regex.compile(rf"\ ?({PLACEHOLDER.pattern})")
 TOUCHABLE_END = regex.compile(
     rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$"
@@ -30,36 +31,39 @@ TOUCHABLE_END = regex.compile(
 """The end of a text that a placeholder may touch: white space, an opening bracket or quote, a hyphen and the like, or a
 letter of the languages that write no spaces."""
 WORD_OR_PLACEHOLDER = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{PLACEHOLDER.pattern}")
-"""Text that a placeholder does not touch with its end: letters of the languages that write spaces, digits and other
-placeholders."""
+"""Characters that must be separated from a placeholder in front of them: letters of languages with spaces, digits and
+other placeholders."""
 
 TOO_CLOSE = regex.compile(rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})")
-"""Where a placeholder touches a digit or another placeholder."""
+"""An empty match between a placeholder and an adjacent digit or placeholder."""
 
 
 def placeholder(number: int) -> str:
-    """Return the placeholder with a number from 0 to 2 · MAX_PLACEHOLDERS - 1."""
+    """Return the character with a placeholder number: 0 to 63 for values, 64 to 127 for plain numbers."""
     return chr(FIRST_PLACEHOLDER + number)
 
 
 def all_placeholders(count: int) -> list[str]:
-    """Return the placeholders that a tokenizer has: ``count`` of them, and as many more for numbers."""
+    """Return the placeholders of a vocabulary: the first ``count`` for values, then the first ``count`` for numbers."""
     return [placeholder(start + number) for start in (0, FIRST_NUMBER_PLACEHOLDER) for number in range(count)]
 
 
 def numbered_placeholders(are_numbers: Iterable[bool], order: Sequence[int]) -> list[str]:
-    """Return a placeholder for each value.
+    """Assign a different placeholder to each value.
 
     Args:
-        are_numbers: Whether each value gets a placeholder for numbers.
-        order: The numbers of the placeholders of either kind, in the order of their values.
+        are_numbers: For each value, whether it is a plain number and so gets a placeholder for numbers.
+        order: The numbers to assign. Values and plain numbers each take them from the start, in order.
+
+    Returns:
+        The placeholder of each value.
     """
     placeholders = map(placeholder, order), (placeholder(FIRST_NUMBER_PLACEHOLDER + number) for number in order)
     return [next(placeholders[is_number]) for is_number in are_numbers]
 
 
 def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacements: Sequence[str]) -> str:
-    """Return the text with a replacement for each span. The spans are in order and disjoint."""
+    """Replace spans of a text, given as (start, end) in ascending order without overlap, by one string each."""
     parts, end = [], 0
     for (start, next_start), replacement in zip(spans, replacements, strict=True):
         parts += [text[end:start], replacement]
@@ -68,20 +72,20 @@ def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacements: Seq
 
 
 def fill_placeholders(text: str, values: Iterable[str]) -> str:
-    """Return a text with the first value in place of the first placeholder, whatever its number, and so on."""
+    """Replace the placeholders of a text by values, in order. The placeholders' numbers do not matter."""
     remaining = iter(values)
     return PLACEHOLDER.sub(lambda _: next(remaining), text)
 
 
 def without_surplus_placeholders(translation: str, source: str) -> tuple[str, int]:
-    """Remove the placeholders that are not in the source, and the second and later occurrences of those that are.
+    """Remove placeholders that the source lacks, and all but the first occurrence of the others.
 
-    Where a placeholder touches a digit or another placeholder, a blank is put between them, because two numbers would
-    become one; unless the source has such a place, too.
+    A blank is inserted where a placeholder touches a digit or another placeholder, so that two numbers do not become
+    one. It is not inserted if the source has placeholders that touch.
 
     Args:
-        translation: The model's translation.
-        source: The text that was translated. No placeholder occurs in it twice.
+        translation: The model's output.
+        source: The prepared text that was translated. No placeholder occurs twice.
 
     Returns:
         The translation, and the number of removed placeholders.
@@ -101,21 +105,21 @@ def without_surplus_placeholders(translation: str, source: str) -> tuple[str, in
 
 
 def missing_placeholders(translation: str, source: str) -> list[str]:
-    """Return the placeholders of the source that the translation lacks, in order."""
+    """Return the placeholders of a source that its translation lacks, in the order of the source."""
     return [mark for mark in PLACEHOLDER.findall(source) if mark not in translation]
 
 
 def with_missing_placeholders(translation: str, source: str, links: Sequence[AlignmentLink]) -> str:
-    """Put the missing placeholders into a translation.
+    """Insert the missing placeholders into a translation, and return the result.
 
-    A placeholder goes after the translation of the linked word before it, or before that of the linked word after it,
-    whichever is nearer. If no word is linked, it goes between two words, at the same share of the text as in the
-    source.
+    A placeholder is inserted next to the translation of its nearest aligned source word: behind it if the word precedes
+    the placeholder, else in front of it. Without any aligned word, it is inserted between two words at the same
+    relative position as in the source.
 
     Args:
         translation: A translation.
-        source: The text that was translated. No placeholder occurs in it twice.
-        links: The links between the words of both.
+        source: The prepared text that was translated. No placeholder occurs twice.
+        links: The word alignment of source and translation.
     """
     missing = missing_placeholders(translation, source)
     positions = [(_position(mark, translation, source, links), mark) for mark in missing]
@@ -128,7 +132,7 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
 
 
 def _position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
-    """Return the position in a translation at which a missing placeholder belongs."""
+    """Return the character position of the translation at which to insert a missing placeholder."""
     start = source.index(missing)
     before = max((link for link in links if link.source_end <= start), key=lambda link: link.source_end, default=None)
     after = min((link for link in links if link.source_start > start), key=lambda link: link.source_start, default=None)

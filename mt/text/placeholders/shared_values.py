@@ -1,4 +1,4 @@
-"""Values such as numbers and links that stand on both sides of a pair, though perhaps written differently."""
+"""Finds the values, such as numbers and URLs, that occur on both sides of a pair, even if written differently."""
 
 import unicodedata
 from collections import defaultdict
@@ -17,16 +17,16 @@ PLAIN_NUMBER = regex.compile(r"\d{1,3}(?:[.,'’٫٬\u00a0\u202f\u2009 ]\d{3})+(
 
 
 class Replacement(NamedTuple):
-    """A word of a source and its translation, which a placeholder replaces."""
+    """A source word and its translation, both of which a placeholder replaces in a training pair."""
 
     source: str
     target: str
     is_number: bool
-    """Whether it is a placeholder for a number."""
+    """Whether the placeholder is one for plain numbers."""
 
 
 class SharedValue(NamedTuple):
-    """A value that stands on both sides."""
+    """The position of a value in the source and in the target of a pair."""
 
     source: Span
     target: Span
@@ -37,11 +37,11 @@ class SharedValue(NamedTuple):
 def shared_values(
     texts: Sequence[str], finders: Sequence[Callable[[str], list[Span]]], replacements: Sequence[Replacement]
 ) -> list[SharedValue]:
-    """Return the values that stand on both sides equally often, in the order of the source.
+    """Return the values that occur equally often on both sides, in the order of the source.
 
     Args:
         texts: The source and the target.
-        finders: Find the values of each.
+        finders: For the source and for the target, a function that returns the spans of a text's values.
         replacements: Words that count as values, too, unless they lie inside one. Each occurs once on its side.
     """
     source, target = texts
@@ -65,7 +65,10 @@ def is_plain_number(value: str) -> bool:
 
 
 def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> defaultdict[str | int, list[Span]]:
-    """Return the spans of equal values by their key, and the span of each word by its index."""
+    """Map the key of each value to the spans of all equal values, and the index of each word to its span.
+
+    A word that overlaps a value is left out.
+    """
     keyed: list[tuple[Span, str | int]] = [(span, _key(text[slice(*span)])) for span in spans]
     for index, word in enumerate(words):
         start = text.index(word)
@@ -80,7 +83,7 @@ def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> def
 
 
 def _key(value: str) -> str:
-    """Return a text that equal values have in common.
+    """Return a key that is the same for equal values.
 
     Numbers are equal if their digits are, whatever stands between the groups of three: 1,249.99 and 1 249,99. But 1.5
     is not 15. A currency may stand before or after a number, and a blank may stand before a unit or not.

@@ -132,7 +132,7 @@ it, and it costs as much as a hundred words."""
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
-"""A letter, digit or underscore, but of those letters none."""
+"""A letter, digit or underscore, except the letters of scripts without spaces (TOUCHING)."""
 
 UNIT = regex.compile(r"\p{Regional_Indicator}{2}\p{M}*+|\X")
 """What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners. Flags are
@@ -155,7 +155,7 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     """Compile a user's own terms and patterns.
 
     Args:
-        terms: Words, found as they are, but not inside longer words.
+        terms: Words or phrases to match exactly, but not inside longer words.
         patterns: Regular expressions of RE2, which take linear time on any text.
 
     Raises:
@@ -183,10 +183,10 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
 
 
 def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
-    """Return the values of a text, in order. Values that touch or overlap are one.
+    """Return the spans of all values of a text, in order. Values that touch or overlap are merged.
 
     Args:
-        patterns: Further patterns of the user's own.
+        patterns: The user's patterns from ``own_patterns``, whose matches are values, too.
         characters: Finds the characters that the tokenizer cannot write.
     """
     spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
@@ -221,7 +221,7 @@ class FamiliarCharacters:
         self._is_familiar = lru_cache(maxsize=65536)(self._look_up)
 
     def unfamiliar(self, text: str) -> list[Span]:
-        """Return the runs of unfamiliar characters. One with a letter or digit in it is extended to whole words."""
+        """Return the spans of unfamiliar characters. A span with a letter or digit is extended to whole words."""
         if self._familiar.issuperset(text):
             return []
         spans: list[Span] = []

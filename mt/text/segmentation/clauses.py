@@ -15,10 +15,11 @@ CLAUSE_END = regex.compile(r"(?r)[,;:.!?…)\]»”，；：、。！？،؛।]
 
 
 def segment_starts(sentence: str, tokenizer: Tokenizer, language: str, max_tokens: int, usual_tokens: int) -> list[int]:
-    """Return the start of each segment of a sentence, the first at 0.
+    """Return the character position at which each segment of a sentence begins. The first is 0.
 
-    A sentence of more than ``max_tokens`` tokens is cut into segments of at most ``usual_tokens`` tokens, about equally
-    long. A cut is after punctuation, or between words, or else anywhere.
+    A sentence of more than ``max_tokens`` tokens is cut into segments of similar length, each of at most
+    ``usual_tokens`` tokens. Cuts after punctuation are preferred, then cuts between words. A shorter sentence is one
+    segment.
     """
     if len(sentence.encode()) < max_tokens:  # it has at most one token more than bytes
         return [0]

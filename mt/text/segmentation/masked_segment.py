@@ -1,4 +1,4 @@
-"""A segment of a sentence with placeholders, and its edges, which need no translation."""
+"""A segment whose values are masked by placeholders, and its edges, which need no translation."""
 
 from dataclasses import dataclass, replace
 
@@ -16,36 +16,40 @@ SENTENCE_END_BEFORE_PLACEHOLDERS = regex.compile(
 )  # (?r): from the end
 PLACEHOLDERS_ALONE = regex.compile(_PLACEHOLDERS_OR_BLANKS)
 MAX_CONTEXT_CHARACTERS = 200
-"""Length of the text that tells whether a sentence ends, or only an abbreviation."""
+"""How many characters before a full stop are read to tell the end of a sentence from an abbreviation."""
 LETTER = regex.compile(r"\p{L}")
 
 
 @dataclass(frozen=True)
 class MaskedSegment:
-    """A sentence, or a segment of one that is too long. All its placeholders have number 0."""
+    """A sentence, or a segment of a long sentence, in which ``placeholder(0)`` masks every value.
+
+    The text layer makes it, and then prepares a ``Segment`` from it.
+    """
 
     text: str
+    """The masked text, as it was written."""
     small: str
-    """The text in small letters if its sentence is in capitals or title case; otherwise the text."""
+    """``text`` in small letters if the sentence is in capitals or title case; otherwise ``text``. Equally long."""
     values: list[str]
-    """The values of the placeholders."""
+    """The masked values, in order."""
     case: Case | None
     """The case of the whole sentence."""
     begins: bool
-    """Whether the sentence begins with it."""
+    """Whether this is the first segment of its sentence."""
     ends: bool
-    """Whether the sentence ends with it."""
+    """Whether this is the last segment of its sentence."""
 
     @property
     def has_words(self) -> bool:
-        """Whether there is more than values, numbers and punctuation."""
+        """Whether the masked text has a letter, so that there is something to translate."""
         return LETTER.search(self.text) is not None
 
     def without_edges(self, language: str) -> tuple[str, "MaskedSegment", str]:
-        """Return the line's text before a sentence, the sentence, and the line's text after it.
+        """Split off the edges: white space, symbols and emoji at both ends, and all values after the final punctuation.
 
-        The text before and after consists of white space and of values that are no part of the sentence: symbols,
-        emoji, and any value after the end of the sentence.
+        Returns:
+            The edge in front with its values filled in, the segment without edges, and the edge behind, filled in.
         """
         text, start, end = self.text, 0, len(self.text)
         first, last = 0, len(self.values)
@@ -72,8 +76,8 @@ class MaskedSegment:
 
 
 def _ends_after_sentence(text: str, language: str) -> bool:
-    """Return whether the placeholder at the end of a text stands after the end of a sentence, and not of an
-    abbreviation, as in No. 5."""
+    """Return whether the last placeholder of a text comes after a finished sentence. In ``No. 5`` the full stop only
+    abbreviates."""
     if not SENTENCE_END_BEFORE_PLACEHOLDERS.search(text[:-1]):
         return False
     return PLACEHOLDERS_ALONE.fullmatch(sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]) is not None

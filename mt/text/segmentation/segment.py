@@ -1,4 +1,4 @@
-"""A segment of a line that is translated by itself, and how its translation becomes part of the target line."""
+"""A prepared segment of a source line, and how its translation is restored."""
 
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -11,33 +11,34 @@ from mt.text.placeholders.placeholders import PLACEHOLDER
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment of a line, mostly a sentence."""
+    """A part of a source line that is translated by itself, mostly a sentence, with all that its restoration needs."""
 
     text: str
-    """The text for the tokenizer. If it is empty, nothing of the segment is to be translated."""
+    """The prepared text, the tokenizer's input; "": the segment has nothing to translate, only ``before``."""
     values: tuple[str, ...] = ()
     """The values of the text's placeholders, in order."""
     written: str = ""
-    """The text before it was lowercased, and before typing errors were corrected."""
+    """The text with its placeholders, before it was lowercased and corrected."""
     capitals: bool = False
-    """Whether it was in capitals, so that the translation is put into capitals."""
+    """Whether the sentence was in capitals, so that ``restore`` puts the translation into capitals."""
     corrections: tuple[Correction, ...] = ()
-    """The corrected words of the text, in order."""
+    """The corrected typing errors of the text, in order."""
     added: str = ""
-    """The punctuation at the end of the text that it lacks as written; "" if nothing was added."""
+    """The final punctuation that was added to the text; "" if none was."""
     before: str = ""
-    """White space and values before the text, which come back unchanged."""
+    """White space and values in front of the text, which ``restore`` returns unchanged."""
     after: str = ""
-    """White space and values after it, likewise."""
+    """White space and values behind the text, which ``restore`` returns unchanged."""
     is_continued: bool = False
-    """Whether the sentence goes on in the next segment, because it is longer than the model's training sources or has
-    more values than there are placeholders."""
+    """Whether the next segment continues the same sentence, which was too long or had too many values."""
 
     def restore(self, translation: str, language: str) -> str:
-        """Return a segment of the target line. If the model has copied the text, it is that segment of the source line.
+        """Return a translation with the values, the capitals and the edges of the source segment.
+
+        A translation that equals ``text`` gives the source segment exactly as it was written.
 
         Args:
-            translation: The translation of the text, with each of its placeholders once.
+            translation: The translation of ``text``, with each placeholder of ``text`` once.
             language: The target language.
         """
         if self.text and self.is_continued and not translation:
@@ -45,12 +46,16 @@ class Segment:
         return "".join([self.before, *self._restored(translation, language), self.after])
 
     def positions(self, translation: str, language: str) -> list[int]:
-        """Return the position of every character of a translation in the text that ``restore`` makes of it, and the
-        position of its end."""
+        """Map the positions of a translation to positions in its restored text.
+
+        Returns:
+            For each character of the translation, where it begins in the result of ``restore``; then where the last one
+            ends. The length is ``len(translation) + 1``.
+        """
         return list(accumulate(map(len, self._restored(translation, language)), initial=len(self.before)))
 
     def _restored(self, translation: str, language: str) -> list[str]:
-        """Return the restored text of each character of a translation."""
+        """Return for each character of a translation the text that replaces it, without ``before`` and ``after``."""
         if translation == self.text:
             end = len(translation) - len(self.added)
             lengths = [1] * end + [0] * len(self.added)

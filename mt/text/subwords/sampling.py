@@ -21,7 +21,7 @@ MAX_CACHED_WORDS, MAX_CACHED_CUTS = 100_000, 1_000_000
 
 
 class SubwordSampler:
-    """Cut texts into subwords in random ways. Each tokenizer has one."""
+    """Draws random segmentations of text into subwords. Each tokenizer holds one instance."""
 
     def __init__(
         self, processor: sentencepiece.SentencePieceProcessor, scores: Mapping[str, float], is_unigram: bool
@@ -85,7 +85,7 @@ def split_words(normalised: str) -> list[str]:
 
 
 def bpe_dropout(word: str, scores: Mapping[str, float], probability: float, random: np.random.Generator) -> list[str]:
-    """Return the subwords of a word by BPE-dropout (algorithm 1), and its characters that are no subword.
+    """Split a word by BPE-dropout (algorithm 1). Characters that are not in the vocabulary remain single symbols.
 
     Args:
         word: The word.

@@ -29,7 +29,7 @@ MIN_TEXTS_FOR_THREADS = 500
 
 
 class TokenSpan(NamedTuple):
-    """A token, and its position in a text, without white space before it."""
+    """A token id and the (start, end) of the token in a text, without the white space before it."""
 
     token: int
     start: int
@@ -37,7 +37,7 @@ class TokenSpan(NamedTuple):
 
 
 class Tokenizer:
-    """One SentencePiece model."""
+    """One SentencePiece model: encodes text as token ids, and decodes them. A ``TokenizerPair`` holds one or two."""
 
     def __init__(self, model: bytes) -> None:
         """
@@ -55,7 +55,7 @@ class Tokenizer:
         except RuntimeError:
             raise ValueError("it is damaged or no SentencePiece model") from None
         self.vocabulary = Vocabulary.from_model(model)
-        """The numbers of the tokens, if they are not SentencePiece's own."""
+        """The token ids of a MarianMT model; None: the ids are SentencePiece's own."""
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if not self.vocabulary and special != SPECIAL:
             raise ValueError("its special pieces are not those of this project")
@@ -96,8 +96,8 @@ class Tokenizer:
 
     @functools.cached_property
     def placeholder_count(self) -> int:
-        """Number of placeholders for values in the vocabulary, which has as many for numbers (see
-        ``mt.text.placeholders.placeholders``)."""
+        """Number of placeholders of each of the two kinds in the vocabulary (see
+        ``mt.text.placeholders.placeholders``): those for plain numbers, and those for other values."""
         for number in range(MAX_PLACEHOLDERS):
             if not (
                 self.has_subword(placeholder(number))
@@ -154,7 +154,7 @@ class Tokenizer:
         return self._processor.decode([list(row) for row in ids])
 
     def subwords(self, ids: Sequence[int]) -> list[str]:
-        """Return the tokens as text, for people to read."""
+        """Return the string of each token, with ▁ for the start of a word."""
         return [self._names[token] for token in ids]
 
     def language_of(self, tokens: Sequence[int]) -> list[int]:
@@ -176,7 +176,7 @@ class Tokenizer:
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizers of both sides, which are the same object if the vocabulary is joint."""
+    """The tokenizers of source and target; one object twice if both sides share one SentencePiece model."""
 
     source: Tokenizer
     target: Tokenizer
@@ -191,7 +191,7 @@ class TokenizerPair:
 
         Args:
             files: The content of ``tokenizer.model``, or of ``source.model`` and ``target.model``.
-            folder: Where they are, for messages.
+            folder: The folder of the files, for messages.
 
         Raises:
             InputError: A file is damaged.
@@ -201,7 +201,9 @@ class TokenizerPair:
             try:
                 tokenizers[name] = Tokenizer(model)
             except ValueError as error:
-                raise InputError(f"{folder / name}: cannot be read: {error}") from error
+                raise InputError(
+                    f"{folder / name}: not a usable tokenizer: {error}; copy the file again from the trained model"
+                ) from error
         source, *others = tokenizers.values()
         return cls(source, *(others or [source]))
 

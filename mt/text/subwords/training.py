@@ -61,7 +61,7 @@ def train_tokenizer(
     """Train a tokenizer on some text.
 
     Args:
-        sentences: The text, which is read once.
+        sentences: The training text, read once.
         languages: The codes of its languages. They decide the share of characters that get a subword of their own, and
             the normalisation, unless ``config`` does.
         config: Kind, size and normalisation.
@@ -144,11 +144,14 @@ def _explanation(message: str, size: int) -> str:
     if too_high := re.search(r"Vocabulary size too high .*<= (\d+)", message):
         return (
             f"tokenizer.vocabulary_size={size} is more than the training text supports: "
-            f"it gives at most {too_high[1]} pieces; set tokenizer.vocabulary_size={too_high[1]} or less"
+            f"it gives at most {too_high[1]} tokens; set tokenizer.vocabulary_size={too_high[1]} or less"
         )
     if too_low := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
             f"tokenizer.vocabulary_size={size} is too small for the characters of the training text: set "
             f"tokenizer.vocabulary_size={too_low[1]} or more, or lower tokenizer.character_coverage"
         )
-    return f"no tokenizer could be trained on this text: {message}"
+    return (
+        f"SentencePiece could not train a tokenizer on this text: {message}; check data.train, or change "
+        "tokenizer.kind or tokenizer.vocabulary_size"
+    )
