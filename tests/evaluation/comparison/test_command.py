@@ -271,7 +271,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         ),
         (
             ["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=119"],  # twice the median of p
-            "between one system and 3 others: take 120 or more",
+            "set it to 120 or more",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
