@@ -229,7 +229,7 @@ class HubConfig(UnsplitConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.path.removeprefix("hf://datasets/") in FILE_FORMATS:
-            advice = "take data=files and data=table for files of your own"
+            advice = "take data=files or data=table for files of your own"
             yield f"path={self.path} is no data set but a file format of the library datasets: {advice}"
 
 

@@ -105,7 +105,7 @@ class DecodingChoice(DecodingConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.method == "sample" and self.differs_from_default("beam_size"):
-            yield f"beam_size={self.beam_size} is for method=beam: sampling has no beam, leave it out"
+            yield f"beam_size={self.beam_size} is for method=beam: sampling has no beam, leave beam_size out"
 
     @model_validator(mode="before")
     @classmethod
