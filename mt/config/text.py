@@ -93,4 +93,4 @@ class TextConfig(TextLayerConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if not self.enabled and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs text.enabled=true: set text=off to switch both off"
+            yield f"augmentation.slots={self.augmentation.slots:g} needs enabled=true: set text=off to switch both off"
