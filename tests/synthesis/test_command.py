@@ -354,7 +354,7 @@ def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
         ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv gets JSON lines"),
         ({"method": "distillation", "decoding": {"n_best": 2}}, "each synthetic pair has one translation"),
         ({"method": "distillation", "decoding": {"seed": 2}}, "seed=2 is for method=sample"),
-        ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "names 2 models"),
+        ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "run has 2 models"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):
