@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Self, assert_never
 
 from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
 from mt.config.decoding import ONE_BEST, DecodingConfig
@@ -109,7 +109,13 @@ class ModelDescription(Section):
         return self.text.long_source if self.text.enabled else MAX_PIECES
 
     def contradictions(self) -> Iterator[str]:
-        layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
+        match self.model:
+            case TransformerConfig():
+                layers = self.model.decoder_layers
+            case RNNAttentionConfig():
+                layers = 1
+            case _:
+                assert_never(self.model)
         if self.alignment.layer >= layers:
             yield f"alignment.layer={self.alignment.layer}: the decoder attends to the source in {layers} layers"
         yield from self.decoding.refuse("by itself, a model finds one best translation of plain text", *ONE_BEST)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from mt.metrics.significance import block_numbers
 from mt.storage.folders import is_model_without_run, read_description
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import UNKNOWN_LANGUAGE
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -264,10 +261,3 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
             raise InputError(
                 f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]})"
             )
-
-
-def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
-    """Return up to ``count`` of the items at even distances, because test sets are often sorted."""
-    if count >= len(items):
-        return list(items)
-    return [items[number * len(items) // count] for number in range(count)]

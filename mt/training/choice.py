@@ -8,8 +8,9 @@ figure is a guess, and docs/time-budget.md says so.
 
 import math
 from collections.abc import Callable, Mapping
+from typing import assert_never
 
-from mt.config import ModelConfig, TrainConfig, TransformerConfig
+from mt.config import ModelConfig, RNNAttentionConfig, TrainConfig, TransformerConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
@@ -115,7 +116,7 @@ class Choice:
             seconds: Returns the time for training with a model of that speed.
         """
         asked, pairs = self.resolved, self.facts.pairs
-        is_open = isinstance(self.config.model, TransformerConfig) and not asked.is_given("model.width")
+        is_open = _is_transformer(self.config.model) and not asked.is_given("model.width")
         if not is_open or self.config.training.init_from:
             self._choose_vocabulary(SIZES[1])
             return measure(self.config.model, self.config.tokenizer.vocabulary_size)
@@ -288,7 +289,7 @@ class Choice:
     def _choose_dropout(self, passes: float) -> None:
         dropout = next(rate for most, rate in DROPOUT if passes <= most)
         reason = f"every token is predicted {_shown(passes)} times"
-        if not isinstance(self.config.model, TransformerConfig) and dropout > LSTM_DROPOUT:
+        if not _is_transformer(self.config.model) and dropout > LSTM_DROPOUT:
             dropout, reason = LSTM_DROPOUT, "more does not help an LSTM"
         if dropout == 0:
             reason += ": the model has no chance to learn pairs by heart"
@@ -298,7 +299,7 @@ class Choice:
 
     def _choose_schedule(self, updates: int) -> None:
         config, training = self.config, self.config.training
-        is_transformer = isinstance(config.model, TransformerConfig)
+        is_transformer = _is_transformer(config.model)
         fitting = [size for size in SIZES if is_transformer and self.presets[size.preset].width == config.model.width]
         size = fitting[0] if fitting else SIZES[1]
         if is_transformer and training.optimizer.kind == "adamw":
@@ -310,6 +311,17 @@ class Choice:
         self.set("training.optimizer.learning_rate", rate, reason)
         warmup = min(updates // WARMUP_DIVISOR, MAX_WARMUP)
         self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {MAX_WARMUP}")
+
+
+def _is_transformer(model: ModelConfig) -> bool:
+    """Return whether the rules for Transformers apply, and not those for LSTMs. A new model needs a branch."""
+    match model:
+        case TransformerConfig():
+            return True
+        case RNNAttentionConfig():
+            return False
+        case _:
+            assert_never(model)
 
 
 def choose(

@@ -13,7 +13,14 @@ from mt.core.wording import format_value
 from mt.storage.folders import read_description
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import is_marian
-from mt.storage.run_folder import RESULTS, WEIGHTS, config_differences, flat_config, read_config
+from mt.storage.run_folder import (
+    RESTORE_OR_SCORE_AGAIN,
+    RESULTS,
+    WEIGHTS,
+    config_differences,
+    flat_config,
+    read_config,
+)
 from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
 from mt.training.decision import CHOSEN_KEYS
@@ -199,5 +206,5 @@ def _is_finished(config: TrainConfig) -> bool:
     path = config.folder / RESULTS
     if not path.is_file():
         return False
-    results = read_json(path)
+    results = read_json(path, remedy=RESTORE_OR_SCORE_AGAIN)
     return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates

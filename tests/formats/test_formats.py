@@ -94,7 +94,7 @@ def test_missing_or_damaged_words_are_named(model):
     words = model / SOURCE_WORDS
     (content := read_json(words))["words"]["ba"] = "many"
     write_json(words, content)
-    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: damaged or of another version;"):
+    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: damaged, or written by another version"):
         open_model(model)
     words.unlink()
     with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: cannot be read: .*No such file"):
@@ -146,7 +146,7 @@ def test_unknown_training_settings_make_no_model_useless(tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda values: values.update(format=2), "written by another version: its format is not 1$"),
+        (lambda values: values.update(format=2), r"another version of mt-trainer \(format=2 instead of 1\)"),
         (lambda values: values.update(format=0, new=1), "written by another version"),
         (lambda values: values.pop("format"), "written by another version"),
         (lambda values: values.update(format=True), "written by another version"),
@@ -203,7 +203,7 @@ def test_a_missing_or_damaged_file_of_a_model_is_named(model, name, damage):
 
 
 def test_a_folder_that_is_no_model_is_told_what_one_holds(tmp_path):
-    with pytest.raises(InputError, match=r"model\.yaml: no such file; a run or model folder holds model"):
+    with pytest.raises(InputError, match=r"model\.yaml: no such file; give a run or model folder, which holds model"):
         open_model(tmp_path)
 
 

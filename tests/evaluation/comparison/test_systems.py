@@ -59,7 +59,7 @@ def _change_provenance(run, change):
 def test_a_damaged_provenance_is_named_before_any_work(runs, copy):
     run = copy("rnn-1")
     _change_provenance(run, lambda made: made["data"]["test"].update(sha256=None))
-    with pytest.raises(InputError, match="provenance.json: damaged or of another version: data"):
+    with pytest.raises(InputError, match="provenance.json: damaged, .*wrong or missing: data"):
         _open([runs["transformer-1"]], [run])
 
 
@@ -114,7 +114,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
 def test_results_without_checksums_are_refused(copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.pop("files"))
-    with pytest.raises(InputError, match="results.json: damaged or of another version: files;"):
+    with pytest.raises(InputError, match=r"results.json: damaged, .*wrong or missing: files\); restore"):
         read_run(run)
 
 
@@ -152,7 +152,7 @@ def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
 def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
-    with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
+    with pytest.raises(InputError, match="results.json: damaged, .*wrong or missing: training_minutes"):
         _open([runs["transformer-1"]], [run])
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes=1))
     for name in ("source", "reference", "hypothesis"):
