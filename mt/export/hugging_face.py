@@ -98,14 +98,14 @@ def obstacles(trained: TrainedModel) -> list[str]:
     """Return all reasons why no architecture of ``transformers`` can hold a model; an empty list if one can."""
     match config := trained.description.model:
         case TransformerConfig():
-            return _obstacles_to_transformer(config, trained.tokenizers.joint)
+            return _obstacles_to_transformer(config, trained)
         case RNNAttentionConfig():
             return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
         case _:
             assert_never(config)
 
 
-def _obstacles_to_transformer(config: TransformerConfig, joint_vocabulary: bool) -> list[str]:
+def _obstacles_to_transformer(config: TransformerConfig, trained: TrainedModel) -> list[str]:
     if (config.norm, config.positions) not in ARCHITECTURES:
         return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     if config.norm == "post":
@@ -113,7 +113,7 @@ def _obstacles_to_transformer(config: TransformerConfig, joint_vocabulary: bool)
     reasons = []
     if not config.tie_embeddings:
         reasons.append("model.tie_embeddings=false with model.norm=pre")
-    if not joint_vocabulary:
+    if not trained.tokenizers.joint:
         reasons.append("tokenizer.joint=false with model.norm=pre")
     if reasons:
         reasons[-1] += ": its pre-norm models (Pegasus, Blenderbot) have one matrix for source, target and output"

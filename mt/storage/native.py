@@ -10,7 +10,6 @@ from mt.config import ModelConfig, ModelDescription
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
-from mt.core.wording import format_value
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, WEIGHTS, as_yaml
 from mt.storage.sentencepiece_file import TOKENIZER_FILES
@@ -50,7 +49,7 @@ class NativeFolder(ModelFolder):
         _warn_of_edits(path, values.pop(CHECKSUM_KEY, None))
         version = values.pop("format", None)
         if type(version) is not int or version != FORMAT:
-            raise damaged_file(path, f"format={format_value(version)} instead of {FORMAT}")
+            raise damaged_file(path, f"its format is not {FORMAT}")
         return validate(path, ModelDescription, values, f"not a model description of format {FORMAT}", strict=True)
 
     def read_tokenizer_files(self) -> dict[str, bytes]:
