@@ -14,18 +14,12 @@ from typing import Any, Literal
 import pydantic
 from torch import Tensor
 
-from mt.config import (
-    DecodingConfig,
-    ModelConfig,
-    ModelDescription,
-    PiecesConfig,
-    TextLayerDescription,
-    TransformerConfig,
-)
+from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import read_file
 from mt.storage.hub import FILES
 from mt.storage.marian_weights import SETTINGS, Vocabularies, read_weights
+from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.sentencepiece_file import is_unigram, text_pieces
 from mt.storage.validation import GET_AGAIN, read_json_mapping, validate
@@ -122,12 +116,14 @@ class MarianFolder(ModelFolder):
     files = FILES
 
     def verify(self) -> None:
-        """Check the tokenizer files against config.json, and log that the model has no slots.
+        """Check the tokenizer files against config.json, and log that the model has no placeholders.
 
         The weights have no checksum, and ``read_weights`` checks their names and shapes.
         """
         self.read_tokenizer_files()
-        logger.info("%s: a MarianMT model, without slots: lines go to it as they are (text.enabled=false)", self.path)
+        logger.info(
+            "%s: a MarianMT model, without placeholders: lines go to it as they are (text.enabled=false)", self.path
+        )
 
     def read_tokenizer_files(self) -> dict[str, bytes]:
         return {f"{side}.model": model for side, (model, _) in self._tokenizers.items()}
