@@ -100,7 +100,7 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
                 if header["words"] is None
                 else f"training used BLEU's tokenizer {header['tokenizer']}, and now it is {bleu_tokenizer(language)}"
             )
-            logger.warning("%s: the comparison goes without the frequency of words: %s", path, reason)
+            logger.warning("%s: these word counts cannot be used: %s", path, reason)
             return None
         pairs = (line.split("\t") for line in lines)
         counts = Counter({word: int(count) for count, word in pairs})

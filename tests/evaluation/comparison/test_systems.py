@@ -145,7 +145,7 @@ def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write(f"{line}\n")
     toy.record_checksums(run)
-    with pytest.raises(InputError, match=r"metrics.jsonl: damaged or of another version: line \d+;"):
+    with pytest.raises(InputError, match=r"metrics.jsonl: damaged, .*\(line \d+\); restore"):
         _open([runs["transformer-1"]], [run])
 
 
