@@ -109,7 +109,7 @@ def _log_once(message: object, status: int, others_wait: bool = False) -> int:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Raise Interrupted. This is the handler of SIGTERM, except while training, which saves its state first."""
+    """Handle SIGTERM by raising Interrupted. Training replaces this handler by one that saves its state first."""
     raise Interrupted(number, "terminated")
 
 

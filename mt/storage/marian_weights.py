@@ -64,7 +64,7 @@ POSITIONS = "embed_positions.weight"
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """The source and the target vocabulary of one model; the same object twice if they are joint."""
+    """The source and the target vocabulary of one model. They are equal if they are joint."""
 
     source: Vocabulary
     target: Vocabulary
