@@ -102,7 +102,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
         _open([runs["transformer-1"]], [run])
     shutil.copy(run / "scored/test.source", run / "scored/test.hypothesis")
     toy.change_json(run / "results.json", lambda results: results.pop("parameters"))
-    with pytest.raises(InputError, match="results.json: .* no parameters"):
+    with pytest.raises(InputError, match="results.json: .*wrong or missing: parameters"):
         _open([runs["transformer-1"]], [run])
     (run / "results.json").unlink()
     with pytest.raises(InputError, match="no test scores yet"):
@@ -158,7 +158,7 @@ def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
     toy.record_checksums(run)
-    with pytest.raises(InputError, match="scored: there is not one test sentence"):
+    with pytest.raises(InputError, match="scored: the files have no lines"):
         _open([run], [runs["rnn-1"]])
 
 
