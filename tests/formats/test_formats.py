@@ -119,7 +119,7 @@ def test_both_ways_to_translate_take_the_models_own_decoding(tmp_path):
 
 def test_a_choice_that_the_models_own_decoding_contradicts_is_told(model, tmp_path):
     with pytest.raises(
-        InputError, match=r"^decoding\.n_best=4 needs beam_size ≥ 4, not 3 \(settings that were not given are those"
+        InputError, match=r"^decoding\.n_best=4 needs beam_size ≥ 4, not 3 \(settings that you do not give come"
     ):
         translated(model, tmp_path / "out.txt", n_best=4)
     assert not (tmp_path / "out.txt").exists()

@@ -8,16 +8,22 @@ figure is a guess, and docs/time-budget.md says so.
 
 import math
 from collections.abc import Callable, Mapping
-from typing import assert_never
 
-from mt.config import ModelConfig, RNNAttentionConfig, TrainConfig, TransformerConfig
+from mt.config import ModelConfig, TrainConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
 from mt.training.time_budget.decision import Decision, Value
 from mt.training.time_budget.estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
-from mt.training.time_budget.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
+from mt.training.time_budget.model_sizes import (
+    SIZE_KEYS,
+    SIZES,
+    SMALL_VOCABULARIES,
+    TIMES_AS_SLOW,
+    Size,
+    is_transformer,
+)
 
 Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""
@@ -116,7 +122,7 @@ class Choice:
             seconds: Returns the time for training with a model of that speed.
         """
         asked, pairs = self.resolved, self.facts.pairs
-        is_open = _is_transformer(self.config.model) and not asked.is_given("model.width")
+        is_open = is_transformer(self.config.model) and not asked.is_given("model.width")
         if not is_open or self.config.training.init_from:
             self._choose_vocabulary(SIZES[1])
             return measure(self.config.model, self.config.tokenizer.vocabulary_size)
@@ -289,7 +295,7 @@ class Choice:
     def _choose_dropout(self, passes: float) -> None:
         dropout = next(rate for most, rate in DROPOUT if passes <= most)
         reason = f"every token is predicted {_shown(passes)} times"
-        if not _is_transformer(self.config.model) and dropout > LSTM_DROPOUT:
+        if not is_transformer(self.config.model) and dropout > LSTM_DROPOUT:
             dropout, reason = LSTM_DROPOUT, "more does not help an LSTM"
         if dropout == 0:
             reason += ": the model has no chance to learn pairs by heart"
@@ -299,10 +305,10 @@ class Choice:
 
     def _choose_schedule(self, updates: int) -> None:
         config, training = self.config, self.config.training
-        is_transformer = _is_transformer(config.model)
-        fitting = [size for size in SIZES if is_transformer and self.presets[size.preset].width == config.model.width]
+        transformer = is_transformer(config.model)
+        fitting = [size for size in SIZES if transformer and self.presets[size.preset].width == config.model.width]
         size = fitting[0] if fitting else SIZES[1]
-        if is_transformer and training.optimizer.kind == "adamw":
+        if transformer and training.optimizer.kind == "adamw":
             rate, reason = min(ADAMW_RATE, size.rate), "for a Transformer that AdamW moves"
         else:
             rate, reason = size.rate, "short runs take large steps"
@@ -311,17 +317,6 @@ class Choice:
         self.set("training.optimizer.learning_rate", rate, reason)
         warmup = min(updates // WARMUP_DIVISOR, MAX_WARMUP)
         self.set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {MAX_WARMUP}")
-
-
-def _is_transformer(model: ModelConfig) -> bool:
-    """Return whether the rules for Transformers apply, and not those for LSTMs. A new model needs a branch."""
-    match model:
-        case TransformerConfig():
-            return True
-        case RNNAttentionConfig():
-            return False
-        case _:
-            assert_never(model)
 
 
 def choose(
