@@ -1,6 +1,6 @@
 """Change training pairs, so that a model learns to translate text as people type it: in small letters, with words in
-capitals, with typing errors, without a full stop. More pairs get slots than the numbers, links and terms of the corpus
-alone would give.
+capitals, with typing errors, without a full stop. More pairs get placeholders than the numbers, links and terms of the
+corpus alone would give.
 
 The changes of a pair in an epoch depend on the seed, the epoch and the pair alone.
 """
@@ -21,31 +21,32 @@ from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
 from mt.core.splices import Splice, apply_splices
 from mt.data.pairs import SIDES, side_texts
-from mt.text.case import in_capitals, in_small_letters
-from mt.text.final_punctuation import FINAL_PUNCTUATION
-from mt.text.keyboard import with_a_typo
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
+from mt.text.normalization.casing import in_capitals, in_small_letters
+from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION
+from mt.text.normalization.keyboard import with_a_typo
 from mt.text.number_words import pattern as number_word_pattern
 from mt.text.number_words import shared_numbers
-from mt.text.shared_values import Replacement
-from mt.text.slots import OF_NUMBERS, SLOT, TAG, slot
+from mt.text.placeholders.placeholders import CORPUS_TAG, FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
+from mt.text.placeholders.shared_values import Replacement
 
 if TYPE_CHECKING:
     import datasets
 
-NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
-"""The cumulative probabilities of one, two, three and four slots in a pair that gets slots. A model that rarely sees
-lines with several slots drops or exchanges some of them."""
-NEW_SLOTS_ALONE = 0.45
-"""The share of the pairs with slots in which all slots are inserted: at the ends, or before a comma, of both sides. In
-the other pairs, slots replace names and numbers that both sides share, and words with their translations; slots are
-inserted only if there are too few of these."""
-NEW_SLOTS_OF_NUMBERS = 0.15
-"""The share of number slots among the slots that are inserted or that replace words without digits."""
+NUMBERS_OF_PLACEHOLDERS = (0.5, 0.75, 0.9, 1.0)
+"""The cumulative probabilities of one, two, three and four placeholders in a pair that gets placeholders. A model that
+rarely sees lines with several placeholders drops or exchanges some of them."""
+NEW_PLACEHOLDERS_ALONE = 0.45
+"""The share of the pairs with placeholders in which all placeholders are inserted: at the ends, or before a comma, of
+both sides. In the other pairs, placeholders replace names and numbers that both sides share, and words with their
+translations; placeholders are inserted only if there are too few of these."""
+NEW_PLACEHOLDERS_OF_NUMBERS = 0.15
+"""The share of number placeholders among the placeholders that are inserted or that replace words without digits."""
 NUMBERS_IN_WORDS = 0.6
-"""The share of the pairs with the same number word on both sides, such as ten, in which a slot replaces this word. Most
-corpora have more number words than numbers in digits, and both teach a model the words that follow a number."""
+"""The share of the pairs with the same number word on both sides, such as ten, in which a placeholder replaces this
+word. Most corpora have more number words than numbers in digits, and both teach a model the words that follow a
+number."""
 WORDS_WITH_A_TYPO = 1 / 8
 """The share of the words with a typing error in a source that gets typing errors."""
 MAX_WORDS_IN_CAPITALS = 3
@@ -63,7 +64,7 @@ class CorpusStatistics(NamedTuple):
     """The statistics of N training pairs that augmentation needs."""
 
     lexicon: Lexicon
-    """Words with their translations; empty if augmentation replaces no words by slots."""
+    """Words with their translations; empty if augmentation replaces no words by placeholders."""
     has_number_word: np.ndarray
     """(N,) bool: whether the source of each pair has a number word, such as ten."""
 
@@ -73,10 +74,10 @@ class _Draws(NamedTuple):
 
     change: np.ndarray
     """(N,) float32 from 0 to 1: selects one of ``Augmentation._changes``, or none."""
-    slots: np.ndarray
-    """(N,) bool: whether the pair gets slots for names, numbers and words."""
+    placeholders: np.ndarray
+    """(N,) bool: whether the pair gets placeholders for names, numbers and words."""
     number_words: np.ndarray
-    """(N,) bool: whether slots replace the number words of the pair."""
+    """(N,) bool: whether placeholders replace the number words of the pair."""
 
 
 class Augmentation:
@@ -86,7 +87,7 @@ class Augmentation:
         """
         Args:
             config: The share of the pairs for each kind of change.
-            layer: The text layer, which puts slots into the pairs.
+            layer: The text layer, which puts placeholders into the pairs.
             seed: Determines all changes.
             statistics: The statistics of all training pairs.
         """
@@ -94,7 +95,7 @@ class Augmentation:
         self._layer = layer
         self._seed = seed
         self._has_number_word = statistics.has_number_word & bool(config.slots)
-        self._slots = config.slots
+        self._placeholder_share = config.slots
         self._generators = Generators(seed, "augmentation of a pair")
         self._languages = layer.source_language, layer.target_language
         self._between = [between_words(language) for language in self._languages]
@@ -113,7 +114,7 @@ class Augmentation:
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
         """Return whether the pair in each of some rows (B,) is changed in an epoch, (B,) bool."""
         draws = self._draws(epoch)
-        return (draws.change[rows] < self._limits[-1]) | draws.slots[rows] | draws.number_words[rows]
+        return (draws.change[rows] < self._limits[-1]) | draws.placeholders[rows] | draws.number_words[rows]
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
         """Return the changed source and target of a pair, prepared for the tokenizer.
@@ -126,7 +127,7 @@ class Augmentation:
             sources: The source of the pair, and the sources of the pairs that are joined to it.
             targets: The target of the pair, and the targets of the pairs that are joined to it.
         """
-        tag = next((f"{TAG} " for source in sources if source.startswith(TAG)), "")
+        tag = next((f"{CORPUS_TAG} " for source in sources if source.startswith(CORPUS_TAG)), "")
         source = self._between[0].join(source.removeprefix(tag) for source in sources)
         source, target = self._changed(epoch, row, source, self._between[1].join(targets))
         return tag + source, target
@@ -137,9 +138,11 @@ class Augmentation:
         random = self._generators.at(epoch, row)
         number = int(np.searchsorted(self._limits, draws.change[row], side="right"))
         change = self._changes[number] if number < len(self._changes) else None
-        if draws.slots[row] or draws.number_words[row]:
-            # Slots come first: after a change of case the words would no longer be found.
-            source, target = self._with_slots(source, target, draws.slots[row], draws.number_words[row], random)
+        if draws.placeholders[row] or draws.number_words[row]:
+            # Placeholders come first: after a change of case the words would no longer be found.
+            source, target = self._with_placeholders(
+                source, target, draws.placeholders[row], draws.number_words[row], random
+            )
             return change(source, target, random) if change else (source, target)
         if number == 0:
             # Small letters come last, because the text layer would give names their capitals back. A model must also
@@ -149,25 +152,25 @@ class Augmentation:
             source, target = change(source, target, random)
         return self._layer.prepare_pair(source, target)
 
-    def _with_slots(
+    def _with_placeholders(
         self, source: str, target: str, of_words: bool, of_number_words: bool, random: np.random.Generator
     ) -> tuple[str, str]:
-        """Return the source and target of a pair with slots, prepared for the tokenizer.
+        """Return the source and target of a pair with placeholders, prepared for the tokenizer.
 
         Args:
             source, target: The pair.
-            of_words: Whether to put one to four slots in place of names, numbers and words. If there are too few of
-                these, slots are inserted.
-            of_number_words: Whether to put slots in place of the number words that both sides share.
-            random: Decides on the number and the positions of the slots.
+            of_words: Whether to put one to four placeholders in place of names, numbers and words. If there are too few
+                of these, placeholders are inserted.
+            of_number_words: Whether to put placeholders in place of the number words that both sides share.
+            random: Decides on the number and the positions of the placeholders.
         """
         count, replaced = 0, list[Replacement]()
         if of_number_words:
             pairs = shared_numbers(source, target, self._languages)
             replaced = [Replacement(word, translation, True) for word, translation in pairs]
         if of_words:
-            count = 1 + bisect_right(NUMBERS_OF_SLOTS, random.random())
-            if random.random() >= NEW_SLOTS_ALONE:
+            count = 1 + bisect_right(NUMBERS_OF_PLACEHOLDERS, random.random())
+            if random.random() >= NEW_PLACEHOLDERS_ALONE:
                 names = [(name, name) for name in names_and_numbers(source, target)]
                 candidates = list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
                 chosen = [candidates[index] for index in random.permutation(len(candidates))[:count].tolist()]
@@ -177,25 +180,29 @@ class Augmentation:
                     for word, translation in chosen
                     if word not in number_words
                 ]
-        order = random.permutation(self._layer.slots).tolist()
+        order = random.permutation(self._layer.placeholder_count).tolist()
         source, target = self._layer.prepare_pair(source, target, replaced, order)
         for _ in range(count - len(replaced)):
-            first = OF_NUMBERS if _is_number("", random) else 0
-            unused = next((slot(first + number) for number in order if slot(first + number) not in source), None)
+            first = FIRST_NUMBER_PLACEHOLDER if _is_number("", random) else 0
+            unused = next(
+                (placeholder(first + number) for number in order if placeholder(first + number) not in source), None
+            )
             if unused:
-                source, target = with_new_slot(unused, source, target, self._between, random)
+                source, target = with_new_placeholder(unused, source, target, self._between, random)
         return in_ascending_order(source, target)
 
     def _draw(self, epoch: int) -> _Draws:
         count = len(self._has_number_word)
-        change, slots = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
+        change, placeholders = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
         in_words = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
-        return _Draws(change.copy(), slots < self._slots, self._has_number_word & (in_words < NUMBERS_IN_WORDS))
+        return _Draws(
+            change.copy(), placeholders < self._placeholder_share, self._has_number_word & (in_words < NUMBERS_IN_WORDS)
+        )
 
 
 def _is_number(word: str, random: np.random.Generator) -> bool:
-    """Decide whether a slot that replaces a word, or that is inserted (""), is a number slot."""
-    return word.isdigit() or random.random() < NEW_SLOTS_OF_NUMBERS
+    """Decide whether a placeholder that replaces a word, or that is inserted (""), is a number placeholder."""
+    return word.isdigit() or random.random() < NEW_PLACEHOLDERS_OF_NUMBERS
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:
@@ -208,16 +215,16 @@ def names_and_numbers(source: str, target: str) -> list[str]:
     ]
 
 
-def with_new_slot(
+def with_new_placeholder(
     new: str, source: str, target: str, between: Sequence[str], random: np.random.Generator
 ) -> tuple[str, str]:
-    """Return a source and target with a slot inserted at corresponding positions.
+    """Return a source and target with a placeholder inserted at corresponding positions.
 
     These are the beginnings, the ends, the positions before the final punctuation or, if both sides have equally many
     commas, the positions before the same one of these.
 
     Args:
-        new: The slot.
+        new: The placeholder.
         source, target: The pair.
         between: The separator of two words of the source, and of the target: a blank or nothing.
         random: Decides on the position.
@@ -242,12 +249,12 @@ def with_new_slot(
 
 
 def in_ascending_order(source: str, target: str) -> tuple[str, str]:
-    """Return a pair whose slots are renamed so that the slots of each kind are numbered upwards in the source, as in
+    """Return a pair whose placeholders are renamed so that those of each kind are numbered upwards in the source, as in
     lines to translate."""
-    slots = SLOT.findall(source)
+    placeholders = PLACEHOLDER.findall(source)
     exchanged: dict[int, str] = {}
     for of_numbers in (False, True):
-        kind = [each for each in slots if (each >= slot(OF_NUMBERS)) == of_numbers]
+        kind = [each for each in placeholders if (each >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
         exchanged |= str.maketrans(dict(zip(kind, sorted(kind), strict=True)))
     return source.translate(exchanged), target.translate(exchanged)
 

@@ -19,7 +19,7 @@ from mt.storage.folders import open_folder, read_description
 from mt.synthesis.faults import fault
 from mt.synthesis.lines import OTHER, Lines, Side, held_out, held_out_texts, lines_of_corpus, lines_of_file, texts
 from mt.synthesis.table import Conditions, Table, finished_passes, left_out, open_table
-from mt.training.replay import corpus_of
+from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator, windows
 

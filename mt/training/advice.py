@@ -12,7 +12,7 @@ from mt.core.columns import numbers
 from mt.core.language import language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced
 from mt.models.build import build_shapes
-from mt.text.tokenizer import TokenizerPair
+from mt.text.subwords.tokenizer import TokenizerPair
 
 MAX_PARAMETERS_PER_TOKEN = 50
 """Per target token of the corpus. On Multi30k, which has 0.4 M tokens, a model of 2.6 M parameters translates better

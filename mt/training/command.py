@@ -36,16 +36,16 @@ from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, unde
 from mt.distributed.workers import Workers, working_together
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE, LOG
-from mt.text.non_translatables import own_patterns
+from mt.text.placeholders.values import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size
 from mt.training.checkpoint import Progress
-from mt.training.choice_file import RecordedChoice, make_choice
 from mt.training.delivery import show_results
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
 from mt.training.run_state import RunState, run_state
-from mt.training.time_budget import TimeBudget
-from mt.training.time_estimates import seconds_after_training
+from mt.training.time_budget.estimates import seconds_after_training
+from mt.training.time_budget.overrun import OverrunMonitor
+from mt.training.time_budget.recorded_choice import RecordedChoice, make_choice
 from mt.training.trainer import Trainer
 from mt.training.worker_count import worker_count
 
@@ -215,11 +215,11 @@ def _choose_settings(
     return chosen
 
 
-def _time_budget(config: TrainConfig, progress: Progress, started: float) -> TimeBudget:
+def _time_budget(config: TrainConfig, progress: Progress, started: float) -> OverrunMonitor:
     """Return the time budget of a run with ``training.minutes``. Its test set takes as long as the choice measured."""
     recorded = RecordedChoice.read(config.folder)
     after = seconds_after_training(recorded.corpus, recorded.speed)
-    return TimeBudget(config.training, progress, after, lambda: time.perf_counter() - started)
+    return OverrunMonitor(config.training, progress, after, lambda: time.perf_counter() - started)
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:

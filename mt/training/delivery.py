@@ -22,8 +22,8 @@ from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOAR
 from mt.storage.weights import checksum, weights_of, write_tensors
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
-from mt.training.fine_tuning import FINE_TUNING, advice_on_changes, measure_changes, read_changes
-from mt.training.initial_weights import Blend
+from mt.training.fine_tuning.blend import Blend
+from mt.training.fine_tuning.bleu_change import FINE_TUNING, advice_on_changes, measure_changes, read_changes
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together

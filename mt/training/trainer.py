@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from mt.config import AlignmentConfig, ModelDescription, TrainConfig
+from mt.config import TrainConfig
 from mt.core.columns import release_memory
 from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import Interrupted
@@ -19,6 +19,7 @@ from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
+from mt.storage.model_description import AlignmentConfig, ModelDescription
 from mt.storage.native import write_description, write_source_words
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
@@ -41,8 +42,8 @@ from mt.training.preparation import PreparedData
 from mt.training.provenance import begin_provenance, resolved_settings
 from mt.training.resuming import resumed_provenance
 from mt.training.signals import StopRequest
-from mt.training.time_budget import TimeBudget
-from mt.training.time_estimates import ALIGNED_PAIRS
+from mt.training.time_budget.estimates import ALIGNED_PAIRS
+from mt.training.time_budget.overrun import OverrunMonitor
 from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import choose_alignment
@@ -157,7 +158,7 @@ class Trainer:
         if self.progress.update == 0 and (advice := advice_on_length(updates, accumulate, batches)):
             logger.warning("%s", advice)
 
-    def fit(self, budget: TimeBudget | None) -> None:
+    def fit(self, budget: OverrunMonitor | None) -> None:
         """Update and validate until ``max_updates`` is reached or patience runs out.
 
         Args:
@@ -188,7 +189,7 @@ class Trainer:
         patience = self.config.training.patience
         return bool(patience) and self.progress.validations_without_gain >= patience
 
-    def _advance(self, ready: UpdateBatches, budget: TimeBudget | None) -> None:
+    def _advance(self, ready: UpdateBatches, budget: OverrunMonitor | None) -> None:
         """Make one update, then log, save and validate if it is time to."""
         settings, progress = self.config.training, self.progress
         started = time.perf_counter()

@@ -52,7 +52,9 @@ class Validator:
         self.precision = precision
         metrics = metrics_for(config.data.target_language)
         self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
-        self.translator = Translator(objective.model, data.layer, config.decoding, precision)
+        self.translator = Translator(
+            model=objective.model, layer=data.layer, config=config.decoding, precision=precision
+        )
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:
         """Return the loss, and the scores of greedy translations.

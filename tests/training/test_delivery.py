@@ -13,8 +13,8 @@ from mt.core.json_file import is_number, sealed, sha256
 from mt.metrics.registry import METRICS
 from mt.storage.run_folder import RESULTS, WEIGHTS
 from mt.training.delivery import RESULT_NUMBERS, show_results, write_weights
-from mt.training.fine_tuning import FINE_TUNING
-from mt.training.initial_weights import Blend
+from mt.training.fine_tuning.blend import Blend
+from mt.training.fine_tuning.bleu_change import FINE_TUNING
 
 
 def _results(**changes):

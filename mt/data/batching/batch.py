@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mt.data.subwords import token_ids
-from mt.text.tokenizer import BOS, EOS, PAD
+from mt.text.subwords.tokenizer import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,8 @@ class PairSampler:
         """Return the encoded source and target ids of a group of joined rows, neither changed nor sampled.
 
         They replace a sample that is longer than every sentence of the corpus: a model with learned positions may have
-        no position for its last tokens. Both sides are replaced, because a slot in one belongs to a slot in the other.
+        no position for its last tokens. Both sides are replaced, because a placeholder in one of them belongs to a
+        placeholder in the other.
         """
         table = self._encoded[list(group)]
         source, target = (table[name].combine_chunks().flatten().to_numpy() for name in ID_COLUMNS)

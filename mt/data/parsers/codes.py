@@ -1,7 +1,7 @@
 """Replace the formatting codes in a text, such as those of XLIFF and Markdown, by tags while the text is translated.
 
-The text between an opening code and its closing code becomes an element, as in HTML. ``mt.text.markup`` moves the tags
-of an element with its words.
+The text between an opening code and its closing code becomes an element, as in HTML. ``mt.text.markup.extraction``
+moves the tags of an element with its words.
 """
 
 import re

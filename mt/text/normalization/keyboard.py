@@ -1,0 +1,110 @@
+"""Keyboard layouts, and a model of the typing errors that people make on them."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+import numpy as np
+
+from mt.core.language import base_language
+
+QWERTY = "qwertyuiop|asdfghjkl|zxcvbnm"
+_LAYOUTS = {
+    "fr": "azertyuiop|qsdfghjklm|wxcvbn",
+    "de": "qwertzuiopü|asdfghjklöä|yxcvbnm",
+    "cs sk hu sl hr bs": "qwertzuiop|asdfghjkl|yxcvbnm",
+    "es": "qwertyuiop|asdfghjklñ|zxcvbnm",
+    "ru": "йцукенгшщзхъ|фывапролджэ|ячсмитьбю",
+    "uk": "йцукенгшщзхї|фівапролджє|ячсмитьбю",
+    "be": "йцукенгшўзх|фывапролджэ|ячсмітьбю",
+    "sr": "љњертзуиопшђ|асдфгхјклчћ|ѕџцвбнм",
+    "mk": "љњертѕуиопшѓ|асдфгхјклчќ|зџцвбнм",
+    "el": " ςερτυθιοπ|ασδφγηξκλ|ζχψωβνμ",
+    "he": "  קראטוןםפ|שדגכעיחלךף|זסבהנמצתץ",
+    "ar acm aeb ajp apc ars ary arz": "ضصثقفغعهخحجد|شسيبلاتنمكط|ئءؤر ىةوزظ",
+}
+"""The letters on the keyboards of some languages in rows from top to bottom, with a blank for a key that has none."""
+LAYOUTS = {language: layout for languages, layout in _LAYOUTS.items() for language in languages.split()}
+
+
+def neighbours(letter: str, language: str) -> str:
+    """Return the letters on the keys that touch a letter's key, in its case.
+
+    Each row lies half a key further to the right than the row above it. So a key touches the keys to its left and
+    right, two of the row above and two of the row below. Other languages than those of LAYOUTS are typed on QWERTY, and
+    so are letters that are on no key of the language's own keyboard, such as those of an English name in a Russian
+    text. A letter that is not there either, such as é or 好, has no neighbours.
+    """
+    small = letter.lower()
+    layout = LAYOUTS.get(base_language(language), QWERTY)
+    touching = _touching(layout).get(small) or _touching(QWERTY).get(small, "")
+    return touching.upper() if letter.isupper() else touching
+
+
+def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
+    """Return a word with one random typing error at a random letter.
+
+    The letter is dropped, doubled, swapped with the next character (at the end of the word, with the previous
+    one), or replaced by a neighbour on the keyboard.
+
+    Args:
+        word: At least two characters, at least one of them a letter.
+        random: The source of the random decisions.
+        language: The language whose keyboard layout is used.
+    """
+    kind = random.integers(4)
+    letters = [index for index, character in enumerate(word) if character.isalpha()]
+    index = letters[int(random.integers(len(letters)))]
+    letter = word[index]
+    if kind == 0:
+        return word[:index] + word[index + 1 :]
+    doubled = word[:index] + letter + word[index:]
+    if kind == 1:
+        return doubled
+    others = neighbours(letter, language)
+    if kind == 2 and others:
+        return word[:index] + others[int(random.integers(len(others)))] + word[index + 1 :]
+    index = min(index, len(word) - 2)
+    if word[index] == word[index + 1]:
+        return doubled
+    return word[:index] + word[index + 1] + word[index] + word[index + 2 :]
+
+
+def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
+    """Yield all words from which one error of ``with_a_typo`` makes the typed word, with repetitions.
+
+    Args:
+        word: The typed word, in small letters.
+        language: The language whose keyboard layout is used.
+        letters: The letters to try as dropped letters.
+    """
+    for index, letter in enumerate(word):
+        head, tail = word[:index], word[index + 1 :]
+        if tail.startswith(letter):
+            yield head + tail
+        elif tail:
+            yield head + tail[0] + letter + tail[1:]
+        for other in neighbours(letter, language):
+            yield head + other + tail
+    for index in range(len(word) + 1):
+        for letter in letters:
+            yield word[:index] + letter + word[index:]
+
+
+@cache
+def _touching(layout: str) -> dict[str, str]:
+    """Map each letter of a keyboard layout to the letters on the keys that touch its key."""
+    rows = ["", *layout.split("|"), ""]
+    touching = {
+        letter: "".join(
+            [
+                row[max(0, column - 1) : column],
+                row[column + 1 : column + 2],
+                above[column : column + 2],
+                below[max(0, column - 1) : column + 1],
+            ]
+        ).replace(" ", "")
+        for above, row, below in zip(rows, rows[1:], rows[2:], strict=False)
+        for column, letter in enumerate(row)
+    }
+    touching.pop(" ", None)
+    return touching
