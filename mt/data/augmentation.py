@@ -320,6 +320,7 @@ def _mixed_texts(pairs: "datasets.Dataset") -> Iterator[tuple[str, str]]:
 
 
 def _has_number_word(pairs: "datasets.Dataset", language: str) -> np.ndarray:
+    """Return whether the source of each pair has a number word of its language, (N,) bool."""
     if (pattern := number_word_pattern(language)) is None:
         return np.zeros(len(pairs), dtype=bool)
     return np.concatenate(

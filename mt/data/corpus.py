@@ -85,12 +85,12 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         if result := read_split(corpora[0], split):
             count = len(result.pairs)
             evaluation[split] = result.pairs.remove_columns(FAULT).add_column("id", np.arange(count))
-            report.append(SplitReport(split, result.origin, count, count, {}, result.files))
+            report.append(SplitReport(split, result.origin, count, files=result.files))
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)
         evaluation |= held_out
         for split, pairs in held_out.items():
-            report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs), len(pairs), {}))
+            report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs)))
         report[0] = report[0].without({f"held out for {split}": numbers(held_out[split], "id") for split in missing})
     # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
@@ -133,9 +133,8 @@ def _read_training(
         count, corpus_weight = len(split.pairs), weight * corpus.weight
         key = "numbered", count, first_id, corpus_weight
         pairs = with_numbers(split.pairs, key, np.arange(first_id, first_id + count), np.full(count, corpus_weight))
-        entry = SplitReport("train", split.origin, count, count, {}, split.files, first_id)
         usable, dropped = _usable(pairs)
-        entry = entry.without(dropped)
+        entry = SplitReport("train", split.origin, count, files=split.files, first_id=first_id).without(dropped)
         if not len(usable):
             reasons = ", ".join(f"{count:,} {fault}" for fault, count in entry.dropped.items())
             raise InputError(
@@ -148,7 +147,7 @@ def _read_training(
 
 
 def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.Dataset:
-    """Return the pairs of a corpus. If the corpus is tagged, each source gets TAG and a space in front."""
+    """Return the pairs of a corpus. If the corpus is tagged, each source gets CORPUS_TAG and a space in front."""
     if not (isinstance(corpus, FilesConfig | TableConfig) and corpus.tagged):
         return pairs
     return pairs.map(

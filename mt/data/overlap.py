@@ -50,6 +50,7 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
 
 
 def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Dataset, train_keys: np.ndarray) -> None:
+    """Log how many sources of a split are also training sources. ``train_keys`` are the keys of the latter."""
     keys = numbers(pairs, KEYS[0])
     rows = np.flatnonzero(_is_in(train_keys, keys))
     if not (same_form := int(_is_in(keys, train_keys[rows]).sum())):
@@ -58,8 +59,10 @@ def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Data
     equal = sum(text in known for text in pairs["source"])
     more = f", {same_form - equal:,} more {OTHER_FORM}" if same_form > equal else ""
     logger.warning(
-        "%s: %s of its %s sources also stand in the training data%s", split, f"{equal:,}", f"{len(pairs):,}", more
-    )
+        "%s: %s of its %s sources also stand in the training data%s; remove them there if scores are to tell how "
+        "the model translates new text",
+        split, f"{equal:,}", f"{len(pairs):,}", more,
+    )  # fmt: skip
 
 
 def without_shared_sentences(

@@ -1,7 +1,7 @@
 """A split of a corpus: its pairs and files, and the report on how many pairs were read, kept and dropped."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import datasets
 import numpy as np
@@ -52,15 +52,14 @@ class Split:
 
 @dataclass(frozen=True)
 class SplitReport:
-    """The numbers of pairs of one split of one corpus: read = kept + the sum of ``dropped``."""
+    """The numbers of pairs of one split of one corpus that were read, and that were dropped for each reason."""
 
     split: str
     """``train``, ``valid`` or ``test``."""
     origin: str
     """The name of the files or the data set in messages."""
     read: int
-    kept: int
-    dropped: dict[str, int]
+    dropped: dict[str, int] = field(default_factory=dict)
     """Maps each reason to the number of pairs that were dropped for it."""
     files: tuple[InputFile, ...] = ()
     """The files in the order of their pairs, if the config names several files; otherwise empty."""
@@ -70,6 +69,11 @@ class SplitReport:
     def __str__(self) -> str:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())
         return f"{self.split}: {self.origin}: {self.read:,} pairs read, {self.kept:,} kept{reasons}"
+
+    @property
+    def kept(self) -> int:
+        """The number of pairs that were not dropped."""
+        return self.read - sum(self.dropped.values())
 
     def file_lines(self) -> list[str]:
         """Return a line of text for each file.
@@ -96,4 +100,4 @@ class SplitReport:
         counts = {reason: int(of_reason.sum()) for reason, of_reason in by_file.items() if of_reason.any()}
         lost = sum(by_file.values(), np.zeros(len(edges) - 1, dtype=int)).tolist()
         files = tuple(replace(file, kept=file.kept - count) for file, count in zip(self.files, lost, strict=False))
-        return replace(self, kept=self.kept - sum(counts.values()), dropped=self.dropped | counts, files=files)
+        return replace(self, dropped=self.dropped | counts, files=files)

@@ -175,6 +175,7 @@ class TranslationModel:
         return self._scores((source.take(order), target.take(np.roll(order, 1))))
 
     def _scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return the score of each pair (N,) and its number of words (N,), CHUNK_PAIRS pairs at a time."""
         scores = np.zeros(len(sides[0]), dtype=np.float32)
         for start in range(0, len(scores), CHUNK_PAIRS):
             rows = slice(start, start + CHUNK_PAIRS)

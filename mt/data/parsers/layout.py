@@ -83,6 +83,7 @@ class Layout:
 
     @property
     def lines(self) -> list[Line]:
+        """The line of each paragraph, for the translator."""
         return [paragraph.line for paragraph in self.paragraphs]
 
     def restore(self, translations: Sequence[str]) -> str:

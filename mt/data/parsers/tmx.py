@@ -85,6 +85,7 @@ def _units(path: Path) -> Iterator[ElementTree.Element]:
 
 
 def _text(element: ElementTree.Element) -> str:
+    """Return the text of a segment without its codes. Codes for white space become spaces."""
     parts = [element.text or ""]
     for inner in element:
         if inner.tag == HIGHLIGHT:
@@ -96,6 +97,7 @@ def _text(element: ElementTree.Element) -> str:
 
 
 def _segment(segments: dict[str, str], language: str) -> str | None:
+    """Return the segment in a language or, if there is none, the first one in a regional variant of it."""
     code = _normalise(language)
     return segments.get(code, next((text for name, text in segments.items() if name.split("-")[0] == code), None))
 

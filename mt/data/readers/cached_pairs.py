@@ -58,5 +58,5 @@ def file_state(path: Path) -> tuple[str, int, int, int, int]:
     try:
         status = path.stat()
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise InputError(f"{path}: {error.strerror}; check the path and its permissions") from None
     return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino

@@ -52,7 +52,7 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
     if name not in splits:
         # The usual names are the defaults of the settings: the data set need not have splits of these names.
         if (split, name) in (("valid", "validation"), ("test", "test")):
-            logger.info("%s has no split %s", corpus.path, name)
+            logger.info("%s has no split %s: these pairs are held out of its training pairs", corpus.path, name)
             return None
         raise InputError(f"data.{split}_split={name}: use one of the splits of {corpus.path}: {', '.join(splits)}")
     rows = splits[name].with_format("arrow")

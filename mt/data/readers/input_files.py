@@ -136,13 +136,14 @@ def _matching(named: str, errors: list[str]) -> list[Path]:
     if Path(named).is_file():
         return [Path(named)]
     if not WILDCARD.search(named):
-        errors.append(f"{named}: {'a folder; name its files' if Path(named).is_dir() else 'no such file'}")
+        reason = "a folder; name its files" if Path(named).is_dir() else "no such file; correct the path"
+        errors.append(f"{named}: {reason}")
         return []
     # Only * is a wildcard, so that names may contain ? and [.
     pattern = re.sub(r"[?[]", r"[\g<0>]", named)
     files = sorted({Path(file) for file in glob.glob(pattern, recursive=True) if Path(file).is_file()})
     if not files:
-        errors.append(f"{named}: matches no file")
+        errors.append(f"{named}: matches no file; correct the pattern")
     return files
 
 

@@ -36,6 +36,7 @@ def csv_pairs(path: Path, columns: Columns) -> Pairs:
 
 
 def _csv_rows(path: Path) -> Rows:
+    """Yield the rows of a CSV file. InputError is raised if a row has more or fewer cells than the first."""
     csv.field_size_limit(2**31 - 1)
     reader = csv.reader((line.replace("\r", " ") + "\n" for line in text_lines(path)), strict=True)
     width = None
@@ -119,7 +120,7 @@ def parquet_pairs(path: Path, columns: Columns) -> Pairs:
         for batch in file.iter_batches(columns=names):
             yield from column_pairs(batch, names, str(path))
     except (OSError, KeyError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read: {error}; write the file again") from None
+        raise InputError(f"{path}: cannot be read: {error}; save the table again as Parquet") from None
 
 
 def column_pairs(table: pyarrow.Table | pyarrow.RecordBatch, names: Sequence[str], where: str) -> Pairs:
