@@ -219,7 +219,7 @@ def _hold_out(
 
     @cache
     def parts() -> np.ndarray:
-        return hold_out(numbers(train, PAIR_HASH), (numbers(train, KEYS[0]), numbers(train, KEYS[1])), sizes)
+        return hold_out(numbers(train, PAIR_HASH), [numbers(train, key) for key in KEYS], sizes)
 
     def pairs_of(number: int) -> datasets.Dataset:
         return select_rows(train, ("held out", sizes, number), lambda: np.flatnonzero(parts() == number))

@@ -9,7 +9,7 @@ import numpy as np
 from mt.core.errors import InputError
 
 
-def hold_out(hashes: np.ndarray, keys: tuple[np.ndarray, np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     """Assign every pair to a held-out part or to the rest.
 
     - Pairs that share a sentence form a group, also through other pairs (a–b, c–b, c–d). A group is never divided.

@@ -47,7 +47,7 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
             "description": RULES[rule].description,
             "counts": [of_split[rule] for of_split in counts.values()],
             "examples": examples[rule],
-            "is_scored": any(example["score"] is not None for example in examples[rule]),
+            "is_scored": rule in findings.scores,
         }
         for rule in findings.rules
     ]
@@ -60,12 +60,7 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
         "dropped": sum(counts["train"].values()),
     }
     histograms = [score_histogram(findings, rule) for rule in findings.scores]
-    numbers = {
-        "pairs": findings.sizes,
-        "found": counts,
-        "histograms": histograms,
-        "examples": examples,
-    }
+    numbers = {"pairs": findings.sizes, "found": counts, "histograms": histograms, "examples": examples}
     pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
     REPORT.write(folder, values, pictures, numbers)
 

@@ -14,7 +14,7 @@ from datasets.exceptions import DatasetGenerationError
 from mt.config import HubConfig
 from mt.core.errors import InputError, RunError
 from mt.data.readers.cached_pairs import Pairs, cached_split
-from mt.data.readers.tables import column_pairs, find_column
+from mt.data.readers.tables import check_columns, column_pairs
 from mt.data.split_report import Split
 
 logger = logging.getLogger(__name__)
@@ -122,5 +122,4 @@ def _hub_pairs(
     for table in rows.iter(batch_size=min(MAX_STREAMED_ROWS, max_pairs or MAX_STREAMED_ROWS)):
         if "translation" in table.column_names and not set(columns) <= set(table.column_names):
             table = pyarrow.Table.from_struct_array(table["translation"])
-        names = [find_column(column, table.column_names, origin) for column in columns]
-        yield from column_pairs(table, names, origin)
+        yield from column_pairs(table, check_columns(columns, table.column_names, origin), origin)

@@ -58,12 +58,12 @@ def _cell_pairs(path: Path, rows: Rows, columns: Columns) -> Pairs:
 
     If the columns are given by names, the first row is the header with the names.
     """
-    names = next(rows, (0, []))[1] if isinstance(columns[0], str) else []
-    advice = f"{COLUMN_KEYS}, to column numbers from 0 if the file has no header line"
-    source, target = (
-        column if isinstance(column, int) else names.index(find_column(column, names, path, advice))
-        for column in columns
-    )
+    if isinstance(columns[0], int):
+        source, target = map(int, columns)
+    else:
+        names = next(rows, (0, []))[1]
+        advice = f"{COLUMN_KEYS}, to column numbers from 0 if the file has no header line"
+        source, target = map(names.index, check_columns(columns, names, path, advice))
     for number, cells in rows:
         if cells in ([], [""]):
             yield "", ""
@@ -89,7 +89,7 @@ def jsonl_pairs(path: Path, columns: Columns) -> Pairs:
         row = _json_object(line, where)
         if isinstance(row.get("translation"), dict) and not set(columns) <= row.keys():
             row = row["translation"]
-        source, target = (row[find_column(column, list(row), where)] for column in columns)
+        source, target = (row[name] for name in check_columns(columns, list(row), where))
         if not isinstance(source, str | None) or not isinstance(target, str | None):
             raise InputError(f"{where}: {columns[0]} and {columns[1]} must be text; correct the line, or {COLUMN_KEYS}")
         yield source or "", target or ""
@@ -116,7 +116,7 @@ def parquet_pairs(path: Path, columns: Columns) -> Pairs:
     """Yield the pairs of a Parquet file. Null gives an empty text."""
     try:
         file = parquet.ParquetFile(path)
-        names = [find_column(column, file.schema_arrow.names, path) for column in columns]
+        names = check_columns(columns, file.schema_arrow.names, path)
         for batch in file.iter_batches(columns=names):
             yield from column_pairs(batch, names, str(path))
     except (OSError, KeyError, pyarrow.ArrowException) as error:
@@ -148,13 +148,14 @@ def column_pairs(table: pyarrow.Table | pyarrow.RecordBatch, names: Sequence[str
     return zip(*columns, strict=True)
 
 
-def find_column(column: str | int, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> str:
-    """Return a column's name after checking that it is one of ``names``.
+def check_columns(columns: Columns, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> list[str]:
+    """Return the names of the two columns after checking that both are among ``names``.
 
     Raises:
-        InputError: There is no such column. The message begins with ``where`` and ends with ``advice``.
+        InputError: One of the columns is missing. The message begins with ``where`` and ends with ``advice``.
     """
-    if column in names:
-        return str(column)
-    hint = did_you_mean(str(column), names)
-    raise InputError(f"{where}: no column {column!r} among {', '.join(names)}{hint} ({advice})")
+    for column in columns:
+        if column not in names:
+            hint = did_you_mean(str(column), names)
+            raise InputError(f"{where}: no column {column!r} among {', '.join(names)}{hint} ({advice})")
+    return list(map(str, columns))
