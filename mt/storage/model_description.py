@@ -24,6 +24,9 @@ FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 class TextLayerDescription(TextLayerConfig):
     """The settings of a trained model's text layer, and what training counted in the text."""
 
+    rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], Annotated[int, NotABool, Field(ge=0)]] = {}
+    """How often the training sources have each character of the vocabulary that they have too seldom for the model to
+    know it. Such characters come back unchanged. A small letter stands for its capital, too."""
     max_sentences: PositiveInt = 1
     """Maximum number of sentences in nearly all lines of the training text. A line with more is cut into its
     sentences."""

@@ -419,9 +419,9 @@ def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[i
 def test_a_plan_takes_few_bytes_a_pair() -> None:
     draw = np.random.default_rng(1)
     count = 200_000
-    source, target = draw.integers(3, 120, (2, count), dtype=np.int32)
+    lengths = draw.integers(3, 120, (2, count), dtype=np.int32)
     tracemalloc.start()
-    plan = plan_epoch(np.stack([source, target]), np.ones(count, dtype=np.float32), 1, 0, 4096)
+    plan = plan_epoch(lengths, np.ones(count, dtype=np.float32), 1, 0, 4096)
     now, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sum(map(len, plan.batches)) == count
