@@ -85,7 +85,7 @@ class TrainingBatches:
             if end <= start:
                 continue
             own = self._drawn_ahead.pop((epoch, number), None) or [self._draw(epoch, self._own_rows(epoch, number))]
-            samples = pyarrow.concat_tables(self._workers.each_ahead(pyarrow.concat_tables(own).combine_chunks()))
+            samples = pyarrow.concat_tables(self._workers.gather_objects(pyarrow.concat_tables(own).combine_chunks()))
             lengths = np.stack([list_value_length(samples[name]).to_numpy() + 1 for name in ID_COLUMNS])
             batches = plan_anew(lengths, len(window), generator(self._settings.seed, "window", epoch, number))
             # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch.

@@ -74,11 +74,3 @@ class PairBatch:
 def read_texts(pairs: datasets.Dataset, rows: np.ndarray) -> Iterator[Texts]:
     """Yield the sources and the targets of the given rows, in their order, some thousand rows at a time."""
     return map(side_texts, tables(pairs, SIDES, rows))
-
-
-def sample_rows(total: int, count: int) -> np.ndarray:
-    """Return ``count`` of the row numbers below ``total``, or all if there are fewer, in ascending order.
-
-    They have even distances, because corpora are often sorted.
-    """
-    return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int))

@@ -4,7 +4,8 @@ import datasets
 import numpy as np
 from tqdm import tqdm
 
-from mt.data.cleaning.batch import read_texts, sample_rows
+from mt.core.columns import evenly_spaced_rows
+from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.translation_model import TranslationModel, number_of_links
 from mt.data.cleaning.whole_corpus import class_edges
 
@@ -38,8 +39,9 @@ def score_translations(
     """
     if train_pairs < MIN_TRAIN_PAIRS:
         return None
-    links = sum(map(number_of_links, read_texts(pairs, rows[sample_rows(train_pairs, COUNTED_PAIRS)])))
-    sample = sample_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links))
+    counted = rows[evenly_spaced_rows(train_pairs, COUNTED_PAIRS, round_down=True)]
+    links = sum(map(number_of_links, read_texts(pairs, counted)))
+    sample = evenly_spaced_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links), round_down=True)
     model = TranslationModel(read_texts(pairs, rows[sample]))
     scores, lengths = np.zeros(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.int16)
     scores[sample], lengths[sample] = model.scores_of_learnt()
