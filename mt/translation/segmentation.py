@@ -83,7 +83,7 @@ class LineSegmenter:
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
         marked = [layer.cut(text, split, correct, max_tokens) if text.strip() else [] for text in texts]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
-        encoded = iter(layer.tokenizers.source.encode([segment.text for segments in marked for segment in segments]))
+        encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
         cut = []
         for text, tags, segments, number in zip(texts, extracted, marked, numbers, strict=True):
             self._statistics.count_segments(segments, number + 1)
