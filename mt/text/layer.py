@@ -33,7 +33,7 @@ from mt.text.placeholders.placeholders import (
     without_surplus_placeholders,
 )
 from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, find_values, own_patterns
+from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, Span, find_values, own_patterns, values_of_elements
 from mt.text.segmentation.clauses import segment_starts
 from mt.text.segmentation.masked_segment import MaskedSegment
 from mt.text.segmentation.segment import Segment
@@ -76,7 +76,14 @@ class TextLayer:
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
-    def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Segment]:
+    def cut(
+        self,
+        line: str,
+        split: bool = True,
+        correct: bool = True,
+        max_tokens: int | None = None,
+        elements: Sequence[Span] = (),
+    ) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
         The line is the concatenation of ``restore(segment, segment.text)`` over all segments.
@@ -86,11 +93,12 @@ class TextLayer:
             split: Whether to split a line of more than ``config.max_sentences`` sentences into sentences.
             correct: Whether to correct typing errors.
             max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
+            elements: The spans of elements whose tags were removed from the line. No value crosses the border of one.
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
         line = UNDECODABLE.sub("\ufffd", line)
-        spans = self._finders[0](line)
+        spans = values_of_elements(line, self._finders[0], elements)
         values = iter([line[start:end] for start, end in spans])
         # Values are taken out first, so that no sentence ends inside one.
         masked = replace_spans(line, spans, [placeholder(0)] * len(spans))

@@ -74,7 +74,10 @@ class LineSegmenter:
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
         extracted = [kind and extract_markup(line, kind) for line, kind in zip(lines, markup, strict=True)]
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
-        marked = [layer.cut(text, split, correct, max_tokens) if text.strip() else [] for text in texts]
+        marked = [
+            layer.cut(text, split, correct, max_tokens, tags.elements if tags else ()) if text.strip() else []
+            for text, tags in zip(texts, extracted, strict=True)
+        ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.text for segments in marked for segment in segments]))
         cut = []

@@ -7,8 +7,10 @@ No pattern takes more than linear time: repetitions are bounded, possessive, or 
 of them, and a value does not begin inside a word.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any, Protocol
 
 import regex
@@ -140,6 +142,7 @@ UNIT = regex.compile(rf"{DOTS}+|\p{{Regional_Indicator}}{{2}}\p{{M}}*+|\X")
 ellipsis. Flags are named because \\X alone takes quadratic time on many in a row."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
+LETTER = regex.compile(r"\p{L}")
 IN_WORD = regex.compile(r"[\w\p{M}]")
 INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
 LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
@@ -199,6 +202,42 @@ def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCha
     kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
     spans += characters.unfamiliar(text)
+    return _united(spans)
+
+
+def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: Sequence[Span]) -> list[Span]:
+    """Return the spans of all values of a text that has elements, in order.
+
+    The text of an element without letters, such as "…", is a value, too. A value is cut where the border of an element
+    crosses it that also holds other text. A value may begin or end at such a border, even inside a word.
+
+    Args:
+        find: Finds the values of a text without elements.
+    """
+    values = find(text)
+    if not elements:
+        return values
+    in_words = [
+        cut for cut in sorted({*chain(*elements)}) if 0 < cut < len(text) and " " not in text[cut - 1 : cut + 1]
+    ]
+    if in_words:
+        blanks = [cut + number for number, cut in enumerate(in_words)]
+        spaced = " ".join(text[start:end] for start, end in pairwise([0, *in_words, len(text)]))
+        values += [(start - bisect_left(blanks, start), end - bisect_left(blanks, end)) for start, end in find(spaced)]
+    letters = [*(match.start() for match in LETTER.finditer(text)), len(text)]
+    wordless = [(start, end) for start, end in elements if letters[bisect_left(letters, start)] >= end]
+    trimmed = [(end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())) for start, end in wordless]
+    borders = sorted((border, *span) for span in elements for border in span)
+    adapted: list[Span] = []
+    for start, end in _united([*values, *trimmed]):
+        inside = borders[bisect_left(borders, (start + 1,)) : bisect_left(borders, (end,))]
+        crossing = {border for border, first, last in inside if first < start or end < last}
+        adapted += pairwise([start, *sorted(crossing), end])
+    return adapted
+
+
+def _united(spans: Iterable[Span]) -> list[Span]:
+    """Merge spans that touch or overlap."""
     united: list[Span] = []
     for start, end in sorted(spans):
         if united and start <= united[-1][1]:

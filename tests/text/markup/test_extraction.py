@@ -46,20 +46,20 @@ EXAMPLES = [
     # All words of the line, or of the parent (rule 2).
     ("<b>Good morning</b>", "Einen guten Morgen!", "Good=guten morning=Morgen", "<b>Einen guten Morgen!</b>"),
     ("<p><b>Stop</b></p> it", "Hör auf damit", "Stop=Hör Stop=auf it=damit", "<p><b>Hör auf</b></p> damit"),
-    ("<u>Stop <b>now</b></u>", "Sofort aufhören, bitte", "Stop=aufhören", "<u>Sofort aufhören<b></b>, bitte</u>"),
+    ("<u>Stop <b>now</b></u>", "Sofort aufhören, bitte", "Stop=aufhören", "<u>Sofort aufhören, <b>bitte</b></u>"),
     # Siblings do not overlap (rule 3).
     ("do <b>not</b> <i>go</i>", "ne va pas", "not=ne not=pas go=va", "<b>ne</b> <i>va</i> pas"),
     ("of <b>the</b> <i>house</i>", "du toit", "of=du the=du the=toit house=toit", "<b>du</b> <i>toit</i>"),
-    ("the <b>front</b> <i>door</i>", "die Haustür", "front=Haustür door=Haustür", "die <b>Haustür</b><i></i>"),
-    ("<b>front </b><i>door</i> x", "die Haustür x", "front=Haustür door=Haustür", "die <b>Haustür </b><i></i>x"),
-    ("<b>not <i>at</i></b> <u>go</u>", "ne va pas", "not=ne at=pas go=va", "<b>ne<i></i></b> <u>va</u> pas"),
+    ("the <b>front</b> <i>door</i>", "die Haustür", "front=Haustür door=Haustür", "die <b>Haustür</b> <i>door</i>"),
+    ("<b>front </b><i>door</i> x", "die Haustür x", "front=Haustür door=Haustür", "die <b>Haustür </b><i>x</i>"),
+    ("<b>not <i>at</i></b> <u>go</u>", "ne va pas", "not=ne at=pas go=va", "<b><i>ne</i></b> <u>va</u> pas"),
     ("a <b>car</b> <i>park</i> x", "ein Auto Platz x", "car=Auto park=Auto_Platz", "ein <b>Auto</b> <i>Platz</i> x"),
     ("a <b>front</b> <i>door</i>", "eine Haustür", "front=Haus door=tür", "eine <b>Haus</b><i>tür</i>"),
     # Words without a link (rule 4).
-    ("it <b>does</b> not rain", "es regnet nicht", "it=es not=nicht rain=regnet", "es <b></b>regnet nicht"),
-    ("<b>The</b> rain falls", "Regen fällt", "rain=Regen falls=fällt", "<b></b>Regen fällt"),
-    ("no<b>t</b> dog", "pas chien", "no=pas dog=chien", "pas<b></b> chien"),
-    ("a <b>the <i>x</i></b> dog", "un chien", "a=un dog=chien", "un <b><i></i></b>chien"),
+    ("it <b>does</b> not rain", "es regnet nicht", "it=es not=nicht rain=regnet", "es <b>regnet</b> nicht"),
+    ("<b>The</b> rain falls", "Regen fällt", "rain=Regen falls=fällt", "<b>Regen</b> fällt"),
+    ("no<b>t</b> dog", "pas chien", "no=pas dog=chien", "pas <b>chien</b>"),
+    ("a <b>the <i>x</i></b> dog", "un chien", "a=un dog=chien", "un <b><i>chien</i></b>"),
     # Points (rule 5).
     ("red<br/> car", "voiture rouge", "red=rouge car=voiture", "voiture rouge<br/>"),
     ("a red <wbr>car ok", "une voiture rouge ok", "red=rouge car=voiture", "une <wbr>voiture rouge ok"),
