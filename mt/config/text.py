@@ -98,11 +98,6 @@ class TextConfig(TextLayerConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        if not self.enabled and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs enabled=true: set text=off to switch both off"
-    wrapped: Probability = 0.04
-    """Share of pairs that get brackets, quotation marks or a dash on both sides, if these are rare in the training
-    sources.
-
-    They are put around a word and its translation, around or before the text after a comma, or around or before the
-    last one of joined pairs."""
+        for name in ("slots", "wrapped"):
+            if not self.enabled and (share := getattr(self.augmentation, name)):
+                yield f"augmentation.{name}={share:g} needs enabled=true: set text=off to switch both off"

@@ -1,4 +1,4 @@
-"""Helpers for messages: the nearest right name, a value as one would type it, a long text cut short."""
+"""Helpers for messages: suggestions for misspelt names, plurals, values as typed, abbreviation of long texts."""
 
 import difflib
 import json
@@ -11,6 +11,12 @@ MAX_SHOWN_CHARACTERS = 200
 def nearest(word: str, choices: Sequence[str], min_similarity: float = 0.6) -> str | None:
     """Return the most similar choice, or None if none has at least ``min_similarity`` (0 to 1)."""
     return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=min_similarity)), None)
+
+
+def did_you_mean(word: str, choices: Sequence[str]) -> str:
+    """Return the end of a message about a wrong word: ``; did you mean CHOICE?``, or "" if no choice is similar."""
+    choice = nearest(word, choices)
+    return f"; did you mean {choice}?" if choice else ""
 
 
 def counted(number: int, noun: str) -> str:
@@ -30,7 +36,7 @@ def format_value(value: object) -> str:
 
 
 def brief(text: str) -> str:
-    """Return a text for a message. If it is long, its middle is left out."""
+    """Abbreviate a text of more than MAX_SHOWN_CHARACTERS characters: its middle becomes "…"."""
     if len(text) <= MAX_SHOWN_CHARACTERS:
         return text
     half = MAX_SHOWN_CHARACTERS // 2
@@ -38,5 +44,5 @@ def brief(text: str) -> str:
 
 
 def shorten_words(message: str) -> str:
-    """Return a message without the middle of each long word, such as a path."""
+    """Abbreviate each word of a message, such as a path, as ``brief`` does."""
     return re.sub(rf"\S{{{MAX_SHOWN_CHARACTERS},}}", lambda word: brief(word.group()), message)

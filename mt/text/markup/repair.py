@@ -180,40 +180,37 @@ def _fill(tree: _Tree, source: str) -> None:
     parts = tree.parts
     done = tree.parts = []
     for index, part in enumerate(parts):
-        done.append(part)
         if not isinstance(part, _Tree) or not part.is_blank or not source[part.node.start : part.node.end].strip():
+            done.append(part)
             continue
-        following = parts[index + 1] if index + 1 < len(parts) else None
-        previous = done[-2] if len(done) > 1 else None
-        if isinstance(following, str) and (word := FIRST_WORD.search(following)):
-            done.insert(-1, following[: word.start()])
-            parts[index + 1] = following[word.end() :]
-            part.parts.insert(0, word.group())
-        elif isinstance(previous, str) and (word := LAST_WORD.search(previous)):
-            done[-2] = previous[: word.start()]
-            done.append(previous[word.end() :])
-            part.parts.insert(0, word.group())
+        before = done[-1] if done else ""
+        after = parts[index + 1] if index + 1 < len(parts) else ""
+        neighbour = next((each for each in reversed(done) if not isinstance(each, str) or each.strip()), None)
+        left = right = ""
+        if isinstance(after, str) and (match := FIRST_WORD.search(after)):
+            left, word, parts[index + 1] = after[: match.start()], match.group(), after[match.end() :]
+        elif isinstance(before, str) and (match := LAST_WORD.search(before)):
+            done[-1], word, right = before[: match.start()], match.group(), before[match.end() :]
+        elif isinstance(neighbour, _Tree) and (match := _take_last(neighbour)):
+            left, word = match
         else:
-            neighbours = [each for each in done[-3:-1] if isinstance(each, _Tree)]
-            taken = _take_last(neighbours[-1]) if neighbours else ""
-            if previous and not (isinstance(previous, str) and (previous.isspace() or not previous)):
-                done.insert(-1, " ")
-            if not taken and following and not (isinstance(following, str) and following[:1].isspace()):
-                done.append(" ")
-            part.parts.insert(0, taken or source[part.node.start : part.node.end].strip())
+            left, right = (" " * (not isinstance(side, str) or bool(side.strip())) for side in (before, after))
+            word = source[part.node.start : part.node.end].strip()
+        part.parts.insert(0, word)
         part.is_blank = False
+        done += [left, part, right]
 
 
-def _take_last(tree: _Tree) -> str:
-    """Remove the last word of an element, and return it; "" if it would leave the element without text."""
+def _take_last(tree: _Tree) -> tuple[str, str] | None:
+    """Remove the last word of an element and the blank before it, and return both; None if little would be left."""
     text: _Tree | _Piece | str = tree
     while isinstance(text, _Tree):
         tree, text = text, text.parts[-1] if text.parts else ""
-    word = LAST_WORD.search(text) if isinstance(text, str) else None
-    if not isinstance(text, str) or not word or not text[: word.start()].strip():
-        return ""
-    tree.parts[-1] = text[: word.start()].rstrip()
-    return text[word.start() :].strip()
+    match = LAST_WORD.search(text) if isinstance(text, str) else None
+    if not isinstance(text, str) or not match or not text[: match.start()].strip():
+        return None
+    rest = tree.parts[-1] = text[: match.start()].rstrip()
+    return text[len(rest) : match.start()], text[match.start() :]
 
 
 def _flattened(root: _Tree) -> tuple[str, list[PlacedTag]]:
