@@ -26,7 +26,7 @@ WORDS = {
     "doggy": 2,
     "over": 130,
 }
-WORDS |= dict.fromkeys(LATIN, 1)
+WORDS |= {"over": 130} | dict.fromkeys(LATIN, 1)
 """Words that typing errors are corrected by, among them the letters of the alphabet."""
 MARKS = {".": (), "?": ("is", "the", "where's")}
 """What a sentence ends with, by its first word."""
