@@ -12,10 +12,11 @@ example, red is linked to rouge and car to voiture::
 2.  An element spans the words from the first to the last that is linked to a word in it. If it contains all words of
     its parent (or of the line), it spans all words of its parent (or of the translation).
 3.  If the spans of siblings overlap, the one that begins first ends where the next one begins. Of two that begin
-    together the shorter comes first. One of which nothing is left is empty and stands after the one before it. The same
+    together the shorter comes first. One of which nothing is left stands after the one before it. The same
     holds for the children of an element that is cut short: they end where it ends.
-4.  An element whose words have no link becomes empty and stands after the target of the linked word before it. If there
-    is none within its parent, it stands at the beginning of its parent.
+4.  An element whose words have no link stands after the target of the linked word before it. If there is none within
+    its parent, it stands at the beginning of its parent. There, or if rule 3 left nothing of it, it takes a word (see
+    ``mt.text.markup.repair``). Text that is passed through unchanged stays in its element.
 5.  A standalone tag (see ``mt.text.markup.tags``), or an element without words, stands at the beginning or end of its
     parent if it did. Otherwise it follows the target of the linked word before it. Only if it touched the word after it
     and not the one before it does it stand in front of the target of the word after it, if that is linked. It never
