@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from mt.text.markup.placement import AlignmentLink
 from mt.text.markup.tags import MarkupKind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
+from mt.translation.constraints import HypothesisChecker, WithoutLoops
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
@@ -70,6 +72,7 @@ class Translator:
         self.statistics = Statistics()
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
+        self._checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._runner = BatchRunner(model, precision, config.batch_tokens)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config.length_penalty, self._links, self.statistics)
@@ -189,13 +192,48 @@ class Translator:
         ]
         distinct = request.select(list(first.values()))
 
-        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
-            return self.engine.search(distinct.select(batch))
-
-        lengths = [len(source) + 1 for source in distinct.sources]
-        hypotheses = self._runner.run(search_batch, lengths, self.engine.rows_per_source(request), after_batch)
+        hypotheses = self._search_batches(distinct, after_batch)
+        if self._checker:
+            hypotheses = self._search_again(distinct, hypotheses, self._checker)
         by_source = dict(zip(first.values(), hypotheses, strict=True))
         return [by_source[n] for n in equal_to]
+
+    def _search_batches(
+        self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
+    ) -> list[list[Hypothesis]]:
+        lengths = [len(source) + 1 for source in request.sources]
+        rows_per_source = self.engine.rows_per_source(request)
+        return self._runner.run(
+            lambda batch: self.engine.search(request.select(batch)), lengths, rows_per_source, after_batch
+        )
+
+    def _search_again(
+        self, request: SearchRequest, hypotheses: Sequence[list[Hypothesis]], checker: HypothesisChecker
+    ) -> list[list[Hypothesis]]:
+        """Return hypotheses without violated constraints, best first.
+
+        A source whose best hypothesis violates a constraint is searched again under it. Of the other hypotheses, those
+        that violate one are left out.
+        """
+        allowed = list(hypotheses)
+        request = replace(request, constraints=[()] * len(allowed))
+        unchecked: Iterable[int] = range(len(allowed))
+        while violated := {
+            n: new for n in unchecked if (new := checker.violated(request.sources[n], allowed[n][0].tokens))
+        }:
+            request = replace(
+                request, constraints=[(*old, *violated.get(n, ())) for n, old in enumerate(request.constraints)]
+            )
+            self.statistics.loops += sum(
+                any(isinstance(each, WithoutLoops) for each in new) for new in violated.values()
+            )
+            unchecked = list(violated)
+            for n, several in zip(unchecked, self._search_batches(request.select(unchecked)), strict=True):
+                allowed[n] = several
+        return [
+            several[:1] + [other for other in several[1:] if not checker.violated(source, other.tokens)]
+            for source, several in zip(request.sources, allowed, strict=True)
+        ]
 
     def join(
         self,
