@@ -90,7 +90,7 @@ def _han_value(numeral: str) -> int:
 def _values_in_words(text: str, language: str) -> list[int]:
     """Return the values of the numbers in words, and of the longer numbers that adjacent ones form."""
     known = _phrases(language)
-    words = LETTERS.findall(text.lower())
+    words = [part for word in LETTERS.findall(text.lower()) for part in _parts(word, language)]
     longest = max(map(len, known), default=1)
     runs: list[list[int]] = [[]]
     start = 0
@@ -104,6 +104,20 @@ def _values_in_words(text: str, language: str) -> list[int]:
             runs.append([])
         start = end
     return [value for run in runs for value in {*run, *_sums(run)}]
+
+
+def _parts(word: str, language: str) -> list[str]:
+    """Cut a number such as zweitausendfünfhundert before and behind its scales; return any other word alone."""
+    known, scales = _phrases(language), _scales(language)
+    parts = [part for part in scales.split(word) if part] if scales and (word,) not in known else []
+    return parts if parts and all((part,) in known for part in parts) else [word]
+
+
+@cache
+def _scales(language: str) -> regex.Pattern[str] | None:
+    """Return a pattern of the words for 100 and 1000; None if there are none."""
+    names = [words[0] for words, value in _phrases(language).items() if value in SCALES[:2] and len(words) == 1]
+    return regex.compile(f"({'|'.join(names)})") if names else None
 
 
 def _sums(values: Sequence[int]) -> Iterable[int]:
