@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from mt.storage.folders import is_model_without_run, read_description
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.model_description import ModelDescription
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -243,7 +240,9 @@ def _language(side: str, given: str | None, models: Sequence[Output]) -> str | N
     for output in models:
         own = getattr(output.model, side)
         if output.run and given and base_language(own) != base_language(given):
-            raise InputError(f"{side}={given} is not the language of {output.origin}, {own}; leave out one of the two")
+            raise InputError(
+                f"{side}={given} is not that of {output.origin}, which is {own}; correct it or leave it out"
+            )
     known = [getattr(output.model, side) for output in models if getattr(output.model, side) != UNKNOWN_LANGUAGE]
     return given or (known[0] if len(set(map(base_language, known))) == 1 else None)
 
@@ -301,13 +300,3 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
                 f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]}); "
                 f"{advice}"
             )
-
-
-def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
-    """Return ``count`` of the items at even distances, in order, or all items if there are fewer.
-
-    Test sets are often sorted, so their first lines are not representative.
-    """
-    if count >= len(items):
-        return list(items)
-    return [items[number * len(items) // count] for number in range(count)]
