@@ -192,48 +192,36 @@ class Translator:
         ]
         distinct = request.select(list(first.values()))
 
-        hypotheses = self._search_batches(distinct, after_batch)
-        if self._checker:
-            hypotheses = self._search_again(distinct, hypotheses, self._checker)
-        by_source = dict(zip(first.values(), hypotheses, strict=True))
+        by_source = dict(zip(first.values(), self._search_distinct(distinct, after_batch), strict=True))
         return [by_source[n] for n in equal_to]
 
-    def _search_batches(
+    def _search_distinct(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
     ) -> list[list[Hypothesis]]:
-        lengths = [len(source) + 1 for source in request.sources]
-        rows_per_source = self.engine.rows_per_source(request)
-        return self._runner.run(
-            lambda batch: self.engine.search(request.select(batch)), lengths, rows_per_source, after_batch
-        )
+        """Return the hypotheses of each source that violate no constraint, best first.
 
-    def _search_again(
-        self, request: SearchRequest, hypotheses: Sequence[list[Hypothesis]], checker: HypothesisChecker
-    ) -> list[list[Hypothesis]]:
-        """Return hypotheses without violated constraints, best first.
-
-        A source whose best hypothesis violates a constraint is searched again under it. Of the other hypotheses, those
-        that violate one are left out.
+        A source whose best hypothesis violates one is searched again under it.
         """
-        allowed = list(hypotheses)
-        request = replace(request, constraints=[()] * len(allowed))
-        unchecked: Iterable[int] = range(len(allowed))
-        while violated := {
-            n: new for n in unchecked if (new := checker.violated(request.sources[n], allowed[n][0].tokens))
-        }:
-            request = replace(
-                request, constraints=[(*old, *violated.get(n, ())) for n, old in enumerate(request.constraints)]
-            )
-            self.statistics.loops += sum(
-                any(isinstance(each, WithoutLoops) for each in new) for new in violated.values()
-            )
-            unchecked = list(violated)
-            for n, several in zip(unchecked, self._search_batches(request.select(unchecked)), strict=True):
-                allowed[n] = several
-        return [
-            several[:1] + [other for other in several[1:] if not checker.violated(source, other.tokens)]
-            for source, several in zip(request.sources, allowed, strict=True)
+        lengths, rows = [len(source) + 1 for source in request.sources], self.engine.rows_per_source(request)
+        found = self._runner.run(lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch)
+        if not self._checker:
+            return found
+        violated = [
+            [self._checker.violated(source, hypothesis.tokens) for hypothesis in several]
+            for source, several in zip(request.sources, found, strict=True)
         ]
+        allowed = [
+            [hypothesis for hypothesis, constraints in zip(*each, strict=True) if not constraints]
+            for each in zip(found, violated, strict=True)
+        ]
+        if again := [n for n, (best, *_) in enumerate(violated) if best]:
+            before = request.constraints or [()] * len(found)
+            constraints = [(*before[n], *violated[n][0]) for n in again]
+            self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
+            constrained = replace(request.select(again), constraints=constraints)
+            for n, several in zip(again, self._search_distinct(constrained), strict=True):
+                allowed[n] = several
+        return allowed
 
     def join(
         self,
