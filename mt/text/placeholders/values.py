@@ -129,7 +129,7 @@ LONG_RUN = regex.compile(
     rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
     # hahahahahaha, nooooooooooooo, and ha ha ha ha ha ha
     rf"|(?<!\w)\w*?([^\W\d_]{{2,4}}?)\1{{{MIN_REPEATS - 1},}}+\w*+"
-    rf"|(?<!\w)([^\W\d_]{{1,20}}+)(?:[\s,.!-]{{1,3}}+(?i:\2)(?!\w)){{{MIN_REPEATS - 1},}}+"
+    rf"|(?<!\w)([^\W\d_]{{1,20}}+)(?:[\s,.!]{{1,3}}+(?i:\2)(?!\w)){{{MIN_REPEATS - 1},}}+"
     # the dots behind the first one in "I am tired........", and a row of other marks as a whole
     rf"|(?<=([{_MARKS}]))\3{{{MIN_REPEATED_MARKS - 1},}}+|([^\w\s{FINAL_MARKS}])\4{{{MIN_REPEATED_MARKS - 1},}}+"
 )
