@@ -12,10 +12,11 @@
 ``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segmentation.segment``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice, pairwise
+from typing import Literal
 
 import regex
 
@@ -24,7 +25,7 @@ from mt.core.language import writes_spaces
 from mt.storage.model_description import TextLayerDescription
 from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
 from mt.text.normalization.final_punctuation import missing_mark
-from mt.text.normalization.spelling import MIN_WORD_COUNT, WORD, Correction, Spelling
+from mt.text.normalization.spelling import Correction, Spelling
 from mt.text.placeholders.placeholders import (
     PLACEHOLDER,
     fill_placeholders,
@@ -46,8 +47,6 @@ COLUMN = regex.compile(
     r"(\s*(?:(?:(?:[•·●▪◦*+»]|>+|[-–—]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+|>>|[-–—](?=\p{Lu}))\s*+)*+)([^\t]*\t*)"
 )
 """The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
-WORDS_PER_FALSE_ALARM = 1000
-"""At most one in this many words of text without typing errors may be corrected."""
 
 
 @dataclass(eq=False)
@@ -81,6 +80,10 @@ class TextLayer:
 
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
+
+    def corrects_typos(self, setting: Literal["auto"] | bool) -> bool:
+        """Return whether typing errors are corrected, given ``decoding.correct_typos``."""
+        return self.spelling is not None and (self.spelling.has_word_list if setting == "auto" else setting)
 
     def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
@@ -267,26 +270,3 @@ class TextLayer:
         starts = list(ends)[0 if begins else 1 : -1]
         source = begun_with_capitals(source, starts, self.source_language)
         return self.spelling.in_usual_case(source)
-
-
-def min_word_count(layer: TextLayer, lines: Iterable[str]) -> int:
-    """Choose the frequency that a training word needs to be proposed as a correction.
-
-    Args:
-        layer: A text layer with ``spelling``, the words of the training text.
-        lines: Held-out source lines. Every correction in these lines counts as a false alarm.
-
-    Returns:
-        The smallest frequency, at least MIN_WORD_COUNT, that leaves at most one false alarm in WORDS_PER_FALSE_ALARM
-        words.
-    """
-    assert layer.spelling is not None
-    segments = [segment for line in lines if line.strip() for segment in layer.cut(line)]
-    words = sum(len(WORD.findall(segment.text)) for segment in segments)
-    counts = [
-        layer.spelling.count(segment.text[correction.start : correction.end])
-        for segment in segments
-        for correction in segment.corrections
-    ]
-    not_to_correct = sorted(counts, reverse=True)[words // WORDS_PER_FALSE_ALARM :]
-    return max([MIN_WORD_COUNT, *(count + 1 for count in not_to_correct[:1])])

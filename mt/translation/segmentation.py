@@ -75,7 +75,7 @@ class LineSegmenter:
             markup: The kind of tags of each line; None for plain text.
         """
         layer, config = self._layer, self._config
-        split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
+        split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
         if layer.config.enabled:
             lines = [INVISIBLE.sub("", line) for line in lines]
