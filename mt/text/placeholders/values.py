@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import regex
 
+from mt.config.text import FINAL_MARKS
 from mt.core.errors import InputError
 from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
@@ -58,8 +59,9 @@ _WITH_WORDS = (
     rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
 )
 
-MIN_RUN_CHARACTERS, MIN_REPEATED_LETTERS = 61, 16
+MIN_RUN_CHARACTERS, MIN_REPEATS, MIN_REPEATED_MARKS = 61, 6, 4
 _IN_A_RUN = r"[\w\p{M}]"
+_MARKS = FINAL_MARKS.replace("。", "")  # which replaces letters that may touch a value
 _BASE64 = r"[A-Za-z0-9+/=_-]"
 
 KINDS = {
@@ -127,10 +129,14 @@ TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 LONG_RUN = regex.compile(
     rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
     rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
-    rf"|(?<!\w)\w*?([^\W\d_])\1{{{MIN_REPEATED_LETTERS - 1},}}+\w*+"
+    # hahahahahaha, nooooooooooooo, and ha ha ha ha ha ha
+    rf"|(?<!\w)\w*?([^\W\d_]{{2,4}}?)\1{{{MIN_REPEATS - 1},}}+\w*+"
+    rf"|(?<!\w)([^\W\d_]{{1,20}}+)(?:[\s,.!]{{1,3}}+(?i:\2)(?!\w)){{{MIN_REPEATS - 1},}}+"
+    # the dots behind the first one in "I am tired........", and a row of other marks as a whole
+    rf"|(?<=([{_MARKS}]))\3{{{MIN_REPEATED_MARKS - 1},}}+|([^\w\s{FINAL_MARKS}])\4{{{MIN_REPEATED_MARKS - 1},}}+"
 )
-"""A run of letters and digits without a break, base64, or a word in which one letter is repeated. No model translates
-it, and it costs as much as a hundred words."""
+"""A run of letters and digits without a break, base64, a word in which a syllable or letter is repeated, one word or
+mark repeated. No model translates it, and it costs as much as a hundred words."""
 
 SINGLE_QUOTED = regex.compile(r"(?<![\w'’])'(?=\w)(?:[^']|(?<=\p{L})'(?=\p{L})){1,300}+(?<=\S)'(?![\w'])")
 """Text in apostrophes that are quotation marks: a model has learnt the others."""
