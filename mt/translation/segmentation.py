@@ -75,13 +75,16 @@ class LineSegmenter:
             markup: The kind of tags of each line; None for plain text.
         """
         layer, config = self._layer, self._config
-        split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
+        split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
         if layer.config.enabled:
             lines = [INVISIBLE.sub("", line) for line in lines]
         extracted = [kind and extract_markup(line, kind) for line, kind in zip(lines, markup, strict=True)]
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
-        marked = [layer.cut(text, split, correct, max_tokens) if text.strip() else [] for text in texts]
+        marked = [
+            layer.cut(text, split, correct, max_tokens, tags.elements if tags else ()) if text.strip() else []
+            for text, tags in zip(texts, extracted, strict=True)
+        ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
         cut = []
