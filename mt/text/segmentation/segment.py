@@ -51,7 +51,8 @@ class Segment:
         """Return a translation in which the placeholders of brackets and other symbols have the order of the source."""
         symbols = [mark for mark, value in self._values().items() if not IN_WORD.search(value)]
         found = [character for character in translation if character in symbols]
-        return translation.translate(str.maketrans(dict(zip(found, symbols, strict=True))))
+        exchanged = dict(zip(found, symbols, strict=True))
+        return PLACEHOLDER.sub(lambda match: exchanged.get(match[0], match[0]), translation)
 
     def restore(self, translation: str, language: str) -> str:
         """Return a translation with the values, the capitals and the edges of the source segment.
