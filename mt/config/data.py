@@ -115,7 +115,7 @@ class PileConfig(UnsplitConfig):
     model can tell them from sources that people wrote (Caswell et al. 2019). Text to translate gets no tag."""
 
 
-Pair = tuple[PathText, PathText]
+FilePair = tuple[PathText, PathText]
 
 
 def _pair_or_pairs(value: object) -> str:
@@ -125,7 +125,7 @@ def _pair_or_pairs(value: object) -> str:
 
 
 PairOrPairs = Annotated[
-    Annotated[Pair, Tag("one")] | Annotated[tuple[Pair, ...], Tag("many")], Discriminator(_pair_or_pairs)
+    Annotated[FilePair, Tag("one")] | Annotated[tuple[FilePair, ...], Tag("many")], Discriminator(_pair_or_pairs)
 ]
 FileOrFiles = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
@@ -154,7 +154,7 @@ class FilesConfig(PileConfig):
                     yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: swap the two files"
 
 
-def as_pairs(named: Pair | tuple[Pair, ...]) -> tuple[Pair, ...]:
+def as_pairs(named: FilePair | tuple[FilePair, ...]) -> tuple[FilePair, ...]:
     """Return a tuple of the pairs of files that a setting names, whether it names one pair or several."""
     return (named,) if isinstance(named[0], str) else named
 

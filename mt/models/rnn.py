@@ -43,8 +43,8 @@ class BidirectionalLSTM(nn.Module):
         self.forward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         self.backward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         for lstm in (self.forward_lstm, self.backward_lstm):
-            initialise_gates(lstm.get_parameter("weight_ih_l0"), width, lstm.get_parameter("bias_ih_l0"))
-            initialise_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
+            initialize_gates(lstm.get_parameter("weight_ih_l0"), width, lstm.get_parameter("bias_ih_l0"))
+            initialize_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
             nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
 
     def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
     return x.gather(1, positions[:, :, None].expand_as(x))
 
 
-def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
+def initialize_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
     """Initialise the weight and the bias of an LSTM in place, gate by gate.
 
     Columns that multiply the previous state become orthogonal, and the others are drawn after Glorot & Bengio (2010).
@@ -88,7 +88,7 @@ def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = 
         bias.detach().chunk(4)[1].fill_(1.0)
 
 
-class Encoder(nn.Module):
+class RNNEncoder(nn.Module):
     """Token embedding and a stack of bidirectional LSTM layers."""
 
     def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
@@ -121,7 +121,7 @@ class LSTMCell(nn.Module):
         super().__init__()
         self.hidden = hidden
         self.gates = Linear(width + hidden, 4 * hidden, bias=bias)
-        initialise_gates(self.gates.weight, width, self.gates.bias)
+        initialize_gates(self.gates.weight, width, self.gates.bias)
 
     def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
         """Return the state after one input.
@@ -139,7 +139,7 @@ class LSTMCell(nn.Module):
         return output_gate.sigmoid() * cell.tanh(), cell
 
 
-class Decoder(nn.Module):
+class RNNDecoder(nn.Module):
     """LSTM decoder with attention to the source.
 
     At step i, attention with the top layer's state sᵢ₋₁ as query gives the context cᵢ. The new state is
@@ -164,7 +164,7 @@ class Decoder(nn.Module):
         for layer in (self.first_state, *([self.readout] if self.readout else [])):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
-        initialise_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
+        initialize_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token, with one row per sentence.
@@ -256,8 +256,8 @@ class RNNAttention(Seq2Seq):
         super().__init__()
         shared = joint_vocabulary and config.tie_embeddings
         source_tokens, target_tokens = token_embeddings(source_vocabulary, target_vocabulary, config.width, shared)
-        self.encoder = Encoder(config, source_tokens)
-        self.decoder = Decoder(config, target_tokens)
+        self.encoder = RNNEncoder(config, source_tokens)
+        self.decoder = RNNDecoder(config, target_tokens)
         width = config.width if config.readout else config.hidden
         self.output = output_layer(width, target_vocabulary, target_tokens if config.tie_embeddings else None)
 

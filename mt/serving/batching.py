@@ -18,7 +18,7 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, Protocol
 
-from mt.serving.queues import MAX_SHORT_CHARACTERS, Item, Queue, Request, Source
+from mt.serving.queues import MAX_SHORT_CHARACTERS, Queue, Request, RequestItem, Source
 
 logger = logging.getLogger(__name__)
 
@@ -209,7 +209,7 @@ class Batcher:
 
         return answer_short
 
-    def _cut_all(self, queue: Queue, items: list[Item]) -> None:
+    def _cut_all(self, queue: Queue, items: list[RequestItem]) -> None:
         """Cut items, and let other threads cut items of this queue again."""
         for item in items:
             if not item.request.is_over:
@@ -218,7 +218,7 @@ class Batcher:
             queue.cutting = False
             self._changed.notify_all()
 
-    def _cut(self, item: Item) -> None:
+    def _cut(self, item: RequestItem) -> None:
         """Cut an item into sources and queue these. Answer an item without sources at once.
 
         If the item fails or its request has too many tokens, the whole request fails.
@@ -260,7 +260,7 @@ class Batcher:
             if is_complete and not item.request.is_over:
                 self._finish(item)
 
-    def _finish(self, item: Item) -> None:
+    def _finish(self, item: RequestItem) -> None:
         """Compute the answer to an item whose sources all have results. If it is the last item, answer the request."""
         request = item.request
         try:

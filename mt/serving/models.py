@@ -146,7 +146,7 @@ class ServedModels:
         return [(self._of_label[label], round(100 * probability)) for label, probability in ranked]
 
 
-def open_models(config: ServingConfig) -> ServedModels:
+def open_served_models(config: ServingConfig) -> ServedModels:
     """Load the models of the config's run folders, and start their threads.
 
     A model is named after its folder or, if two folders have the same name, by its path.

@@ -32,7 +32,9 @@ class Request:
         """The answer to each item; None until it is known."""
         self.unanswered = len(items)
         """The number of items without an answer."""
-        self.uncut = deque(Item(self, number, *each) for number, each in enumerate(zip(items, sizes, strict=True)))
+        self.uncut = deque(
+            RequestItem(self, number, *each) for number, each in enumerate(zip(items, sizes, strict=True))
+        )
         """The items that no thread has taken to cut."""
         self.unsearched: deque[Source] = deque()
         """The sources that no batch has taken."""
@@ -46,7 +48,7 @@ class Request:
 
 
 @dataclass(eq=False)
-class Item:
+class RequestItem:
     """One item of a request: a line to translate, or a line with a translation to compute the attention of."""
 
     request: Request
@@ -68,7 +70,7 @@ class Source(NamedTuple):
     ``number`` is its index among the item's sources, from 0. ``tokens`` are its token ids.
     """
 
-    item: Item
+    item: RequestItem
     number: int
     tokens: list[int]
 
@@ -78,7 +80,7 @@ class Source(NamedTuple):
         return len(self.tokens)
 
 
-Waiting = TypeVar("Waiting", Item, Source)
+Waiting = TypeVar("Waiting", RequestItem, Source)
 
 
 class Queue:
@@ -96,7 +98,7 @@ class Queue:
         self.last_was_cut = False
         """Whether the last task from this queue was to cut items."""
 
-    def take_items(self) -> list[Item]:
+    def take_items(self) -> list[RequestItem]:
         """Remove and return items to cut, up to about MAX_CUT_CHARACTERS, one from each request in turn."""
         return self._take(lambda request: request.uncut, MAX_CUT_CHARACTERS)
 
@@ -126,7 +128,7 @@ class Queue:
             self.requeue(request)
         return taken
 
-    def put_sources(self, item: Item, sources: Sequence[list[int]]) -> None:
+    def put_sources(self, item: RequestItem, sources: Sequence[list[int]]) -> None:
         """Add the sources (token ids) of an item. Its request joins the queue again if it has left it."""
         request, tokens = item.request, sum(map(len, sources))
         request.tokens += tokens

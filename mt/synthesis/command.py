@@ -17,7 +17,7 @@ from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
 from mt.storage.folders import open_folder, read_description
 from mt.synthesis.faults import fault
-from mt.synthesis.lines import OTHER, Lines, Side, held_out, held_out_texts, lines_of_corpus, lines_of_file, texts
+from mt.synthesis.lines import OTHER, LineSource, Side, held_out, held_out_texts, lines_of_corpus, lines_of_file, texts
 from mt.synthesis.table import Conditions, Table, finished_passes, left_out, open_table
 from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.results import ScoredText
@@ -39,7 +39,7 @@ class Pass:
     """The run folders. Several are an ensemble."""
     side: Side
     """The side of the pairs that ``lines`` make up. The translations make up the other side."""
-    lines: Lines
+    lines: LineSource
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class PairWriter:
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
-def synthesise(config: SynthesisConfig) -> None:
+def synthesize(config: SynthesisConfig) -> None:
     """Translate, and write the table of pairs in the order of the lines. Resume a table that was stopped.
 
     Raises:

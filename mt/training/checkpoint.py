@@ -20,7 +20,7 @@ from mt.storage.weights import read_tensors, remedy_for, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
 """The initial weights of a run with training.start_share, because those in the folder of init_from may change."""
-FORMAT = 1
+CHECKPOINT_FORMAT = 1
 """The version of the checkpoint format. Raise it whenever older checkpoints cannot be continued."""
 
 
@@ -106,7 +106,7 @@ def save_checkpoint(
     with new_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights, metadata)
         write_tensors(partial / "optimizer.safetensors", optimizer)
-        write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
+        write_json(partial / "progress.json", {"format": CHECKPOINT_FORMAT} | dataclasses.asdict(progress))
 
 
 def remove_checkpoints(run: Path, but: Container[int]) -> None:
@@ -150,8 +150,10 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     path = folder / "progress.json"
     remedy = remedy_for(path)
     content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)), remedy=remedy)
-    if (version := content.pop("format")) != FORMAT:
-        raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")
+    if (version := content.pop("format")) != CHECKPOINT_FORMAT:
+        raise InputError(
+            f"{path}: checkpoint format {version}, but this version of the code reads format {CHECKPOINT_FORMAT}"
+        )
     try:
         progress = TypeAdapter(Progress).validate_python(content)
     except ValidationError as error:

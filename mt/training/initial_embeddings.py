@@ -30,18 +30,18 @@ MAX_TOKENS = 5_000_000
 """Tokens in these pairs, approximately. This bounds memory where sentences are long."""
 PAIRS_AT_ONCE = 20_000
 """Pairs that are multiplied at a time. This bounds memory where vectors are wide."""
-MIN_PAIRS = 2
+MIN_SUBWORD_PAIRS = 2
 """A subword in fewer pairs keeps its random vector."""
 COUNTED_SHARE = 0.7
 """Length of the counted part in a vector of length one; that of the random part is √(1 - COUNTED_SHARE²). Without a
 random part, subwords that stand in the same pairs would have the same vector."""
-ITERATIONS = 4
+SUBSPACE_ITERATIONS = 4
 """Of subspace iteration."""
 NOISE = 1e-5
 """Eigenvalues below this share of the largest are zero but for rounding."""
 
 
-def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
+def initialize_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
     """Mix co-occurrence vectors into the random embeddings of a new model.
 
     Args:
@@ -113,14 +113,14 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
         return product
 
     basis = torch.randn(vocabulary, min(vocabulary, width + 9), generator=torch.Generator().manual_seed(0))
-    for _ in range(ITERATIONS):
+    for _ in range(SUBSPACE_ITERATIONS):
         basis = torch.linalg.qr(times_cosines(basis)).Q
     eigenvalues, rotation = torch.linalg.eigh(basis.t() @ times_cosines(basis))  # the smallest first
     eigenvalues = eigenvalues.where(eigenvalues > NOISE * eigenvalues[-1], 0)
     largest = slice(max(0, len(eigenvalues) - 1 - width), -1)
     vectors = basis @ (rotation[:, largest] * eigenvalues[largest].sqrt())
     vectors = functional.normalize(functional.pad(vectors, (0, width - vectors.shape[1])))
-    return vectors * (counts >= MIN_PAIRS)[:, None]
+    return vectors * (counts >= MIN_SUBWORD_PAIRS)[:, None]
 
 
 def _slices(pairs: np.ndarray) -> list[slice]:

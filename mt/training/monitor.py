@@ -11,7 +11,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from mt.core.terminal import visible
-from mt.storage.run_folder import METRICS, TENSORBOARD
+from mt.storage.run_folder import METRICS_LOG, TENSORBOARD
 from mt.training.checkpoint import Progress
 from mt.translation.results import SentenceAttention
 
@@ -23,7 +23,7 @@ class Monitor:
 
     def __init__(self, run: Path, progress: Progress, max_updates: int) -> None:
         """Open the files of a run, and cut them back to its progress."""
-        self._metrics = (run / METRICS).open("ab")
+        self._metrics = (run / METRICS_LOG).open("ab")
         self._metrics.truncate(min(progress.metrics_bytes, self._metrics.tell()))
         self._metrics.seek(0, os.SEEK_END)
         self._board = SummaryWriter(str(run / TENSORBOARD), purge_step=progress.update + 1)

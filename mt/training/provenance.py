@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 from mt.config import TrainConfig
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError, damaged_file, wrong_keys
-from mt.core.installation import IS_INSTALLED
+from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
@@ -27,10 +27,8 @@ from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 
-Value = str | int | float | bool | None
+ConditionValue = str | int | float | bool | None
 
-PACKAGE = Path(__file__).parents[1]
-"""The folder of the code."""
 PACKAGES = (
     "torch",
     "sentencepiece",
@@ -57,10 +55,10 @@ class _Start(_Strict):
 
     update: NonNegativeInt
     code_revision: str | None
-    libraries: dict[str, Value]
+    libraries: dict[str, ConditionValue]
     python: str
-    machine: dict[str, Value]
-    resolved_settings: dict[str, dict[str, Value]]
+    machine: dict[str, ConditionValue]
+    resolved_settings: dict[str, dict[str, ConditionValue]]
     origins: dict[str, str]
 
 
@@ -198,7 +196,7 @@ def resolved_settings(
     precision: torch.dtype,
     optimizer: Optimizer,
     longer_than_a_batch: int,
-) -> dict[str, dict[str, Value]]:
+) -> dict[str, dict[str, ConditionValue]]:
     """Return, under headings, the values of settings such as ``auto`` and null, the optimizer of each group of
     parameters, and numbers of pairs. A comparison lists those that differ between two runs."""
     settings, device = config.training, workers.device
@@ -267,7 +265,7 @@ def with_start(recorded: dict, current: dict, update: int) -> dict:
     return kept | {"starts": [*starts, start | {"update": update}]}
 
 
-def precision_of(start: dict) -> Value:
+def precision_of(start: dict) -> ConditionValue:
     """Return the number format of training."""
     return start[RESOLVED_SETTINGS]["arithmetic"]["precision"]
 

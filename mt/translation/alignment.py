@@ -29,7 +29,7 @@ from mt.text.subwords.tokenizer import TokenSpan
 from mt.translation.batches import plan_batches
 from mt.translation.hypotheses import forced_attention
 
-WORD = regex.compile(r"[^\s\x1c-\x1f]+")
+SPLIT_WORD = regex.compile(r"[^\s\x1c-\x1f]+")
 """A word of ``str.split``."""
 WORD_OR_MARK = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 """A word without the punctuation around it, or a punctuation mark."""
@@ -185,7 +185,7 @@ def word_links(links: Sequence[AlignmentLink], source: str, target: str) -> list
 
     Words are separated by white space, as in Pharaoh's format.
     """
-    words = [[match.span() for match in WORD.finditer(text)] for text in (source, target)]
+    words = [[match.span() for match in SPLIT_WORD.finditer(text)] for text in (source, target)]
     starts = [[start for start, _ in side] for side in words]
 
     def word_at(side: int, start: int, end: int) -> int | None:

@@ -12,7 +12,7 @@ import torch
 from mt.core.device import autocast
 from mt.models.seq2seq import TranslationModel
 
-Result = TypeVar("Result")
+SourceResult = TypeVar("SourceResult")
 
 
 def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int, cores: int) -> list[list[int]]:
@@ -51,11 +51,11 @@ class BatchRunner:
 
     def run(
         self,
-        work: Callable[[list[int]], Sequence[Result]],
+        work: Callable[[list[int]], Sequence[SourceResult]],
         lengths: Sequence[int],
         rows_per_source: int = 1,
         after_batch: Callable[[int, int], None] | None = None,
-    ) -> list[Result]:
+    ) -> list[SourceResult]:
         """Group indices into batches by length, call ``work`` on each batch, and return the result of each index.
 
         On a CPU, one thread per core works on a batch, because the small matrix products of a decoding step gain little
@@ -69,9 +69,9 @@ class BatchRunner:
         """
         cores = torch.get_num_threads() if self._model.device.type == "cpu" else 1
         batches = plan_batches(lengths, rows_per_source, self._batch_tokens, cores)
-        results: dict[int, Result] = {}
+        results: dict[int, SourceResult] = {}
 
-        def infer(batch: list[int]) -> Sequence[Result]:
+        def infer(batch: list[int]) -> Sequence[SourceResult]:
             with self.inference():
                 return work(batch)
 

@@ -16,8 +16,8 @@ from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
 from mt.translation.segmentation import SegmentedLine
 
-Item = TypeVar("Item")
-Aligner = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
+Grouped = TypeVar("Grouped")
+LinkFunction = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
 """Returns the links between the words of each source and target, in characters."""
 
 
@@ -41,7 +41,7 @@ class _Draft:
 class LineJoiner:
     """Joins hypotheses to translations of lines, with the text layer of one ``Translator``."""
 
-    def __init__(self, layer: TextLayer, length_penalty: float, align: Aligner, statistics: Statistics) -> None:
+    def __init__(self, layer: TextLayer, length_penalty: float, align: LinkFunction, statistics: Statistics) -> None:
         self._layer = layer
         self._length_penalty = length_penalty
         self._align = align
@@ -194,7 +194,7 @@ class LineJoiner:
         return links
 
 
-def _grouped(items: Iterable[Item], sizes: Iterable[int]) -> list[list[Item]]:
+def _grouped(items: Iterable[Grouped], sizes: Iterable[int]) -> list[list[Grouped]]:
     """Cut a sequence into consecutive groups of the given sizes."""
     rest = iter(items)
     return [list(islice(rest, size)) for size in sizes]

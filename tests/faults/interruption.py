@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from mt.config import TrainConfig
 from mt.core.errors import InputError
 from mt.core.json_file import CHECKSUM_KEY
-from mt.storage.run_folder import FILES, WEIGHTS
+from mt.storage.run_folder import FILE_CHECKSUMS, WEIGHTS
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy
 from tests.faults.outcome import Outcome
@@ -30,7 +30,7 @@ TIMED = {
     "decoding_sentences_per_second",
     "training_minutes",
     "peak_memory_bytes",
-    FILES,
+    FILE_CHECKSUMS,
     CHECKSUM_KEY,
 }
 

@@ -10,9 +10,9 @@ DIRECTIVE = re.compile(
     r"%(?P<order>\(\w+\)|\d+\$)?[-+ #0'I]*+(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh?|ll?|[Lqjzt])?[A-Za-z@%]|<PRI\w+>)"
 )
 """Matches the format directives that gettext knows. One that ends with a percent sign prints this sign."""
-NUMBERED = {"c-format", "objc-format", "php-format", "perl-format"}
+NUMBERED_FORMATS = {"c-format", "objc-format", "php-format", "perl-format"}
 """The flags of the programming languages that allow numbered directives: ``%2$s`` prints the second value."""
-CHECKED = NUMBERED | {"python-format"}
+CHECKED = NUMBERED_FORMATS | {"python-format"}
 """The flags of the entries whose directives are checked."""
 
 
@@ -36,7 +36,7 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
         return None
     if expected == actual or all(match["order"] for match in matches):
         return translation
-    if languages - NUMBERED or any(match["order"] or "*" in match.group() for match in matches):
+    if languages - NUMBERED_FORMATS or any(match["order"] or "*" in match.group() for match in matches):
         return None
     numbers = {name: [number for number, other in enumerate(expected, 1) if other == name] for name in expected}
 

@@ -40,7 +40,7 @@ Continues = Callable[[str, str], bool]
 """Returns whether a line (first argument) continues in the next line (second argument)."""
 
 
-class Line(NamedTuple):
+class LayoutLine(NamedTuple):
     """A line for the translator."""
 
     text: str
@@ -54,7 +54,7 @@ class Paragraph:
 
     original: str
     """The paragraph as it is in the document."""
-    line: Line
+    line: LayoutLine
     """The paragraph without its line breaks and its accelerator."""
     breaks: tuple[tuple[float, str], ...]
     """For each removed line break: the share of the line's characters before it (0 to 1), and its white space."""
@@ -82,7 +82,7 @@ class Layout:
     """The text before the first paragraph, between each two, and after the last: white space and lines of KEPT."""
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LayoutLine]:
         """The line of each paragraph, for the translator."""
         return [paragraph.line for paragraph in self.paragraphs]
 
@@ -203,4 +203,4 @@ def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: b
     if accelerators and markup is None and not breaks:
         text, accelerator = take_accelerator(text)
     shares = tuple((position / length, space) for position, space in breaks)
-    return Paragraph("".join(pieces), Line(text, markup), shares, accelerator)
+    return Paragraph("".join(pieces), LayoutLine(text, markup), shares, accelerator)

@@ -31,16 +31,16 @@ DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-CODES = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
+CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
 OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
 CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef",), "em": ("startRef",)}
 """Map the elements of opening and closing codes to the attributes that identify the pair, in order of preference."""
-SIDES = ("source", "seg-source", "target")
-UNTRANSLATED = {"new", "needs-translation", "initial"}
+SIDE_ELEMENTS = ("source", "seg-source", "target")
+UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 """The states of a unit whose target is no translation yet, but for example a copy of the source."""
-UNREVIEWED = UNTRANSLATED | {"needs-adaptation", "needs-l10n", "needs-review-translation", "needs-review-adaptation",
-                         "needs-review-l10n"}  # fmt: skip
+UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
+                                    "needs-review-adaptation", "needs-review-l10n"}  # fmt: skip
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
 
 
@@ -98,7 +98,7 @@ class Unit:
 
     element: Element
     sides: dict[str, Element] = field(default_factory=dict)
-    """Maps the names of SIDES to the elements of these names in the unit."""
+    """Maps the names of SIDE_ELEMENTS to the elements of these names in the unit."""
 
     @property
     def source(self) -> Element:
@@ -168,15 +168,15 @@ class _File:
             self.declarations.append((element, source, element.attributes.get(self.dialect.target_language)))
         elif element.name == self.dialect.unit:
             self.units.append(Unit(element))
-        elif element.name in SIDES and self.units and element.parent is self.units[-1].element:
+        elif element.name in SIDE_ELEMENTS and self.units and element.parent is self.units[-1].element:
             if element.name in self.units[-1].sides:
                 self._fail(element, f"a second {element.name} in one {self.dialect.unit}")
             self.units[-1].sides[element.name] = element
-        elif element.name in CODES or element.attributes.get("mtype") == "protected":
+        elif element.name in CODE_ELEMENTS or element.attributes.get("mtype") == "protected":
             holder = element.parent
-            while holder and holder.name not in CODES and holder.name not in SIDES:
+            while holder and holder.name not in CODE_ELEMENTS and holder.name not in SIDE_ELEMENTS:
                 holder = holder.parent
-            if holder and holder.name in SIDES:  # otherwise it is a part of another code
+            if holder and holder.name in SIDE_ELEMENTS:  # otherwise it is a part of another code
                 start, end = element.start - holder.content_start, element.end - holder.content_start
                 holder.codes.append(Code(start, end, _pair_key(element, OPENING), _pair_key(element, CLOSING)))
 
@@ -278,7 +278,7 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
     for unit in file.units:
         if not unit.element.is_translatable:
             continue
-        is_translated = unit.target and file.content(unit.target).strip() and unit.state not in UNTRANSLATED
+        is_translated = unit.target and file.content(unit.target).strip() and unit.state not in UNTRANSLATED_STATES
         if is_translated and not retranslate:
             translated += 1
         elif is_translatable(file.words(unit.source)):

@@ -28,7 +28,8 @@ MAX_MAP_BYTES = 150
 
 @dataclass(frozen=True)
 class SystemResults:
-    """The results of one compared system, except for the verdict. ``Findings.systems`` holds one for each system."""
+    """The results of one compared system, except for the verdict. ``ComparisonFindings.systems`` holds one for each
+    system."""
 
     name: str
     outputs: list[str]
@@ -62,7 +63,7 @@ class Contrast(Verdict):
 
 
 @dataclass(frozen=True)
-class Findings:
+class ComparisonFindings:
     """All results of a comparison. comparison.json has the same fields."""
 
     direction: str
@@ -91,7 +92,7 @@ class Findings:
 
 def compare_systems(
     evaluation: EvaluationSet, systems: list[System], config: CompareConfig
-) -> tuple[Findings, dict[int, list[SentenceAttention | None]]]:
+) -> tuple[ComparisonFindings, dict[int, list[SentenceAttention | None]]]:
     """Run all tests and measurements on systems that have translated the test set. The baseline is the first system.
 
     Returns:
@@ -125,7 +126,7 @@ def compare_systems(
         )
         for system, of_system, cost, studied in zip(systems, counts, costs, studies, strict=True)
     ]
-    findings = Findings(
+    findings = ComparisonFindings(
         evaluation.direction,
         len(evaluation.references),
         sum(size for size in block_sizes if size > 1),

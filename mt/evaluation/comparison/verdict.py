@@ -13,11 +13,11 @@ from mt.metrics.registry import metrics_for
 from mt.metrics.significance import (
     SIGNIFICANCE_LEVEL,
     Interval,
-    Randomisation,
+    Randomization,
     SeedTest,
     combine_tests,
     paired_intervals,
-    randomisation_test,
+    randomization_test,
     seed_test,
     sum_blocks,
 )
@@ -162,15 +162,15 @@ def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, t
         trials: Number of random exchanges.
     """
     intervals = paired_intervals(first, second, metric.score, samples, generator(SEED, "bootstrap"))
-    result = _randomisation(metric, first, second, intervals[2].score, trials)
+    result = _randomization(metric, first, second, intervals[2].score, trials)
     return PairedScores(
         metric.name, metric.signature, *intervals, result.p, result.exact, result.differing, metric.higher_is_better
     )
 
 
-def _randomisation(
+def _randomization(
     metric: Metric, first: np.ndarray, second: np.ndarray, difference: float, trials: int
-) -> Randomisation:
+) -> Randomization:
     """Run the randomisation test on counts (R, B, C) of two systems, which may have different numbers of outputs R.
 
     Args:
@@ -178,14 +178,14 @@ def _randomisation(
     """
     random = generator(SEED, "randomisation")
     if 1 in (len(first), len(second)):
-        return combine_tests([randomisation_test(x, y, metric.score, trials, random) for x in first for y in second])
+        return combine_tests([randomization_test(x, y, metric.score, trials, random) for x in first for y in second])
     if len(first) == len(second):
-        return randomisation_test(first, second, metric.score, trials, random)
+        return randomization_test(first, second, metric.score, trials, random)
     # The outputs cannot be paired, so the mean counts of each system are exchanged instead. By itself, this test finds
     # differences between equal systems too often, because a mean of several outputs is unlike a single output. The test
     # over seeds, which must agree, prevents that.
     means = first.mean(axis=0), second.mean(axis=0)
-    result = randomisation_test(*means, metric.score, trials, random)
+    result = randomization_test(*means, metric.score, trials, random)
     difference_of_means = float(metric.score(means[1].sum(axis=0)) - metric.score(means[0].sum(axis=0)))
     # With opposite signs, the test is no evidence for a difference of the mean scores.
     return replace(result, p=1.0) if difference_of_means * difference < 0 else result

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from mt.evaluation.formatting import FILTERS
 from mt.evaluation.plots import interval_bars
-from mt.evaluation.robustness.measures import BOOTSTRAP_SAMPLES, TRIALS, Result
+from mt.evaluation.robustness.measures import TRIALS, VariantResult
 from mt.evaluation.systems import EvaluationSet
-from mt.metrics.significance import SIGNIFICANCE_LEVEL
+from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL
 from mt.reporting.figures import as_picture
 from mt.reporting.pages import Report
 
-REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json", FILTERS)
+ROBUSTNESS_REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json", FILTERS)
 MAX_WORST_LINES = 5
 """Lines that the page shows for each variant."""
 
@@ -26,20 +26,20 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True)
-class Findings:
+class RobustnessFindings:
     """The content of the report."""
 
     evaluation: EvaluationSet
     runs: list[MeasuredRun]
     sentences: int
     """The number of chosen test sentences."""
-    results: list[Result]
+    results: list[VariantResult]
     left_out: list[str]
     """The names of the variants without lines."""
     seed: int
 
 
-def write_report(findings: Findings, folder: Path) -> None:
+def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
     """Write robustness.html, robustness.md and robustness.json into a folder."""
     values = {
         "findings": findings,
@@ -54,10 +54,10 @@ def write_report(findings: Findings, folder: Path) -> None:
     losses = {run.name: [result.runs[n].scores.loss for result in results] for n, run in enumerate(findings.runs)}
     label = "loss of BLEU against the clean sentences, with 95 % intervals"
     picture = interval_bars([result.variant.name for result in results], losses, label)
-    REPORT.write(folder, values, as_picture(picture), as_json(findings))
+    ROBUSTNESS_REPORT.write(folder, values, as_picture(picture), report_json(findings))
 
 
-def as_json(findings: Findings) -> dict:
+def report_json(findings: RobustnessFindings) -> dict:
     """Return the content of robustness.json, with every number and every line."""
     return {
         "source_language": findings.evaluation.source_language,
@@ -81,7 +81,7 @@ def as_json(findings: Findings) -> dict:
     }
 
 
-def _lines(result: Result) -> list[dict]:
+def _lines(result: VariantResult) -> list[dict]:
     """Return the lines of a variant as robustness.json lists them, with the translations and losses of each run."""
     return [
         {
@@ -97,13 +97,13 @@ def _lines(result: Result) -> list[dict]:
     ]
 
 
-def worst_lines(result: Result) -> list[dict]:
+def worst_lines(result: VariantResult) -> list[dict]:
     """Return up to MAX_WORST_LINES lines that lose most chrF2, on average over the runs, the largest loss first."""
     losing = [line for line in _lines(result) if sum(line["chrf_losses"]) > 0]
     return sorted(losing, key=lambda line: -sum(line["chrf_losses"]))[:MAX_WORST_LINES]
 
 
-def summary(findings: Findings) -> list[str]:
+def summary(findings: RobustnessFindings) -> list[str]:
     """Return a text on the results of each run and, with two runs, a further one on their differences."""
     sentences = []
     for number, run in enumerate(findings.runs):

@@ -12,7 +12,7 @@ from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGU
 
 from mt.core.language import base_language
 
-CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
+SIMPLEMMA_CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
 """Languages that simplemma knows by another code."""
 APOSTROPHE = regex.compile("['’]")
 MIN_LETTERS_AFTER_APOSTROPHE = 3
@@ -39,4 +39,4 @@ def is_listed(word: str, language: str) -> bool:
 
 def _code(language: str) -> str:
     code = base_language(language)
-    return CODES.get(code, code)
+    return SIMPLEMMA_CODES.get(code, code)

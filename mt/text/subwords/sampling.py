@@ -52,7 +52,7 @@ class SubwordSampler:
         for word, draw in zip(words, draws, strict=True):
             if self._is_unigram:
                 cuts, log_probabilities = self._best_cuts(word)
-                subwords += cuts[choose(log_probabilities, 1 - sampling, draw)]
+                subwords += cuts[draw_cut(log_probabilities, 1 - sampling, draw)]
             else:
                 subwords += self._bpe_cut(word, sampling, int(draw * CUTS))
         return subwords
@@ -109,7 +109,7 @@ def bpe_dropout(word: str, scores: Mapping[str, float], probability: float, rand
     return symbols
 
 
-def choose(log_probabilities: Sequence[float], smoothing: float, uniform: float) -> int:
+def draw_cut(log_probabilities: Sequence[float], smoothing: float, uniform: float) -> int:
     """Return the index of one of several cuts.
 
     Args:

@@ -14,10 +14,11 @@ from mt.core.randomness import generator
 from mt.distributed.workers import Workers
 from mt.metrics.bleu import Bleu
 from mt.metrics.significance import (
+    BOOTSTRAP_SAMPLES,
     SIGNIFICANCE_LEVEL,
     block_numbers,
     paired_intervals,
-    randomisation_test,
+    randomization_test,
     sum_blocks,
 )
 from mt.models.seq2seq import Seq2Seq
@@ -33,9 +34,8 @@ FINE_TUNING = "fine_tuning"
 """Key of the changes in results.json."""
 OWN, EARLIER = "by fine-tuning", "on the earlier test set"
 """Keys of the two test sets."""
-MAX_SENTENCES = 2_000
+MAX_TEST_SENTENCES = 2_000
 """Sentences of a test set that are compared, evenly spaced."""
-BOOTSTRAP_SAMPLES = 2_000
 RANDOM_EXCHANGES = 10_000
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class TestSet(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Change:
+class BleuChange:
     """The change of BLEU on a test set by fine-tuning."""
 
     pairs: int
@@ -75,7 +75,7 @@ class Change:
 
 def measure_changes(
     config: TrainConfig, data: PreparedData, translator: Translator, hypotheses: Sequence[str], workers: Workers
-) -> dict[str, Change]:
+) -> dict[str, BleuChange]:
     """Measure the change of BLEU on the run's own test set, and on that of its base run if it has one.
 
     Both weights translate with the new run's text layer and settings, so that nothing else differs.
@@ -91,7 +91,7 @@ def measure_changes(
     if config.training.init_from is None:
         return {}
     test = data.corpus.test
-    rows = evenly_spaced_rows(len(test), MAX_SENTENCES).tolist()
+    rows = evenly_spaced_rows(len(test), MAX_TEST_SENTENCES).tolist()
     test_sets = {OWN: TestSet(test[rows]["source"], test[rows]["target"])}
     after = {OWN: [hypotheses[row] for row in rows]}
     if earlier := _test_set_of(Path(config.training.init_from), config):
@@ -101,14 +101,14 @@ def measure_changes(
     return {name: _change(config, test_sets[name], before[name], after[name]) for name in before}
 
 
-def read_changes(run: Path, results: dict) -> dict[str, Change]:
+def read_changes(run: Path, results: dict) -> dict[str, BleuChange]:
     """Return the changes that a run's results.json records.
 
     Raises:
         InputError: It is damaged.
     """
     try:
-        changes = {str(name): Change(**values) for name, values in results[FINE_TUNING].items()}
+        changes = {str(name): BleuChange(**values) for name, values in results[FINE_TUNING].items()}
         if all(is_number(value) for change in changes.values() for value in astuple(change)):
             return changes
     except (AttributeError, KeyError, TypeError):
@@ -116,7 +116,7 @@ def read_changes(run: Path, results: dict) -> dict[str, Change]:
     raise damaged_file(run / RESULTS, wrong_keys([FINE_TUNING]), RESTORE_OR_SCORE_AGAIN)
 
 
-def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:
+def advice_on_changes(changes: dict[str, BleuChange]) -> Iterator[str]:
     """Yield advice for fine-tuning without a gain, or with a loss on the earlier test set."""
     own, earlier = changes.get(OWN), changes.get(EARLIER)
     if own and not (own.is_significant and own.after > own.before):
@@ -161,15 +161,15 @@ def _test_set_of(base: Path, config: TrainConfig) -> TestSet | None:
         config.data.target_language,
     ):
         return None
-    rows = evenly_spaced_rows(len(lines["source"]), MAX_SENTENCES)
+    rows = evenly_spaced_rows(len(lines["source"]), MAX_TEST_SENTENCES)
     return TestSet(*([lines[name][row] for row in rows] for name in ("source", "reference")))
 
 
-def _change(config: TrainConfig, test_set: TestSet, before: Sequence[str], after: Sequence[str]) -> Change:
+def _change(config: TrainConfig, test_set: TestSet, before: Sequence[str], after: Sequence[str]) -> BleuChange:
     metric, blocks = Bleu(config.data.target_language), block_numbers(test_set.sources)
     first, second = (sum_blocks(metric.statistics(each, test_set.references), blocks) for each in (before, after))
     random = generator(config.seed, "bootstrap of fine-tuning")
     scores = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
     random = generator(config.seed, "randomisation of fine-tuning")
-    p = randomisation_test(first, second, metric.score, RANDOM_EXCHANGES, random).p
-    return Change(len(before), scores[0].score, scores[1].score, scores[2].low, scores[2].high, p)
+    p = randomization_test(first, second, metric.score, RANDOM_EXCHANGES, random).p
+    return BleuChange(len(before), scores[0].score, scores[1].score, scores[2].low, scores[2].high, p)

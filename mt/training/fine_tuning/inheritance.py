@@ -10,7 +10,7 @@ from mt.core.errors import InputError
 from mt.core.wording import format_value
 from mt.storage.folders import read_description
 from mt.storage.hub import resolve_model_path
-from mt.storage.marian import is_marian
+from mt.storage.marian import is_transformers_folder
 from mt.storage.run_folder import WEIGHTS
 from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 
@@ -34,7 +34,7 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
         rate = float(f"{FINE_TUNING_RATE * min(1, FINE_TUNING_WIDTH / resolved.config.model.width):.3g}")
         logger.info("fine-tuning: training.optimizer.learning_rate=%g, as none is given", rate)
         resolved = resolved.with_values({"training.optimizer.learning_rate": rate}, "inherited")
-    if not is_marian(folder) and ((folder / WEIGHTS).is_file() or training.init_from):
+    if not is_transformers_folder(folder) and ((folder / WEIGHTS).is_file() or training.init_from):
         refuse_other_tokenizer(folder, folder / WEIGHTS)
     return resolved
 

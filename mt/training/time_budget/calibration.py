@@ -19,7 +19,7 @@ from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
-from mt.text.subwords.tokenizer import SPECIAL
+from mt.text.subwords.tokenizer import SPECIAL_TOKENS
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.training.time_budget.estimates import CorpusFacts, Speed, tokens_of_text
@@ -32,13 +32,13 @@ GPU_BATCHES = (1024, 16384)
 """On a GPU small batches take as long as larger ones."""
 REPEATS = 3
 """Updates with each batch; the median counts. One more comes first, because it also allocates memory."""
-MAX_SENTENCES = 64
+CALIBRATION_SENTENCES = 64
 """Sentences that are translated."""
 MIN_SECONDS = 1e-9
 """Seconds. Where noise hides the difference between the batches, no figure may be zero or less."""
 
 
-def measure(
+def measure_speed(
     config: TrainConfig, facts: CorpusFacts, workers: Workers, model_config: ModelConfig, vocabulary: int
 ) -> Speed:
     """Return the speed of a model, the same on every worker.
@@ -75,7 +75,7 @@ def _random_batch(pairs: int, source: int, target: int, vocabulary: int) -> Batc
     """Return a batch of so many pairs of the given lengths."""
 
     def side(length: int) -> list[list[int]]:
-        return torch.randint(len(SPECIAL), vocabulary, (pairs, max(1, length - 1))).tolist()
+        return torch.randint(len(SPECIAL_TOKENS), vocabulary, (pairs, max(1, length - 1))).tolist()
 
     return collate(range(pairs), side(source), side(target))
 
@@ -111,8 +111,8 @@ def _search_seconds(model: Seq2Seq, decoding: DecodingConfig, source: int, targe
     limited = decoding.model_copy(update={"max_length_ratio": 1e-6, "max_length_extra": target})
     engine = TorchEngine(model, limited)
     rows = 1 if greedy else decoding.beam_size
-    sentences = max(1, min(MAX_SENTENCES, decoding.batch_tokens // (source * rows)))
-    tokens = torch.randint(len(SPECIAL), model.output_weight.shape[0], (sentences, source - 1)).tolist()
+    sentences = max(1, min(CALIBRATION_SENTENCES, decoding.batch_tokens // (source * rows)))
+    tokens = torch.randint(len(SPECIAL_TOKENS), model.output_weight.shape[0], (sentences, source - 1)).tolist()
     keys = [(number,) for number in range(sentences)]
     threads = torch.get_num_threads() if model.device.type == "cpu" else 1
     if threads > 1:

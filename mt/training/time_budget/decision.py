@@ -9,7 +9,7 @@ CHOSEN_KEYS = (
     "training.patience", "training.initial_embeddings",
 )  # fmt: skip
 """Every setting that training.minutes may choose."""
-Value = str | int | float
+SettingValue = str | int | float
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Decision:
 
     name: str
     """The setting, or ``model`` for all sizes of a preset."""
-    value: Value
-    settings: dict[str, Value]
+    value: SettingValue
+    settings: dict[str, SettingValue]
     """What is set by it. It leaves out what the user gave."""
     reason: str

@@ -7,7 +7,7 @@ from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """A preset in conf/model, with its corpus size and its usual settings."""
 
     preset: str
@@ -20,10 +20,12 @@ class Size:
 
 
 SIZES = (
-    Size("transformer_tiny", 0, 0, 8_000, 4e-3),
-    Size("transformer_small", 20_000, 0, 8_000, 4e-3),  # "Multi30k": 29,000 pairs, better than published tiny models
-    Size("transformer_base", 300_000, 100e6, 32_000, 2e-3),
-    Size("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
+    ModelSize("transformer_tiny", 0, 0, 8_000, 4e-3),
+    ModelSize(
+        "transformer_small", 20_000, 0, 8_000, 4e-3
+    ),  # "Multi30k": 29,000 pairs, better than published tiny models
+    ModelSize("transformer_base", 300_000, 100e6, 32_000, 2e-3),
+    ModelSize("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
 )
 SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
 TIMES_AS_SLOW = 8

@@ -22,8 +22,8 @@ from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, flat_config
-from mt.training.time_budget.calibration import measure
-from mt.training.time_budget.decision import CHOSEN_KEYS, Decision, Value
+from mt.training.time_budget.calibration import measure_speed
+from mt.training.time_budget.decision import CHOSEN_KEYS, Decision, SettingValue
 from mt.training.time_budget.estimates import CorpusFacts, Speed
 from mt.training.time_budget.rules import choose
 
@@ -48,7 +48,7 @@ class RecordedChoice:
     decisions: list[Decision]
 
     @property
-    def settings(self) -> dict[str, Value]:
+    def settings(self) -> dict[str, SettingValue]:
         """The value of every chosen setting."""
         return {key: value for decision in self.decisions for key, value in decision.settings.items()}
 
@@ -140,7 +140,7 @@ def make_choice(
         resolved,
         facts,
         model_presets("transformer"),
-        lambda model, vocabulary: measure(config, facts, workers, model, vocabulary),
+        lambda model, vocabulary: measure_speed(config, facts, workers, model, vocabulary),
         # Every worker has to come to the same decisions.
         lambda: workers.run_on_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS),
     )

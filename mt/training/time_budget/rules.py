@@ -15,7 +15,7 @@ from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
 from mt.training.time_budget import model_sizes
-from mt.training.time_budget.decision import Decision, Value
+from mt.training.time_budget.decision import Decision, SettingValue
 from mt.training.time_budget.estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
 from mt.training.time_budget.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, is_transformer
 
@@ -95,7 +95,7 @@ class Choice:
     def config(self) -> TrainConfig:
         return self.resolved.config
 
-    def set(self, name: str, value: Value, reason: str) -> None:
+    def set(self, name: str, value: SettingValue, reason: str) -> None:
         """Choose the value of one setting unless the user has given it."""
         if not self.resolved.is_given(name):
             self._decide(Decision(name, value, {name: value}, reason))
@@ -133,13 +133,13 @@ class Choice:
         self._take_size(affordable[-1], f"{pairs:,} training pairs, and {enough}")
         return measure(self.config.model, self.config.tokenizer.vocabulary_size)
 
-    def _take_size(self, size: model_sizes.Size, reason: str) -> None:
+    def _take_size(self, size: model_sizes.ModelSize, reason: str) -> None:
         preset = self.presets[size.preset].model_dump()
         settings = {key: preset[key.partition(".")[2]] for key in SIZE_KEYS if not self.resolved.is_given(key)}
         self._decide(Decision("model", size.preset, settings, reason))
         self._choose_vocabulary(size)
 
-    def _choose_vocabulary(self, size: model_sizes.Size) -> None:
+    def _choose_vocabulary(self, size: model_sizes.ModelSize) -> None:
         if self.config.training.init_from or self.config.tokenizer.reuse or self.config.tokenizer.kind == "char":
             return
         facts, data = self.facts, self.config.data

@@ -12,7 +12,7 @@ from mt.storage.run_folder import read_scored
 from mt.training.command import train
 from mt.training.delivery import show_results
 from mt.training.fine_tuning import bleu_change
-from mt.training.fine_tuning.bleu_change import EARLIER, OWN, Change, advice_on_changes
+from mt.training.fine_tuning.bleu_change import EARLIER, OWN, BleuChange, advice_on_changes
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -42,7 +42,7 @@ def bleu(run, lines):
 
 def test_scores_are_those_of_both_weights_on_both_test_sets(runs):
     base, tuned = runs
-    changes = {name: Change(**one) for name, one in results(tuned)["fine_tuning"].items()}
+    changes = {name: BleuChange(**one) for name, one in results(tuned)["fine_tuning"].items()}
     assert list(changes) == [OWN, EARLIER]
     for change, run in ((changes[OWN], tuned), (changes[EARLIER], base)):
         lines = read_scored(run.folder)
@@ -114,12 +114,14 @@ def test_a_test_set_of_another_direction_is_left_out(runs, tmp_path):
 
 
 def test_few_sentences_of_a_large_test_set_are_translated_again(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(bleu_change, "MAX_SENTENCES", 7)
+    monkeypatch.setattr(bleu_change, "MAX_TEST_SENTENCES", 7)
     changes = finished_again(runs[1], tmp_path)
     assert {one["pairs"] for one in changes.values()} == {7}
 
 
-@pytest.mark.parametrize("damaged", [[1], {"x": 1}, {OWN: {"pairs": 1}}, {OWN: dict.fromkeys(Change.__annotations__)}])
+@pytest.mark.parametrize(
+    "damaged", [[1], {"x": 1}, {OWN: {"pairs": 1}}, {OWN: dict.fromkeys(BleuChange.__annotations__)}]
+)
 def test_damaged_results_are_named(runs, tmp_path, damaged):
     shutil.copytree(runs[1].folder, tmp_path / "run")
     write_json(tmp_path / "run/results.json", results(runs[1]) | {"fine_tuning": damaged})
@@ -128,7 +130,7 @@ def test_damaged_results_are_named(runs, tmp_path, damaged):
 
 
 def change(before, after, p):
-    return Change(100, before, after, after - before - 1, after - before + 1, p)
+    return BleuChange(100, before, after, after - before - 1, after - before + 1, p)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, read_config
 from mt.training.command import train
 from mt.training.time_budget import recorded_choice
-from mt.training.time_budget.calibration import measure
+from mt.training.time_budget.calibration import measure_speed
 from mt.training.time_budget.decision import CHOSEN_KEYS
 from mt.training.time_budget.estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
 from mt.training.time_budget.recorded_choice import RecordedChoice
@@ -274,11 +274,11 @@ def measured(monkeypatch):
     calls = []
 
     def speed(config, facts, workers, model, vocabulary):
-        measure(config, facts, workers, model, vocabulary)
+        measure_speed(config, facts, workers, model, vocabulary)
         calls.append(model)
         return Speed(update=2.5 + len(calls) / 10, token=1e-6, greedy=1e-3, beam=1e-3)
 
-    monkeypatch.setattr(recorded_choice, "measure", speed)
+    monkeypatch.setattr(recorded_choice, "measure_speed", speed)
     return calls
 
 
@@ -370,10 +370,10 @@ def test_measuring_finds_times_and_leaves_training_as_it_was(folder):
     alone = Workers(torch.device("cpu"))
     facts = CorpusFacts(600, 20.0, 20.0, 15, 40, 40)
     for model in (config.model, toy.config(folder, architecture="rnn").model):
-        speed = measure(config, facts, alone, model, 320)
+        speed = measure_speed(config, facts, alone, model, 320)
         assert all(0 < seconds < 60 for seconds in dataclasses.astuple(speed))
     whole_documents = CorpusFacts(600, 2_500.0, 2_500.0, 15, 40, 40)  # one of them is a batch
-    assert measure(config, whole_documents, alone, config.model, 320).token > 0
+    assert measure_speed(config, whole_documents, alone, config.model, 320).token > 0
     assert torch.get_num_threads() == 1
 
 
