@@ -188,7 +188,9 @@ def _check(
     lines = list(config.all_contradictions()) if config else []
     contradictions = [Mistake("", line) for line in lines if names.isdisjoint(re.findall(r"\w+", line))]
     for section, line in examples.items():
-        if missing := [each for each in mistakes if each.is_missing and each.key.partition(".")[0] == section]:
+        if missing := [
+            mistake for mistake in mistakes if mistake.is_missing and mistake.key.partition(".")[0] == section
+        ]:
             missing[-1].line += f", for example: {line}"
     # Keys of a section are not judged by the kind of section that was only guessed from a misspelled option.
     guessed = {mistake.key for mistake in reader.mistakes if mistake.key in reader.options}

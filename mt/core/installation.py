@@ -29,7 +29,7 @@ INSTALLED_COMMANDS = {
 
 
 def corpora() -> Path:
-    """Return the folder in which each recipe keeps its corpus, as the subfolder NAME."""
+    """Return the parent folder of the corpora of recipes. The recipe NAME keeps its corpus in the subfolder NAME."""
     return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
 
 

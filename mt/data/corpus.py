@@ -138,7 +138,8 @@ def _read_training(
         if not len(usable):
             reasons = ", ".join(f"{count:,} {fault}" for fault, count in entry.dropped.items())
             raise InputError(
-                f"{split.origin}: none of {count:,} training pairs can be used: {reasons}; correct these pairs"
+                f"{split.origin}: none of {count:,} training pairs can be used: {reasons}; check that the config names "
+                "the right files or columns"
             )
         training.append(usable)
         report.append(entry)

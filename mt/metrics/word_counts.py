@@ -42,11 +42,11 @@ def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
     return counts
 
 
-def _parts(sentences: Iterable[str], cut: Callable[[str], list[str]]) -> Iterator[Counter[str]]:
-    """Cut sentences into parts and count them. Yield part → count, in portions of about MAX_PARTS different parts."""
+def _parts(sentences: Iterable[str], split: Callable[[str], list[str]]) -> Iterator[Counter[str]]:
+    """Split sentences into parts and count them. Yield part → count, in portions of about MAX_PARTS different parts."""
     parts: Counter[str] = Counter()
     for sentence in sentences:
-        parts.update(cut(sentence))
+        parts.update(split(sentence))
         if len(parts) > MAX_PARTS:
             yield parts
             parts = Counter()
@@ -82,7 +82,7 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
 
     Returns:
         Word → count. None, with a warning, if the training targets had too many different words, or if BLEU now uses
-        another tokenizer for this language, for example ja-mecab, which was not installed when the run was trained.
+        another tokenizer for this language, for example because ja-mecab was not installed when the run was trained.
 
     Raises:
         InputError: The file cannot be read or is damaged.
@@ -97,11 +97,13 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
         header = json.loads(first)
         if header["words"] is None or header["tokenizer"] != bleu_tokenizer(language):
             reason = (
-                f"more than {MAX_COUNTED_WORDS:,} different words were not counted"
+                f"training counts at most {MAX_COUNTED_WORDS:,} different words, and the training targets have more; "
+                "only a run with fewer words has these scores"
                 if header["words"] is None
-                else f"training used BLEU's tokenizer {header['tokenizer']}, and now it is {bleu_tokenizer(language)}"
+                else f"they were made with BLEU's tokenizer {header['tokenizer']}, and now it is "
+                f"{bleu_tokenizer(language)}; to count anew, delete results.json and start the training command again"
             )
-            logger.warning("%s: these word counts cannot be used: %s", path, reason)
+            logger.warning("%s: no scores by word frequency, because these counts cannot be used: %s", path, reason)
             return None
         pairs = (line.split("\t") for line in lines)
         counts = Counter({word: int(count) for count, word in pairs})

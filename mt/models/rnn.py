@@ -6,7 +6,7 @@ of embeddings, H of LSTM states, A of the space in which attention compares quer
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import cast
+from typing import assert_never, cast
 
 import torch
 from torch import Tensor, nn
@@ -150,10 +150,9 @@ class RNNDecoder(nn.Module):
     def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
         super().__init__()
         hidden = config.hidden
-        attention = AdditiveAttention if config.attention == "additive" else DotAttention
         self.tokens = tokens
         self.first_state = Linear(hidden, 2 * hidden * config.decoder_layers)
-        self.cross_attention = attention(hidden, hidden, config.width)
+        self.cross_attention = _attention(config)
         self.from_embedding = Linear(config.width, 4 * hidden)
         layers = [LSTMCell(hidden, hidden, bias=depth > 0) for depth in range(config.decoder_layers)]
         self.layers = cast("list[LSTMCell]", nn.ModuleList(layers))
@@ -220,10 +219,11 @@ class RNNDecoder(nn.Module):
             context: The attention's context (N, H).
             before: The previous state of each layer.
             from_embedding: The contribution (N, 4H) of the last token's embedding to the gates of the first layer.
-            masks: Dropout masks (N, H) for the output of each layer but the top one; empty for no dropout.
+            masks: Dropout masks (N, H) for the input of each layer but the first; empty for no dropout.
 
         Returns:
-            The output (N, H) and the new state of each layer.
+            The output (N, H) and the new state (h, c) of each layer. The output is the top layer's h or, with residual
+            connections, the sum of all layers' h.
         """
         first, *others = self.layers
         after = [first(context, before[0], from_embedding)]
@@ -260,6 +260,16 @@ class RNNAttention(Seq2Seq):
         self.decoder = RNNDecoder(config, target_tokens)
         width = config.width if config.readout else config.hidden
         self.output = output_layer(width, target_vocabulary, target_tokens if config.tie_embeddings else None)
+
+
+def _attention(config: RNNAttentionConfig) -> AdditiveAttention | DotAttention:
+    match config.attention:
+        case "additive":
+            return AdditiveAttention(config.hidden, config.hidden, config.width)
+        case "dot":
+            return DotAttention(config.hidden, config.hidden, config.width)
+        case _:
+            assert_never(config.attention)
 
 
 def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:

@@ -27,7 +27,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     When it shuts down, all waiting requests are answered first.
     """
     libre, apy, page = LibreTranslate(served, config), Apertium(served, config), Page(served, config)
-    limiter = RateLimiter(config.requests_per_minute)
+    limiter = RateLimiter(config.texts_per_minute)
     routes = file_routes()
     apertium_handlers = {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}
     handlers = {

@@ -101,7 +101,10 @@ class _TokenizerConfig(pydantic.BaseModel):
 
 
 def is_transformers_folder(folder: Path) -> bool:
-    """Return whether a folder holds a model of ``transformers``, and is no run or model folder of this project."""
+    """Return whether a folder has a config.json, and neither the config.yaml nor the model.yaml of this project.
+
+    The model can be of any architecture of ``transformers``; only ``MarianFolder.read_description`` refuses others.
+    """
     return (folder / HF_CONFIG).is_file() and not any(
         (folder / name).exists() for name in ("model.yaml", "config.yaml")
     )

@@ -101,8 +101,8 @@ def _warn_of_edits(path: Path, checksum: object) -> None:
     text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
     if checksum is not None and checksum != sha256(text):
         logger.warning(
-            "%s: edited or damaged since training wrote it; it is read as it is. If the change is yours, delete the "
-            "last line, %s",
+            "%s: edited or damaged since training wrote it, and used as it is. If you edited it, delete its last line, "
+            "which begins with %s; otherwise restore the file from a backup",
             path,
             CHECKSUM_KEY,
         )

@@ -94,7 +94,7 @@ class Aligner:
         """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
         sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
         maps = forced_attention(self._model, sources, targets)
-        layers = [each.weights for name, each in maps.items() if name.endswith("cross_attention")]
+        layers = [attention_map.weights for name, attention_map in maps.items() if name.endswith("cross_attention")]
         weights = layers[self._setting.layer].mean(dim=1).float()  # (B, T + 1, S)
         return weights[:, 1:] if self._setting.shift else weights[:, :-1]
 

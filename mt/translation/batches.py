@@ -25,7 +25,7 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
 
-    def cut(budget: int) -> list[list[int]]:
+    def batches_within(budget: int) -> list[list[int]]:
         batches: list[list[int]] = []
         start = 0
         while start < len(order):
@@ -36,9 +36,13 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
 
     max_budget = min(batch_tokens, rows_per_source * max(lengths, default=0) * len(lengths))
     min_budget = min(max_budget, batch_tokens // 8)
-    max_batches = cores * math.ceil(len(cut(max_budget)) / cores)
+    max_batches = cores * math.ceil(len(batches_within(max_budget)) / cores)
     # A larger budget never makes more batches, so bisection finds the smallest that suffices.
-    return cut(bisect_left(range(max_budget), True, lo=min_budget, key=lambda budget: len(cut(budget)) <= max_batches))
+    return batches_within(
+        bisect_left(
+            range(max_budget), True, lo=min_budget, key=lambda budget: len(batches_within(budget)) <= max_batches
+        )
+    )
 
 
 class BatchRunner:

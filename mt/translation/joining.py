@@ -13,8 +13,8 @@ from mt.text.placeholders.placeholders import PLACEHOLDER, with_missing_placehol
 from mt.text.segmentation.segment import Segment
 from mt.translation.alignment import word_links
 from mt.translation.hypotheses import Hypothesis
+from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
-from mt.translation.segmentation import SegmentedLine
 
 Grouped = TypeVar("Grouped")
 LinkFunction = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
@@ -135,8 +135,8 @@ class LineJoiner:
         Without word links, tags are inserted at their relative positions.
         """
         layer = self._layer
-        segments = [each.segment for each in draft.segments]
-        restored = layer.with_spacing(segments, [layer.restore(each.segment, each.text) for each in draft.segments])
+        segments = [part.segment for part in draft.segments]
+        restored = layer.with_spacing(segments, [layer.restore(part.segment, part.text) for part in draft.segments])
         text = "".join(restored)
         links = self._line_links(draft, restored) if aligned or line.markup is not None else []
         alignment = word_links(links, line.text, text) if aligned else None
@@ -150,9 +150,9 @@ class LineJoiner:
         """Return the word alignment of a line: the links of all segments, shifted to positions in the whole line."""
         links: list[AlignmentLink] = []
         source_start = target_start = 0
-        for each, translation in zip(draft.segments, restored, strict=True):
+        for part, translation in zip(draft.segments, restored, strict=True):
             sources, targets = (
-                each.segment.positions(side, self._layer.target_language) for side in (each.segment.text, each.text)
+                part.segment.positions(side, self._layer.target_language) for side in (part.segment.text, part.text)
             )
             links += [
                 AlignmentLink(
@@ -161,9 +161,9 @@ class LineJoiner:
                     target_start + targets[link.target_start],
                     target_start + targets[link.target_end],
                 )
-                for link in each.links  # of added punctuation nothing is left, and its link connects no words
+                for link in part.links  # of added punctuation nothing is left, and its link connects no words
             ]
-            source_start += len(self._layer.restore(each.segment, each.segment.text))
+            source_start += len(self._layer.restore(part.segment, part.segment.text))
             target_start += len(translation)
         return links
 
@@ -171,18 +171,18 @@ class LineJoiner:
         """Return the links of all values and edges, which are the same in a line and in its translation."""
         links: list[AlignmentLink] = []
         source_start = target_start = 0
-        for each, translation in zip(draft.segments, restored, strict=True):
-            segment = each.segment
+        for part, translation in zip(draft.segments, restored, strict=True):
+            segment = part.segment
             source = self._layer.restore(segment, segment.text)
             sources, targets = (
-                segment.positions(side, self._layer.target_language) for side in (segment.text, each.text)
+                segment.positions(side, self._layer.target_language) for side in (segment.text, part.text)
             )
             before, after = segment.before.strip(), segment.after.strip()
             kept = [(source.find(before), translation.find(before), len(before))]
             kept += [
-                (sources[segment.text.index(mark)], targets[each.text.index(mark)], len(value))
+                (sources[segment.text.index(mark)], targets[part.text.index(mark)], len(value))
                 for mark, value in zip(PLACEHOLDER.findall(segment.text), segment.values, strict=True)
-                if mark in each.text
+                if mark in part.text
             ]
             kept.append((source.rfind(after), translation.rfind(after), len(after)))
             links += [

@@ -77,7 +77,12 @@ def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]
 
 
 def check_line_files(config: TranslateConfig) -> None:
-    """Raise InputError if the input, the reference or an output cannot be used. This is called before any work."""
+    """Raise InputError if the reference or an output cannot be used. This is called before any work."""
+    if config.reference is not None:
+        if Path(config.reference).is_dir():
+            raise InputError(f"reference={config.reference} is a folder; set reference to a file")
+        if not Path(config.reference).exists():
+            raise InputError(f"reference={config.reference}: no such file; check the path")
     _refuse_to_overwrite(config)
     _refuse_other_counts(config)
     if config.retranslate:

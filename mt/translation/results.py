@@ -1,4 +1,4 @@
-"""What a translator returns (texts, scores, attention maps), and the statistics that it counts."""
+"""The results of a translator (texts, scores, attention maps), and its statistics."""
 
 import logging
 import re
@@ -46,7 +46,9 @@ class SentenceAttention:
 
     def cross(self) -> list[Tensor]:
         """Return the weights (H, T, S) of the decoder's attention to the source, layer by layer."""
-        return [each.weights[0] for name, each in self.maps.items() if name.endswith("cross_attention")]
+        return [
+            attention_map.weights[0] for name, attention_map in self.maps.items() if name.endswith("cross_attention")
+        ]
 
 
 @dataclass
@@ -77,9 +79,9 @@ class Statistics:
         self.long_sentences += long_sentences
         for segment in segments:
             self.corrections += len(segment.corrections)
-            for each in segment.corrections:
+            for correction in segment.corrections:
                 if len(self.first_corrections) <= MAX_CORRECTION_EXAMPLES:
-                    self.first_corrections.setdefault(each.typed, segment.text[each.start : each.end])
+                    self.first_corrections.setdefault(correction.typed, segment.text[correction.start : correction.end])
 
     def log(self, are_lines: bool) -> None:
         """Log the counts that a user should know. ``are_lines`` says whether the input has line numbers to name."""

@@ -21,8 +21,8 @@ from mt.translation.constraints import HypothesisChecker, WithoutLoops
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
+from mt.translation.line_segmenter import LineSegmenter, SegmentedLine
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
-from mt.translation.segmentation import LineSegmenter, SegmentedLine
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
 
@@ -55,7 +55,7 @@ class Translator:
     ) -> None:
         """
         Args:
-            model: A model, or an ensemble, of which the first member computes alignments and attention maps.
+            model: A model or an ensemble. The first member of an ensemble computes alignments and attention maps.
             layer: The text layer of the model.
             config: The decoding settings.
             precision: The number format of the computation.
@@ -102,13 +102,13 @@ class Translator:
                 names the file or the setting.
         """
         chosen = choose_device(device)
-        folders = [Path(each) for each in ([folder] if isinstance(folder, str | Path) else folder)]
+        folders = [Path(name) for name in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None:
             engine_class(config.engine).check(config, chosen, len(folders))
         trained = open_models(folders)
         first = trained[0]
         config = first.decoding_with(config, folders[0])
-        models = [each.model.to(chosen) for each in trained]
+        models = [member.model.to(chosen) for member in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
         engine = engine_class(config.engine).open(model, first, config)
         number_format = choose_precision(precision, chosen)
@@ -162,19 +162,21 @@ class Translator:
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        cut = self.cut(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
-        sources = [source for line in cut for source in line.sources]
+        segmented = self.segment(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
+        sources = [source for line in segmented for source in line.sources]
         keys = [
-            (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
+            (number, segment)
+            for number, line in zip(numbers, segmented, strict=True)
+            for segment in range(len(line.sources))
         ]
         hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
-        return self.join(cut, hypotheses, aligned, n_best)
+        return self.join(segmented, hypotheses, aligned, n_best)
 
-    def cut(
+    def segment(
         self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
     ) -> list[SegmentedLine]:
-        """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.cut``."""
-        return self._segmenter.cut(lines, numbers, markup)
+        """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
+        return self._segmenter.segment(lines, numbers, markup)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
@@ -203,19 +205,19 @@ class Translator:
         A source whose best hypothesis violates one is searched again under it.
         """
         lengths, rows = [len(source) + 1 for source in request.sources], self.engine.rows_per_source(request)
-        found = self._runner.run(lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch)
+        searched = self._runner.run(lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch)
         if not self._checker:
-            return found
+            return searched
         violated = [
             [self._checker.violated(source, hypothesis.tokens) for hypothesis in several]
-            for source, several in zip(request.sources, found, strict=True)
+            for source, several in zip(request.sources, searched, strict=True)
         ]
         allowed = [
-            [hypothesis for hypothesis, constraints in zip(*each, strict=True) if not constraints]
-            for each in zip(found, violated, strict=True)
+            [hypothesis for hypothesis, constraints in zip(hypotheses, violations, strict=True) if not constraints]
+            for hypotheses, violations in zip(searched, violated, strict=True)
         ]
         if again := [n for n, (best, *_) in enumerate(violated) if best]:
-            before = request.constraints or [()] * len(found)
+            before = request.constraints or [()] * len(searched)
             constraints = [(*before[n], *violated[n][0]) for n in again]
             self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
             constrained = replace(request.select(again), constraints=constraints)
@@ -274,8 +276,8 @@ class Translator:
         alignments: list[Alignment | None] = [None] * len(lines)
         if aligned:
             links = self._links(lines, references)
-            alignments = [word_links(*each) for each in zip(links, lines, references, strict=True)]
-        return [ScoredText(*each) for each in zip(references, scores, alignments, strict=True)]
+            alignments = [word_links(*arguments) for arguments in zip(links, lines, references, strict=True)]
+        return [ScoredText(*fields) for fields in zip(references, scores, alignments, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.

@@ -165,7 +165,7 @@ def test_each_part_of_a_long_line_has_the_name_of_the_language(tmp_path):
     folder = write_folder(tmp_path / "marian")
     translator = Translator.load(folder, DecodingConfig(max_source_length=9), device="cpu")
     line = ">>yy<< " + " ".join(LINES[:6])
-    parts = translator.cut([line], [0], [None])[0].sources
+    parts = translator.segment([line], [0], [None])[0].sources
     language, *pieces = translator.tokenizers.source.encode([line])[0]
     assert len(parts) > 5 and all(len(part) <= 9 and part[0] == language for part in parts)
     assert [piece for part in parts for piece in part[1:]] == pieces

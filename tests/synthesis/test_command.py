@@ -18,7 +18,7 @@ from mt.data.sentence_key import sentence_key
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesize
-from mt.synthesis.lines import held_out
+from mt.synthesis.source_lines import held_out
 from mt.text.placeholders.placeholders import CORPUS_TAG
 from mt.training.command import train
 from mt.training.fine_tuning.replay import corpus_of
@@ -313,14 +313,17 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         ({"input": str(tmp_path / "blank")}, "none of 2 lines gave a pair"),
         ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),
         ({"run": str(tmp_path / "empty")}, "no such run or model folder"),
-        ({"run": both}, "backward translates yy→xx, but all must translate xx→yy as the first does"),
+        ({"run": both}, "backward translates yy→xx, but the first run translates xx→yy; name runs of one direction"),
         ({"output": str(tmp_path / "taken.jsonl")}, "taken.jsonl exists already"),
         ({"output": str(tmp_path / "folder.jsonl")}, "folder.jsonl is a folder"),
         ({"output": str(tmp_path / "no/out.jsonl")}, "the folder does not exist"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
         ({"method": "distillation", "run": str(tmp_path / "changed")}, "has changed since it was trained"),
-        ({"method": "diversification", "reverse": both[0]}, "forward translates xx→yy, but it must translate yy→xx"),
+        (
+            {"method": "diversification", "reverse": both[0]},
+            "forward translates xx→yy; name a run that translates yy→xx",
+        ),
     ):
         method = settings.pop("method", "back_translation")
         place = Path(settings.pop("output", output))

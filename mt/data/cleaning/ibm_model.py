@@ -149,7 +149,9 @@ class IBMModel1:
         links = Links(self._learnt)
         self._keys, types = np.unique(links.keys(sizes[1]), return_inverse=True)
         sources, targets = np.divmod(self._keys, max(1, sizes[1]))
-        self._directions = [Direction(links, types, *each, sizes) for each in ((sources, 1), (targets, 0))]
+        self._directions = [
+            Direction(links, types, *given_and_side, sizes) for given_and_side in ((sources, 1), (targets, 0))
+        ]
 
     def scores(self, texts: TextPairs) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of N pairs that the model was not learnt from, (N,) float32, and the number of words of

@@ -31,7 +31,9 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
     if not languages or _is_faulty(source):
         return translation
     matches = _directives(source)
-    expected, actual = ([match.group() for match in each] for each in (matches, _directives(translation)))
+    expected, actual = (
+        [match.group() for match in found_matches] for found_matches in (matches, _directives(translation))
+    )
     if _is_faulty(translation) or sorted(expected) != sorted(actual):
         return None
     if expected == actual or all(match["order"] for match in matches):

@@ -169,21 +169,22 @@ def looks_like_html(line: str) -> bool:
 def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
     """Insert line breaks between the words of a translation, outside of tags.
 
-    A translation with too few words gets only the first breaks.
+    Each break is put into the nearest gap between two words that leaves a gap for each later break. If there are fewer
+    gaps than breaks, the last breaks are left out.
 
     Args:
         translation: A translation in one line.
-        breaks: For each line break: the share of the characters that should be before it (0 to 1), and the white space
-            to insert. The nearest free gap between two words is taken.
+        breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
+            white space to insert.
     """
     gaps = [match.span(1) for match in TAG_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
+    breaks = breaks[: len(gaps)]
     splices, first = [], 0
-    for share, space in breaks:
-        if first == len(gaps):
-            break
+    for number, (share, space) in enumerate(breaks):
         target = share * len(translation)
-        after = bisect_left(gaps, (target, 0), lo=first, hi=len(gaps) - 1)
-        nearest = min((max(first, after - 1), after), key=lambda number: abs(gaps[number][0] - target))
+        last = len(gaps) - len(breaks) + number
+        after = bisect_left(gaps, (target, 0), lo=first, hi=last)
+        nearest = min((max(first, after - 1), after), key=lambda index: abs(gaps[index][0] - target))
         splices.append(Splice(*gaps[nearest], space))
         first = nearest + 1
     return apply_splices(translation, splices)

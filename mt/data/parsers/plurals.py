@@ -37,16 +37,16 @@ MAX_NUMBERS_OF_RARE_FORM = 5
 
 
 class PluralRule(NamedTuple):
-    """The plural rule of a language: it assigns a plural form to each number."""
+    """A function from numbers to plural forms, as in the header of a PO file. Forms are numbered from 0."""
 
     header: str
     """The value of the header field Plural-Forms: ``nplurals=2; plural=(n != 1);``"""
     forms: int
     """The number of plural forms."""
     singular: int | None
-    """The index of the form for the number 1; None if the language has a single form."""
+    """The index of the form for the number 1, which other numbers may share; None if there is a single form."""
     singular_is_rare: bool
-    """Whether at most MAX_NUMBERS_OF_RARE_FORM of the sampled numbers have the form for the number 1."""
+    """Whether at most MAX_NUMBERS_OF_RARE_FORM of SAMPLED_NUMBERS have the same form as the number 1."""
 
 
 def plural_rule(language: str) -> PluralRule | None:

@@ -13,7 +13,7 @@ from mt.evaluation.comparison.report import COMPARISON_REPORT, write_comparison_
 from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
-from mt.evaluation.robustness.lines import make_lines
+from mt.evaluation.robustness.variant_lines import make_lines
 from mt.evaluation.systems import System, open_systems, report_parent
 from mt.evaluation.translation import with_translations
 

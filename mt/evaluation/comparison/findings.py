@@ -140,7 +140,9 @@ def compare_systems(
         bleu_by_length(systems, evaluation),
         [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency),
     )
-    maps = {row: [each.maps[index] if each.maps else None for each in studies] for index, row in enumerate(shown)}
+    maps = {
+        row: [studied.maps[index] if studied.maps else None for studied in studies] for index, row in enumerate(shown)
+    }
     return findings, maps
 
 
@@ -174,16 +176,15 @@ def _contrasts(
 
 
 def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> Counter[str] | None:
-    """Return how often each word occurs in the training targets of the first run; None if no run is compared.
+    """Return how often each word occurs in the training targets of the first run.
+
+    The result is None if no run is compared, or, with a warning, if the counts of the first run cannot be used.
 
     Training has written the counts into the run folder. A comparison never opens a corpus, because the config in a
     run folder from elsewhere could name any file as one.
     """
     runs = [run for system in systems for run in system.runs]
-    counts = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
-    if runs and counts is None:
-        logger.warning("the report leaves out scores by word frequency, because %s lacks word counts", runs[0].folder)
-    return counts
+    return read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
 
 
 def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:

@@ -74,7 +74,7 @@ class Verdict:
     over_sentences: list[PairedScores]
     """The test over sentences in each metric, BLEU first. All seeds of a system are tested together."""
     over_seeds: dict[str, SeedTest]
-    """Metric → the test over seeds; empty unless both systems have several outputs."""
+    """Name of a metric, such as "chrF2" → the test over seeds. It is empty unless both systems have several outputs."""
     level: float
     """The significance level: SIGNIFICANCE_LEVEL divided by the number of systems that are compared with the baseline
     (Bonferroni correction)."""
@@ -85,7 +85,11 @@ class Verdict:
 
     def is_shown(self, metric: str) -> bool:
         """Return whether the systems differ significantly in a metric: by the test over sentences and, if both have
-        several seeds, also by the test over seeds."""
+        several seeds, also by the test over seeds.
+
+        Args:
+            metric: ``Metric.name``, such as "chrF2", as in the methods below.
+        """
         by_sentences = self.is_significant(self.test(metric))
         return by_sentences and (not self.over_seeds or self.is_shown_by_seeds(metric))
 
@@ -145,9 +149,9 @@ def judge(
     level = SIGNIFICANCE_LEVEL / contrasts
     baseline, system = counts
     over_sentences = [_test(metric, baseline[metric], system[metric], bootstrap_samples, trials) for metric in baseline]
-    scores = [system_scores(each) for each in counts]
+    scores = [system_scores(system_counts) for system_counts in counts]
     over_seeds = {}
-    if all(score.deviation is not None for each in scores for score in each.values()):
+    if all(score.deviation is not None for scores_by_metric in scores for score in scores_by_metric.values()):
         over_seeds = {name: seed_test(scores[0][name].outputs, scores[1][name].outputs, level) for name in scores[0]}
     return Verdict(*names, over_sentences, over_seeds, level)
 

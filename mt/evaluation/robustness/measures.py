@@ -10,7 +10,7 @@ import numpy as np
 from mt.core.language import between_words
 from mt.core.randomness import generator
 from mt.evaluation.robustness import items
-from mt.evaluation.robustness.lines import Variant, VariantLine
+from mt.evaluation.robustness.variant_lines import Variant, VariantLine
 from mt.evaluation.robustness.variants import BOLD_TAG, without_end
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf
@@ -52,14 +52,14 @@ class Scores:
     """BLEU of the translations of the variant."""
     loss: Interval
     """``clean`` minus ``bleu``, with the 95 % interval of the paired bootstrap over the test sentences."""
-    whole: CountedShare | None
+    intact: CountedShare | None
     """The share of the lines whose translation has the planted item or tag complete and exactly once. None if nothing
     was planted."""
 
 
 @dataclass(frozen=True)
 class RunMeasures:
-    """The scores of one run for one variant, and what they are computed from."""
+    """The scores of one run for one variant, with the translations and the counts that they are computed from."""
 
     scores: Scores
     counts: np.ndarray
@@ -133,14 +133,14 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
     end = without_end if variant.without_end else str
     scored = [
         _scored(variant, outputs),
-        tuple(_in_case(variant, map(end, each)) for each in (clean_outputs, clean_references)),
+        tuple(_in_case(variant, map(end, texts)) for texts in (clean_outputs, clean_references)),
     ]
     # Lines with the same clean source are not independent, so they are resampled together.
     blocks = block_numbers(["\n".join(pair.source for pair in line.pairs) for line in lines])
-    first, second = (sum_blocks(metric.statistics(*each), blocks) for each in scored)
+    first, second = (sum_blocks(metric.statistics(*texts), blocks) for texts in scored)
     random = generator(seed, "bootstrap")
     changed, clean, loss = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
-    after, before = (Chrf("").segment_scores(*each) for each in scored)
+    after, before = (Chrf("").segment_scores(*texts) for texts in scored)
     share = None
     if variant.planted != "nothing":
         is_kept = _is_tag_kept if variant.is_tagged else _is_item_kept

@@ -106,11 +106,11 @@ class Spelling:
         shift = 0
         for index, (match, word) in enumerate(zip(matches, proposed, strict=True)):
             typed = match[0]
-            beside = range(max(0, index - 1), min(index + 2, len(matches)))
+            neighbours = range(max(0, index - 1), min(index + 2, len(matches)))
             if (
                 word is not None
                 and not ABBREVIATION_END.match(text, match.end())
-                and all(proposed[other] or self._is_real(matches[other][0]) for other in beside)
+                and all(proposed[other] or self._is_real(matches[other][0]) for other in neighbours)
             ):
                 start = match.start() + shift
                 corrections.append(Correction(start, start + len(word), typed))

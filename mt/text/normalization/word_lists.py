@@ -1,7 +1,7 @@
-"""General word lists of some fifty languages, by which a real word is told from a typing error.
+"""General word lists of some fifty languages. Spelling correction leaves their words unchanged.
 
-They are those of simplemma: inflected forms, some abbreviations and frequent names. They are read from the installed
-package, on the first look-up of a language.
+The lists are those of simplemma: inflected forms, some abbreviations and frequent names. The list of a language is read
+from the installed package at the first look-up.
 """
 
 from functools import lru_cache

@@ -22,7 +22,7 @@ LETTER = regex.compile(r"\p{L}")
 
 @dataclass(frozen=True)
 class MaskedSegment:
-    """A sentence, or a segment of a long sentence, in which ``placeholder(0)`` masks every value.
+    """A sentence, or a segment of a long sentence, with ``placeholder(0)`` in place of every value.
 
     The text layer makes it, and then prepares a ``Segment`` from it.
     """

@@ -202,7 +202,8 @@ class TokenizerPair:
                 tokenizers[name] = Tokenizer(model)
             except ValueError as error:
                 raise InputError(
-                    f"{folder / name}: not a usable tokenizer: {error}; copy the file again from the trained model"
+                    f"{folder / name}: damaged, or no tokenizer: {error}; restore the file from a backup, or get the "
+                    "folder of the model again"
                 ) from error
         source, *others = tokenizers.values()
         return cls(source, *(others or [source]))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mt.evaluation.robustness.lines import TestPair, Variant, VariantLine, make_lines
 from mt.evaluation.robustness.measures import RunMeasures, Scores, VariantResult, measure_variants
 from mt.evaluation.robustness.report import MeasuredRun, RobustnessFindings, summary, worst_lines
+from mt.evaluation.robustness.variant_lines import TestPair, Variant, VariantLine, make_lines
 from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import Interval
 
@@ -37,7 +37,9 @@ def test_perfect_translations_lose_nothing():
     for name, result in _measured(_perfect()).items():
         (one,) = result.runs
         assert one.scores.clean == one.scores.bleu == pytest.approx(100) and one.scores.loss == Interval(0, 0, 0), name
-        assert one.scores.whole is None or one.scores.whole.count == one.scores.whole.total == len(result.variant.lines)
+        assert one.scores.intact is None or one.scores.intact.count == one.scores.intact.total == len(
+            result.variant.lines
+        )
         assert result.p is result.p_corrected is None
 
 

@@ -10,7 +10,7 @@ from mt.core.errors import InputError
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.items import ITEM_KINDS, find
-from mt.evaluation.robustness.lines import Variant, make_lines
+from mt.evaluation.robustness.variant_lines import Variant, make_lines
 from mt.evaluation.systems import EvaluationSet
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=60)

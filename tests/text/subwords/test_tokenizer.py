@@ -208,7 +208,7 @@ def test_bpe_dropout_overlooks_merges_as_often_as_it_should() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000]])
 def test_a_damaged_model_is_named(content: bytes) -> None:
-    with pytest.raises(InputError, match="folder/tokenizer.model: not a usable tokenizer"):
+    with pytest.raises(InputError, match="folder/tokenizer.model: damaged, or no tokenizer"):
         TokenizerPair.from_files({"tokenizer.model": content}, Path("folder"))
 
 

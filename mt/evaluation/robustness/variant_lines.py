@@ -80,7 +80,7 @@ class RobustnessSet:
 
 @dataclass(frozen=True)
 class _Sentences:
-    """The chosen test sentences and what the functions in VARIANTS need to change them."""
+    """The chosen test sentences, and further arguments of the functions in VARIANTS, which change them."""
 
     chosen: list[TestPair]
     source_language: str

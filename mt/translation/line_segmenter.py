@@ -51,7 +51,7 @@ class LineSegmenter:
             layer: The model's text layer.
             config: The decoding settings.
             max_length: The model's maximum number of positions, EOS included; None if there is no limit.
-            statistics: The translator's counts, to which corrections and long sentences are added.
+            statistics: The translator's counts. Corrections and long sentences are added to them.
         """
         self._layer = layer
         self._config = config
@@ -64,7 +64,7 @@ class LineSegmenter:
             "the model's positions" if max_length == self.max_tokens + 1 else "decoding.max_source_length"
         )
 
-    def cut(
+    def segment(
         self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
     ) -> list[SegmentedLine]:
         """Cut each line into segments and sources, and add to the statistics.
@@ -82,16 +82,18 @@ class LineSegmenter:
         extracted = [kind and extract_markup(line, kind) for line, kind in zip(lines, markup, strict=True)]
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
         marked = [
-            layer.cut(text, split, correct, max_tokens, tags.elements if tags else ()) if text.strip() else []
+            layer.segment(text, split, correct, max_tokens, tags.elements if tags else ()) if text.strip() else []
             for text, tags in zip(texts, extracted, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
-        cut = []
+        segmented = []
         for text, tags, segments, number in zip(texts, extracted, marked, numbers, strict=True):
             self._statistics.count_segments(segments, number + 1)
-            cut.append(SegmentedLine(text, tags, segments, [self._split(next(encoded), number) for _ in segments]))
-        return cut
+            segmented.append(
+                SegmentedLine(text, tags, segments, [self._split(next(encoded), number) for _ in segments])
+            )
+        return segmented
 
     def _split(self, tokens: list[int], line: int) -> list[list[int]]:
         """Split the tokens of a segment into sources of at most ``max_tokens`` tokens, and warn if there are several.
