@@ -48,6 +48,7 @@ from mt.text.markup.tags import DecodedToken, MarkupKind, decoded_tokens, encode
 class Markup:
     """A line of HTML or XML, separated into its text and its tags."""
 
+    kind: MarkupKind
     text: str
     """The text to translate, without tags and with its entities decoded."""
     before: str
@@ -73,7 +74,7 @@ def extract_markup(line: str, kind: MarkupKind) -> Markup:
 
     Args:
         line: A line, however malformed. Anything that is no proper tag is text.
-        kind: ``html`` or ``xml``.
+        kind: ``html``, ``xml`` or ``auto``.
     """
     tokens = decoded_tokens(line, kind)
     nodes = [Node("", "", 0, 0, 0)]
@@ -101,7 +102,7 @@ def extract_markup(line: str, kind: MarkupKind) -> Markup:
     full_text = "".join(parts)
     text = full_text.strip()
     start = len(full_text) - len(full_text.lstrip())
-    return Markup(text, full_text[:start], full_text[start + len(text) :], nodes)
+    return Markup(kind, text, full_text[:start], full_text[start + len(text) :], nodes)
 
 
 def insert_markup(
@@ -133,13 +134,13 @@ def insert_markup(
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
         links, kept = ([AlignmentLink(*(n + start for n in astuple(link))) for link in each] for each in (links, kept))
         tags = place_tags(markup.nodes, source, target, with_kept_links(links, kept))
-        return _assemble(*repair_tags(markup.nodes, source, target, tags, kept))
+        return _assemble(*repair_tags(markup.nodes, source, target, tags, kept), markup.kind)
     # Without words, each tag keeps its place in the white space that is left, at the ends of the line.
     remaining = [
         PlacedTag(min(position, start) + max(0, position - end), node, closes)
         for position, node, closes in tags_as_they_are(markup.nodes)
     ]
-    return _assemble(markup.before + markup.after, remaining)
+    return _assemble(markup.before + markup.after, remaining, markup.kind)
 
 
 def _neighbours(tokens: Sequence[DecodedToken]) -> list[tuple[str, str]]:
@@ -175,7 +176,7 @@ def _missing_blanks(tokens: Sequence[DecodedToken]) -> list[bool]:
     return missing
 
 
-def _assemble(text: str, tags: Sequence[PlacedTag]) -> str:
+def _assemble(text: str, tags: Sequence[PlacedTag], kind: MarkupKind) -> str:
     """Encode a text and insert tags at their positions, which ascend. The last tag is at the end of the text."""
     parts: list[str] = []
     written = 0  # how much of the text is among the parts, or replaced by a tag
@@ -187,7 +188,7 @@ def _assemble(text: str, tags: Sequence[PlacedTag]) -> str:
             parts.append(" ")
             owed, blank = False, True
         if written < position:
-            parts.append(encode(text[written:position]))
+            parts.append(text[written:position] if kind == "auto" else encode(text[written:position]))
             written, blank, owed = position, text[position - 1].isspace(), False
         if node.closing is None:
             if owed or (node.blank_before and not blank):
