@@ -91,7 +91,7 @@ class LineSegmenter:
             for text, tags in zip(texts, extracted, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
-        encoded = iter(layer.tokenizers.source.encode([segment.text for segments in marked for segment in segments]))
+        encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
         cut = []
         for text, tags, segments, number in zip(texts, extracted, marked, numbers, strict=True):
             self._statistics.count_segments(segments, number + 1)
