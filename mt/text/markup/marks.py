@@ -12,19 +12,26 @@ import regex
 _URL = r"\([^()\s]++(?:\s\"[^\"]*+\")?\)"
 _LIMIT = "(?i:start|begin|open|end|close)"
 _NAME = rf"(?=[\w.-]*?{_LIMIT})[A-Za-z][\w.-]*+"
+
+
+def _emphasis(character: str, limit: int) -> str:
+    """Return the pattern of a run of characters at the start or end of a word."""
+    run, other = rf"(?<!{character}){character}{{1,{limit}}}(?!{character})", rf"[^\W_{character}]"
+    return rf"(?<!{other}){run}(?=\S)|(?<=\S){run}(?!{other})"
+
+
 MARK = regex.compile(
     r"<(?P<tag>[A-Za-z][\w.:-]*+|\d{1,3})(?:\s(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*+)?(?<!/)>"
     r"|</(?P<tag_end>[A-Za-z][\w.:-]*+|\d{1,3})\s*+>"
     r"|&lt;(?P<escaped>[A-Za-z]\w*+)(?:\s(?:(?!&[lg]t;)[^<>])*+)?(?<!/)&gt;"
     r"|&lt;/(?P<escaped_end>[A-Za-z]\w*+)&gt;"
-    rf"|(?P<link>\[)(?=[^\[\]]{{1,300}}\]{_URL})|(?P<link_end>\]){_URL}"
+    rf"|(?P<link>\[)(?=(?:[^\[\]]|\[[^\[\]]{{0,100}}\]){{1,300}}+\]{_URL})|(?P<link_end>\]){_URL}"
     r"|\[(?P<code>[A-Za-z]\w{0,20}+)(?:[= ][^\[\]]{0,200}+)?\](?!\()|\[/(?P<code_end>[A-Za-z]\w{0,20}+)\]"
-    r"|(?<!\w)(?P<letter>[BILSU])<(?=[\p{L}<]|[^<>]*\s)(?![^<>]*+>\()|(?P<letter_end>(?:\|[^<>|\s]*+)?>)"
+    r"|(?<![^\W_])(?P<letter>[BILSU])<(?![-/.\d>])(?![^<>]*+>\()|(?P<letter_end>(?:\|[^<>|\s]*+)?>)"
     rf"|(?:[%$\#@]?\{{\{{?\s?\$?|[%$])(?P<named>{_NAME})(?:\s?\}}\}}?|[%$])"
     r"|(?<!\w)(?P<bare>(?:START|OPEN|BEGIN)_[A-Z0-9_]++)(?!\w)\s?"
     r"|\s?(?<!\w)(?P<bare_end>(?:CLOSE|END)_[A-Z0-9_]++)(?!\w)"
-    r"|(?P<emphasis>(?<![*\w])\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}(?![*\w])"
-    r"|(?<![_\w])_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?![_\w])|(?<![~\w])~~(?=[^\s~])|(?<=[^\s~])~~(?![~\w]))"
+    rf"|(?P<emphasis>{_emphasis('[*]', 3)}|{_emphasis('_', 3)}|{_emphasis('~', 2)})"
 )
 TRIGGER = regex.compile(r"[<\[{$%*_~]|&lt;")
 """Every match of MARK but a closing one contains a match of this."""

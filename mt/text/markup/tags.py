@@ -116,7 +116,7 @@ def _tokens_of_marks(line: str) -> list[DecodedToken]:
     closings = dict(find_pairs(line))
     roles: list[tuple[Mark, Role]] = [(mark, "open") for mark in closings]
     for mark, role in sorted(roles + [(mark, "close") for mark in closings.values()]):
-        start, end, name = mark.start, mark.end, mark.opens.removeprefix("tag ").lower()
+        start, end, name = mark.start, mark.end, mark.opens.partition(" ")[2].lower()
         if start < done:
             continue
         tokens += [DecodedToken("text", line[done:start])] if done < start else []
