@@ -181,6 +181,7 @@ def _assemble(text: str, tags: Sequence[PlacedTag], kind: MarkupKind) -> str:
     parts: list[str] = []
     written = 0  # how much of the text is among the parts, or replaced by a tag
     blank = True  # whether the line begins here or white space was last; tags of elements do not count
+    after_closing = False  # whether the last tag closed an element
     owed = False  # whether a standalone tag was last that needs white space after it
     for position, node, closes in tags:
         # The blank after a standalone tag comes after closing tags, because it is not part of their elements.
@@ -194,7 +195,11 @@ def _assemble(text: str, tags: Sequence[PlacedTag], kind: MarkupKind) -> str:
             if owed or (node.blank_before and not blank):
                 parts.append(" ")
             blank, owed = False, node.blank_after
-        parts.append(node.closing if closes and node.closing else node.opening)
+        tag = node.closing if closes and node.closing else node.opening
+        if kind == "auto" and not closes and after_closing and tag[0] in "*_~" and parts[-1][-1:] == tag[0]:
+            parts.append(" ")  # otherwise the marks of two neighbours would be read as one
+        parts.append(tag)
+        after_closing = closes
         if node.replaces_blank[closes] and text.startswith(" ", written):
             written += 1
     return "".join(parts)

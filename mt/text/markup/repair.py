@@ -187,7 +187,7 @@ def _fill(tree: _Tree, source: str) -> None:
         before = done[-1] if done else ""
         after = parts[index + 1] if index + 1 < len(parts) else ""
         neighbour = next((each for each in reversed(done) if not isinstance(each, str) or each.strip()), None)
-        marks = "".join(each for each in part.parts if isinstance(each, str)).strip()
+        marks = "".join(each for each in part.parts if isinstance(each, str) and each.strip())
         left, right = "", marks
         if isinstance(after, str) and (match := FIRST_WORD.search(after)):
             left, right, word = marks + after[: match.start()], "", match.group()
@@ -196,9 +196,12 @@ def _fill(tree: _Tree, source: str) -> None:
             done[-1], word, right = before[: match.start()], match.group(), before[match.end() :] + marks
         elif isinstance(neighbour, _Tree) and (match := _take_last(neighbour)):
             left, word = match
+        elif marks:
+            done.append(part)
+            continue
         else:
-            left, right = (" " * (not isinstance(side, str) or bool(side.strip())) for side in (before, after))
-            left = marks + left
+            left = " " * (neighbour is not None and not (isinstance(before, str) and before[-1:].isspace()))
+            right = " " * (not isinstance(after, str) or bool(after.strip()))
             word = source[part.node.start : part.node.end].strip()
         part.parts = [word, *(each for each in part.parts if not isinstance(each, str) or each.isspace())]
         part.is_blank = False

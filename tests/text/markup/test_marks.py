@@ -41,6 +41,7 @@ def marked_lines(draw):
 @given(marked_lines())
 def test_pairs_are_found_whatever_they_are_nested_in(line):
     text, pairs = line
+    assume("__START" not in text and "_P__" not in text)  # these are identifiers
     found = find_pairs(text)
     contents = [(text[a.start : a.end], text[b.start : b.end], text[a.end : b.start]) for a, b in found]
     assert contents == pairs
