@@ -162,7 +162,9 @@ class Translator:
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        segmented = self.segment(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
+        segmented = self.segment(
+            lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup
+        )
         sources = [source for line in segmented for source in line.sources]
         keys = [
             (number, segment)
