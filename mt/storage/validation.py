@@ -11,13 +11,14 @@ import yaml
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_file
 
 MAX_MISTAKES = 10
 """Number of mistakes in one file that an error message lists."""
 
 Schema = TypeVar("Schema", bound=pydantic.BaseModel)
+Record = TypeVar("Record")
 
 
 class _WithoutMerges(yaml.SafeLoader):
@@ -104,6 +105,19 @@ def validate(
         raise InputError(start + "; ".join(mistakes[:MAX_MISTAKES]) + more) from None
     except (RecursionError, ValueError, TypeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def validate_recorded(path: Path, kind: type[Record], values: object) -> Record:
+    """Convert the content of a file that this project wrote to a dataclass or pydantic model.
+
+    Raises:
+        InputError: The values have other types or keys. The message names the file and the wrong keys.
+    """
+    try:
+        return pydantic.TypeAdapter(kind).validate_python(values)
+    except pydantic.ValidationError as error:
+        keys = dict.fromkeys(".".join(map(str, details["loc"])) for details in error.errors())
+        raise damaged_file(path, ", ".join(keys)) from None
 
 
 def _mistake(location: tuple[int | str, ...], message: str, keys: Mapping[str, str]) -> str:

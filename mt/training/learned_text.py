@@ -1,4 +1,5 @@
-"""The facts that a text layer learns from the training text before the first update."""
+"""The values that a text layer learns from the training text before the first update: word counts, usual lengths,
+final punctuation."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,65 +19,80 @@ from mt.text.tokenizer import TokenizerPair
 from mt.translation.trained_model import read_spelling
 
 SENTENCE_LINES = 20_000
-"""Training lines in which sentences are counted."""
+"""Training sources in which sentences are counted."""
 WORD_LINES = 2_000_000
-"""Training lines in which words are counted."""
+"""Training sources in which words are counted."""
 LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
-"""Quantiles of the training sources' lengths that become limits (docs/lab-notebook.md, "Long sentences")."""
+"""Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
+"Long sentences")."""
 
-Facts = dict[str, object]
-"""Learned fields of TextLayerDescription."""
+LearnedValues = dict[str, object]
+"""Learned fields of TextLayerDescription by name."""
 
 
 def text_layer(
-    config: TrainConfig, tokenizers: TokenizerPair, facts: Mapping[str, object], spelling: Spelling | None
+    config: TrainConfig, tokenizers: TokenizerPair, learned: Mapping[str, object], spelling: Spelling | None
 ) -> TextLayer:
-    """Return the text layer of a run, from its settings and learned facts."""
+    """Build the text layer of a run.
+
+    Args:
+        config: The config of the run, with the settings of the text layer.
+        tokenizers: The tokenizers of the run.
+        learned: Learned fields of TextLayerDescription by name.
+        spelling: The word counts for correcting typing errors; None to correct none.
+    """
     settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
-    rules = TextLayerDescription(**settings | dict(facts))
+    rules = TextLayerDescription(**settings | dict(learned))
     return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling)
 
 
-def learn_facts(
+def learn_text_values(
     config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair, origin: Path | None
-) -> tuple[Facts, Spelling | None]:
-    """Learn ``max_sentences``, ``final_marks`` and ``min_word_count`` of the text layer, and the words for correcting
-    typing errors. ``min_word_count`` is tuned on the validation sources.
+) -> tuple[LearnedValues, Spelling | None]:
+    """Learn fields of TextLayerDescription, and the word counts for correcting typing errors.
+
+    The fields are ``max_sentences``, ``final_marks``, and ``min_word_count``, which is tuned on the validation sources.
 
     Args:
-        config: The run's config.
-        corpus: Its corpus.
-        tokenizers: Its tokenizers.
-        origin: The folder of the resumed run or of the initial weights, whose words the model knows, too.
+        config: The config of the run.
+        corpus: The corpus of the run.
+        tokenizers: The tokenizers of the run.
+        origin: The folder of the run to resume or of the base run, whose word counts are included; None if there is
+            none.
 
     Returns:
-        The facts, and None for the spelling if typing errors are not corrected.
+        The learned fields by name, and the word counts; None instead of these if typing errors are not corrected.
     """
     language = config.data.source_language
     if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
-    facts: Facts = {"max_sentences": usual_max_sentences(texts(lines, "source"), language)}
+    learned: LearnedValues = {"max_sentences": usual_max_sentences(texts(lines, "source"), language)}
     if not writes_spaces(language):
-        return facts, None
-    facts["final_marks"] = learn_marks(zip(texts(lines, "source"), texts(lines, "target"), strict=True), language)
+        return learned, None
+    learned["final_marks"] = learn_marks(zip(texts(lines, "source"), texts(lines, "target"), strict=True), language)
     known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
-        return facts | {"min_word_count": known.min_count}, known
+        return learned | {"min_word_count": known.min_count}, known
     counts = count_words(texts(evenly_spaced(corpus.train, WORD_LINES), "source"), language)
     if known:
         counts = known.counts_with(counts)
-    if not counts:  # there are only numbers, for instance
-        return facts, None
-    layer = text_layer(config, tokenizers, facts, Spelling(counts, language))
-    fewest = min_word_count(layer, texts(corpus.valid, "source"))
-    return facts | {"min_word_count": fewest}, Spelling(counts, language, fewest)
+    if not counts:  # the text consists of numbers, for example
+        return learned, None
+    layer = text_layer(config, tokenizers, learned, Spelling(counts, language))
+    min_count = min_word_count(layer, texts(corpus.valid, "source"))
+    return learned | {"min_word_count": min_count}, Spelling(counts, language, min_count)
 
 
-def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> Facts:
-    """Return the limits of the sources' lengths: LENGTH_QUANTILES of the encoded pairs, at least those of the base."""
+def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> LearnedValues:
+    """Return the length limits of the text layer by name: LENGTH_QUANTILES of the sources' lengths in tokens.
+
+    Args:
+        train: The encoded training pairs.
+        base: The text layer of the base run, whose limits are lower bounds; None if there is none.
+    """
     lengths = numbers(train, "source_length")
-    limits: Facts = {}
+    limits: LearnedValues = {}
     for name, share in LENGTH_QUANTILES.items():
         quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
         limits[name] = min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1))

@@ -1,7 +1,7 @@
-"""The output projection and the loss in one step, a chunk of rows at a time.
+"""The output projection and the loss in one operation, computed for a chunk of rows at a time.
 
-The logits of a whole batch (4096 × 8000 floats) are never held: on a CPU, faulting in so much memory costs more than
-the arithmetic; on a GPU, they would be the largest tensor of the step.
+The logits of a whole batch (4096 × 8000 floats) are never in memory. On a CPU, page faults for so much memory cost more
+than the arithmetic. On a GPU, the logits would be the largest tensor of an update.
 """
 
 from collections.abc import Sequence
@@ -14,24 +14,32 @@ from mt.models.kernels.linear import linear, weight_gradient
 from mt.training.losses import Loss
 
 CPU_ROWS = 512
-"""Rows whose logits are held at a time on a CPU."""
+"""Rows of a chunk on a CPU."""
 GPU_ROWS = {1: 8192, 2: 2048}
-"""The same on a GPU, by the number of predictions: with two, the intermediate results of the loss are about eight times
-as large as the logits."""
+"""Rows of a chunk on a GPU, by the number of predictions. With two, the intermediate results of the loss are about
+eight times as large as the logits."""
 CACHED_LOGITS = 2**17
-"""Logits to which each CPU core applies the loss at a time: few enough for them, and what is computed from them, to
-stay in its cache."""
+"""Logits to which each CPU core applies the loss at a time: few enough to stay in its cache, with intermediate
+results."""
 
 
 class OutputLayer(NamedTuple):
-    """The output matrix (V, D), and the bias (V,) if there is one. Also used for their gradients."""
+    """The weight (V, D) of an output layer and its bias (V,), which is None if there is none; or the gradients of
+    both."""
 
     weight: Tensor
     bias: Tensor | None = None
 
 
 def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Tensor) -> Tensor:
-    """Return the summed loss of predicting subwords ``gold`` (R,) from the features (R, D) of each prediction."""
+    """Return the loss of an output layer's predictions, summed over R rows.
+
+    Args:
+        loss: The loss function.
+        output: The output layer.
+        gold: The ids of the subwords to predict (R,).
+        features: Decoder features (R, D), one tensor for each prediction that ``loss`` takes.
+    """
     return _ProjectedLoss.apply(loss, output.weight, output.bias, gold, *features)
 
 
@@ -72,15 +80,15 @@ def _chunk_loss(
     gradients: Sequence[Tensor],
     sums: OutputLayer | None,
 ) -> Tensor:
-    """Return the loss of a chunk of rows. Its logits are freed before those of the next chunk are computed.
+    """Return the loss of a chunk of R rows, and compute its gradients.
 
     Args:
-        loss: The loss.
+        loss: The loss function.
         output: The output layer.
-        gold: The subwords to predict (R,).
+        gold: The ids of the subwords to predict (R,).
         features: (R, D) of each prediction.
-        gradients: Filled with the gradients of the features; empty without training.
-        sums: The gradients of the output layer are added to them; None without training.
+        gradients: (R, D) of each prediction, filled with the gradients of the features; empty in evaluation mode.
+        sums: Sums to which the gradients of the output layer are added; None in evaluation mode.
     """
     total = torch.zeros((), device=gold.device)
     logits = [linear(x, *output) for x in features]
@@ -91,7 +99,7 @@ def _chunk_loss(
         if sums:
             for z, derivative in zip(logits, derivatives(), strict=True):
                 z[rows] = derivative
-    if sums:  # the logits are overwritten with their derivatives
+    if sums:  # then ``logits`` holds the derivatives
         for x, gradient, derivative in zip(features, gradients, logits, strict=True):
             gradient.copy_(linear(derivative, output.weight.t()))
             sums.weight.add_(weight_gradient(derivative, x))
